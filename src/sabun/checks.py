@@ -1,0 +1,78 @@
+"""The rules a parameter can have, each written once.
+
+A check takes its values by keyword, so that the message has the name and the value for free:
+
+    >>> positive(epsilon=-1.0)
+    Traceback (most recent call last):
+    sabun.errors.ParameterError: epsilon must be finite and > 0; got -1.0.
+
+Only parameters (public choices of the caller) are checked here; a private record never reaches this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any, TypeGuard
+
+from sabun.errors import ParameterError
+
+__all__ = ["boolean", "non_negative", "one_of", "positive", "probability", "require", "text", "whole"]
+
+
+def require(condition: bool, rule: str, advice: str = "", /, **named: object) -> None:
+    """Raises `<name> must be <rule>; got <value>. <advice>` unless the condition holds."""
+    if condition:
+        return
+    [(name, value)] = named.items()
+    raise ParameterError(f"{name} must be {rule}; got {value!r}.{' ' + advice if advice else ''}")
+
+
+def positive(**named: Any) -> None:
+    """Finite numbers above zero."""
+    for name, value in named.items():
+        require(is_number(value) and math.isfinite(value) and value > 0, "finite and > 0", **{name: value})
+
+
+def non_negative(**named: Any) -> None:
+    """Finite numbers of at least zero."""
+    for name, value in named.items():
+        require(is_number(value) and math.isfinite(value) and value >= 0, "finite and >= 0", **{name: value})
+
+
+def probability(**named: Any) -> None:
+    """Numbers in [0, 1)."""
+    for name, value in named.items():
+        require(is_number(value) and 0 <= value < 1, "at least 0 and below 1", **{name: value})
+
+
+def whole(*, minimum: int, **named: Any) -> None:
+    """Integers (never booleans) of at least `minimum`."""
+    for name, value in named.items():
+        good = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
+        require(good, f"a whole number >= {minimum}", **{name: value})
+
+
+def boolean(**named: Any) -> None:
+    """True or False."""
+    for name, value in named.items():
+        require(isinstance(value, bool), "True or False", **{name: value})
+
+
+def text(**named: Any) -> None:
+    """Strings with something in them."""
+    for name, value in named.items():
+        require(isinstance(value, str) and bool(value.strip()), "a non-empty string", **{name: value})
+
+
+def one_of(options: Sequence[str], **named: Any) -> None:
+    """One of a closed list of words."""
+    for name, value in named.items():
+        require(value in options, f"one of {', '.join(map(repr, options))}", **{name: value})
+
+
+def is_number(value: object) -> TypeGuard[float | Fraction]:
+    """Whether a value is a real number that is not a boolean."""
+    return isinstance(value, Real | Rational) and not isinstance(value, bool)

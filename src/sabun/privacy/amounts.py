@@ -1,0 +1,116 @@
+"""Exact amounts of privacy: what a caller types and what a guarantee stores.
+
+A float is read as the decimal it prints as (0.1 is one tenth), so ten charges of 0.1 add up to exactly 1. A number that came
+out of a floating-point computation is rounded *up* with `rounded_up`, never down.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from sabun.checks import is_number, require
+
+__all__ = ["Amount", "AmountLike", "exact", "exact_positive", "float_above", "float_below", "plain", "rounded_up"]
+
+Amount: TypeAlias = Fraction | float
+"""An exact rational, or `math.inf` for "no bound at all". Never a finite float."""
+
+AmountLike: TypeAlias = Fraction | Decimal | float | int | str
+
+_LARGEST_EXPONENT = 5000
+_LONGEST_TEXT = 20_000
+
+
+def exact(value: AmountLike, *, name: str = "amount") -> Amount:
+    """Reads a number as the exact rational it is written as; infinity stays `math.inf`.
+
+    Example:
+        >>> exact(0.1), exact("1/3"), exact("1e-6")
+        (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, str):
+        return _from_text(value, name)
+    require(is_number(value) or isinstance(value, Decimal), "a number", **{name: value})
+    if isinstance(value, Decimal):
+        return _from_text(str(value).replace("Infinity", "inf"), name)
+    if isinstance(value, int):
+        return Fraction(value)
+    as_float = float(value)
+    require(not math.isnan(as_float), "a number", **{name: value})
+    return as_float if math.isinf(as_float) else Fraction(repr(as_float))
+
+
+def _from_text(value: str, name: str) -> Amount:
+    if value.strip() == "inf":
+        return math.inf
+    try:
+        # Reading as a decimal first keeps "1e999999999" from becoming a number that fills the memory.
+        sane = "/" in value or abs(Decimal(value).adjusted()) <= _LARGEST_EXPONENT
+        read = Fraction(value) if sane and len(value) <= _LONGEST_TEXT else None
+    except (ValueError, ArithmeticError):
+        read = None
+    require(read is not None, "a number such as 0.5, 1/3 or 1e-6", **{name: value[:40]})
+    assert read is not None
+    return read
+
+
+def exact_positive(value: AmountLike, *, name: str) -> Fraction:
+    """Reads a finite amount above zero: what an epsilon, a sensitivity or a rho must be.
+
+    Example:
+        >>> exact_positive("0.1", name="epsilon")
+        Fraction(1, 10)
+    """
+    read = exact(value, name=name)
+    require(isinstance(read, Fraction) and read > 0, "finite and > 0", **{name: value})
+    return Fraction(read)
+
+
+def rounded_up(value: float, *, digits: int = 12) -> Amount:
+    """The smallest rational with `digits` significant decimal digits that is not below a computed float.
+
+    Example:
+        >>> rounded_up(1/3) >= Fraction(1, 3), rounded_up(0.0)
+        (True, Fraction(0, 1))
+    """
+    require(not math.isnan(value) and value >= 0, "a number >= 0", value=value)
+    if math.isinf(value):
+        return math.inf
+    if value == 0:
+        return Fraction(0)
+    unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
+    return math.ceil(Fraction(value) / unit) * unit
+
+
+def float_above(value: Fraction) -> float:
+    """The smallest float not below a rational, for code that can only take floats."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_below(value: Fraction) -> float:
+    """The largest float not above a rational, for code that can only take floats."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def plain(value: Amount) -> str:
+    """An amount as a person reads it: a short decimal when it is one, otherwise the next larger one of six digits.
+
+    Example:
+        >>> plain(Fraction(1, 2)), plain(Fraction(1, 3)), plain(Fraction(1, 10**6))
+        ('0.5', '0.333334', '1e-06')
+    """
+    if isinstance(value, float):
+        return "infinity" if math.isinf(value) else format(value, "g")
+    if value == 0:
+        return "0"
+    up = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+    shown = up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up)
+    return format(float(shown), "g") if -300 < shown.adjusted() < 300 else str(shown)

@@ -1,0 +1,184 @@
+"""What was run, as data: enough for an accountant to compose many runs better than by adding epsilons.
+
+Each event brings its own curves, so that a new kind of event adds one class here and nothing elsewhere. An event is public:
+it holds parameters of mechanisms, never anything computed from private records. Once published, a kind keeps its meaning
+for ever; fields are only ever added with defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from sabun import checks
+from sabun.errors import ParameterError
+from sabun.privacy.amounts import AmountLike, exact, float_above, float_below
+
+__all__ = ["Approximate", "DiscreteGaussian", "DiscreteLaplace", "Event", "Gaussian", "SampledGaussian", "event_from_dict"]
+
+_INTERVAL = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Base of the events: `count` independent (possibly adaptive) runs of one mechanism."""
+
+    kind: ClassVar[str]
+    count: int = 1
+
+    def rho(self) -> Fraction | None:
+        """The zCDP parameter of all runs together, or None where zCDP does not apply."""
+        return None
+
+    def privacy_loss(self) -> Any | None:
+        """The privacy-loss distribution of one run (a dp_accounting object), or None where it does not apply."""
+        return None
+
+    def _check(self, **amounts: AmountLike) -> None:
+        checks.whole(minimum=1, count=self.count)
+        for name, value in amounts.items():
+            object.__setattr__(self, name, Fraction(exact(value, name=name)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; amounts are strings so that nothing is rounded."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"kind": self.kind} | {name: str(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Reads the fields that `to_dict` wrote."""
+        known = {field.name for field in dataclasses.fields(cls)} | {"kind"}
+        if set(record) != known:
+            raise ParameterError(f"event {cls.kind!r} must have exactly the fields {sorted(known)}; got {sorted(record)}.")
+        return cls(**{name: value for name, value in record.items() if name != "kind"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approximate(Event):
+    """Anything that is (epsilon, delta)-DP and nothing more is known."""
+
+    kind: ClassVar[str] = "approximate"
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        self._check(epsilon=self.epsilon, delta=self.delta)
+        checks.non_negative(epsilon=self.epsilon)
+        checks.probability(delta=self.delta)
+
+    def rho(self) -> Fraction | None:
+        """Pure epsilon implies epsilon^2 / 2 (Bun-Steinke 2016, Prop. 1.4)."""
+        return self.count * self.epsilon**2 / 2 if self.delta == 0 else None
+
+    def privacy_loss(self) -> Any:
+        """The worst pair of distributions for (epsilon, delta)."""
+        from dp_accounting.pld import common, privacy_loss_distribution
+
+        parameters = common.DifferentialPrivacyParameters(float_above(self.epsilon), float_above(self.delta))
+        return privacy_loss_distribution.from_privacy_parameters(parameters, _INTERVAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Event):
+    """Continuous Gaussian noise, or its rounding; `noise_multiplier` = sigma / L2 sensitivity under the stated relation."""
+
+    kind: ClassVar[str] = "gaussian"
+    noise_multiplier: Fraction
+
+    def __post_init__(self) -> None:
+        self._check(noise_multiplier=self.noise_multiplier)
+        checks.positive(noise_multiplier=self.noise_multiplier)
+
+    def rho(self) -> Fraction:
+        """1 / (2 multiplier^2) for each run (Bun-Steinke 2016, Prop. 1.6)."""
+        return self.count / (2 * self.noise_multiplier**2)
+
+    def privacy_loss(self) -> Any:
+        """Exact up to the accountant's pessimistic discretisation."""
+        from dp_accounting.pld import privacy_loss_distribution
+
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            float_below(self.noise_multiplier), value_discretization_interval=_INTERVAL
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledGaussian(Event):
+    """A Gaussian on a Poisson sample, under add-remove neighbours: one step of DP-SGD per run."""
+
+    kind: ClassVar[str] = "sampled-gaussian"
+    noise_multiplier: Fraction
+    sampling_probability: Fraction
+
+    def __post_init__(self) -> None:
+        self._check(noise_multiplier=self.noise_multiplier, sampling_probability=self.sampling_probability)
+        checks.positive(noise_multiplier=self.noise_multiplier)
+        checks.require(
+            0 < self.sampling_probability <= 1, "above 0 and at most 1", sampling_probability=self.sampling_probability
+        )
+
+    def privacy_loss(self) -> Any:
+        """Exact up to the accountant's pessimistic discretisation."""
+        from dp_accounting.pld import privacy_loss_distribution
+
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            float_below(self.noise_multiplier),
+            value_discretization_interval=_INTERVAL,
+            sampling_prob=min(float_above(self.sampling_probability), 1.0),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(Event):
+    """Discrete Gaussian noise on integer vectors; a squared L2 sensitivity in grid steps."""
+
+    kind: ClassVar[str] = "discrete-gaussian"
+    sigma_squared: Fraction
+    l2_squared: Fraction
+
+    def __post_init__(self) -> None:
+        self._check(sigma_squared=self.sigma_squared, l2_squared=self.l2_squared)
+        checks.positive(sigma_squared=self.sigma_squared, l2_squared=self.l2_squared)
+
+    def rho(self) -> Fraction:
+        """l2^2 / (2 sigma^2) for each run (Canonne-Kamath-Steinke 2020, Thm. 14)."""
+        return self.count * self.l2_squared / (2 * self.sigma_squared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(Event):
+    """Discrete Laplace noise on one integer; a whole sensitivity in grid steps."""
+
+    kind: ClassVar[str] = "discrete-laplace"
+    scale: Fraction
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        self._check(scale=self.scale)
+        checks.positive(scale=self.scale)
+        checks.whole(minimum=1, sensitivity=self.sensitivity)
+
+    def rho(self) -> Fraction:
+        """Pure epsilon = sensitivity / scale implies epsilon^2 / 2."""
+        return self.count * (self.sensitivity / self.scale) ** 2 / 2
+
+    def privacy_loss(self) -> Any:
+        """Exact up to the accountant's pessimistic discretisation."""
+        from dp_accounting.pld import privacy_loss_distribution
+
+        return privacy_loss_distribution.from_discrete_laplace_mechanism(
+            float_above(1 / self.scale), sensitivity=self.sensitivity, value_discretization_interval=_INTERVAL
+        )
+
+
+_KINDS = {event.kind: event for event in (Approximate, Gaussian, SampledGaussian, DiscreteGaussian, DiscreteLaplace)}
+
+
+def event_from_dict(record: Mapping[str, Any]) -> Event:
+    """Reads any event that `to_dict` wrote."""
+    kind = record.get("kind") if isinstance(record, Mapping) else None
+    checks.one_of(sorted(_KINDS), kind=kind)
+    return _KINDS[str(kind)].from_dict(record)

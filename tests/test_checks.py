@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from sabun import checks, errors
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "message"),
+    [
+        (lambda v: checks.positive(epsilon=v), -1.0, "epsilon must be finite and > 0; got -1.0."),
+        (lambda v: checks.positive(epsilon=v), math.inf, "epsilon must be finite and > 0; got inf."),
+        (lambda v: checks.positive(epsilon=v), True, "epsilon must be finite and > 0; got True."),
+        (lambda v: checks.positive(epsilon=v), "1", "epsilon must be finite and > 0; got '1'."),
+        (lambda v: checks.non_negative(beta=v), -0.1, "beta must be finite and >= 0; got -0.1."),
+        (lambda v: checks.probability(delta=v), 1, "delta must be at least 0 and below 1; got 1."),
+        (lambda v: checks.whole(minimum=1, k=v), 0, "k must be a whole number >= 1; got 0."),
+        (lambda v: checks.whole(minimum=1, k=v), True, "k must be a whole number >= 1; got True."),
+        (lambda v: checks.whole(minimum=1, k=v), 2.0, "k must be a whole number >= 1; got 2.0."),
+        (lambda v: checks.boolean(flag=v), 1, "flag must be True or False; got 1."),
+        (lambda v: checks.text(name=v), "", "name must be a non-empty string; got ''."),
+        (lambda v: checks.one_of(("a", "b"), method=v), "c", "method must be one of 'a', 'b'; got 'c'."),
+    ],
+)
+def test_the_message_has_name_rule_and_value(check, value, message) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(errors.ParameterError) as caught:
+        check(value)
+    assert str(caught.value) == message
+
+
+def test_errors_know_their_exit_code_and_kind() -> None:
+    assert {kind.__name__: kind.exit_code for kind in _all(errors.SabunError)} == {
+        "SabunError": 70,
+        "ParameterError": 2,
+        "BoundsError": 2,
+        "IncompatibleGuarantees": 2,
+        "SimulatedError": 2,
+        "MissingExtra": 2,
+        "BudgetExceeded": 3,
+        "DataError": 4,
+        "ReleaseError": 4,
+        "LedgerError": 4,
+        "InternalError": 70,
+    }
+    assert issubclass(errors.ParameterError, ValueError)
+    assert issubclass(errors.DataError, ValueError)
+
+
+def test_a_missing_extra_says_how_to_install_it() -> None:
+    missing = errors.MissingExtra(job="learning", package="torch", extra="learning")
+    assert str(missing) == "learning needs torch. Install it with: pip install 'sabun[learning]'"
+
+
+def test_our_fault_and_yours_never_look_alike() -> None:
+    assert "please report it" in str(errors.InternalError("a counter went backwards."))
+
+
+def _all(kind: type[errors.SabunError]) -> list[type[errors.SabunError]]:
+    return [kind, *(deeper for child in kind.__subclasses__() for deeper in _all(child))]
