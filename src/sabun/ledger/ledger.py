@@ -1,0 +1,381 @@
+"""The ledger: charge first, then toss the coin."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cache
+from types import TracebackType
+from typing import Any, Self
+
+from sabun import checks
+from sabun.errors import LedgerError, ParameterError
+from sabun.ledger.admission import Price, price
+from sabun.ledger.chain import Book, replay, terms_of
+from sabun.ledger.keys import answer, check_key, refuse_answered
+from sabun.ledger.reservation import Reservation
+from sabun.ledger.row import Row, first_row, next_row, total_after
+from sabun.ledger.sqlite_store import SqliteStore
+from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
+from sabun.ledger.store import Store, Transaction
+from sabun.ledger.wording import page, refusal
+from sabun.privacy.amounts import AmountLike, exact
+from sabun.privacy.guarantee import RELATIONS, Guarantee
+
+__all__ = ["Ledger"]
+
+_LARGEST_BITS = 2048
+
+
+class Ledger:
+    """A durable budget for one protected dataset.
+
+    Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
+    (budget.epsilon, budget.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
+
+    The ledger guards against accidents, races and edited files. It cannot guard against someone who copies the file, spends
+    from both copies, or deletes it: keep `verify().head_hash` elsewhere when that matters. A handle holds no open file: it can
+    be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always means the
+    same file.
+
+    Idempotency keys: `recall` returns the bytes committed under a key, for free. A key that was reserved but never committed
+    (a crash) stays spent, and the next reservation with it pays again, because the noise may have been seen.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(folder.name + "/clinic.ledger", name="clinic-2026", unit="patient", epsilon=1)
+        >>> receipt = ledger.charge(Guarantee(epsilon=0.1, unit="patient"), purpose="count of visits")
+        >>> ledger.remaining.epsilon
+        Fraction(9, 10)
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, store: Store, *, terms: Terms, seen: tuple[int, str]) -> None:
+        self._store = store
+        self._terms = terms
+        self._seen = seen
+        self._closed = False
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str] | Store,
+        *,
+        name: str,
+        unit: str = "record",
+        relation: str = "replace-one",
+        epsilon: AmountLike,
+        delta: AmountLike = 0,
+    ) -> Self:
+        """Makes a new ledger; its terms can never be changed.
+
+        Args:
+            path: A free path on a local disk (or another `Store`).
+            name: What people call it; it stands in receipts and refusals.
+            unit: Whose data is protected, in your word ("patient").
+            relation: `replace-one`, `add-remove` or `local`.
+            epsilon: The whole budget, finite and above zero; 0.1 is read as one tenth.
+            delta: The whole budget for delta, at least 0 and below 1.
+
+        Raises:
+            ParameterError: A term breaks its rule.
+            LedgerError: The path is taken or cannot be written.
+        """
+        checks.text(name=name, unit=unit)
+        checks.one_of(RELATIONS, relation=relation)
+        terms = Terms(name=name, unit=unit, relation=relation, budget=_budget(epsilon, delta))
+        store, first = _store(path), first_row(terms, software=_software())
+        store.create(first)
+        return cls(store, terms=terms, seen=(first.sequence, first.hash))
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] | Store) -> Self:
+        """Opens a ledger that exists.
+
+        Raises:
+            LedgerError: There is none, or it is not one, or it is damaged.
+        """
+        store = _store(path)
+        with store.reading() as book:
+            first, last = book.at(0), book.last()
+            if first is None:
+                raise LedgerError(f"{store.place}: the first row is missing. Restore the ledger from a backup.")
+            return cls(store, terms=terms_of(first, place=store.place), seen=(last.sequence, last.hash))
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._terms.name
+
+    @property
+    def unit(self) -> str:
+        """Whose data is protected."""
+        return self._terms.unit
+
+    @property
+    def relation(self) -> str:
+        """The neighbour relation of the budget."""
+        return self._terms.relation
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget."""
+        return self._terms.budget
+
+    @property
+    def spent(self) -> Budget:
+        """What is gone: every reservation that was not voided."""
+        with self._reading() as book:
+            return book.last().spent
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left, exactly."""
+        return _minus(self.budget, self.spent)
+
+    def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
+        """Books a charge durably; draw noise only after this has returned.
+
+        Args:
+            guarantee: The promise of the release to come; its joint cost is booked. An add-remove guarantee in a replace-one
+                ledger is restated first, which the receipt's `note` says.
+            purpose: What it is for, in words. Public: never put private data here.
+            key: An idempotency key for `recall`, at most 200 printable characters.
+
+        Raises:
+            BudgetExceeded: It does not fit; nothing was charged.
+            SimulatedError: The guarantee is of a seeded run.
+            IncompatibleGuarantees: Wrong unit or relation.
+            ParameterError: The key already has a result, or was used for something else.
+            LedgerError: The ledger cannot be written, or went back in time.
+        """
+        cost = price(guarantee, self._terms)
+        checks.text(purpose=purpose)
+        check_key(key)
+        with self._writing() as book:  # proof: one-writer
+            if key is not None:
+                refuse_answered(book, key, guarantee, purpose)
+            last = book.last()
+            amount = self._affordable(last.spent, cost)
+            row = next_row(
+                last,
+                kind="reserve",
+                entry=last.entries + 1,
+                body=_body(guarantee, purpose, cost, amount),
+                amount=amount,
+                key=key,
+            )
+            book.append(row)
+        self._seen = (row.sequence, row.hash)
+        return Reservation(self._store, row, self._receipt(row))  # proof: durable-before-return
+
+    def _affordable(self, spent: Budget, cost: Price) -> Budget:
+        """The amount to book, or the refusal."""
+        if isinstance(cost.epsilon, Fraction) and isinstance(cost.delta, Fraction):
+            amount = Budget(cost.epsilon, cost.delta)
+            after = total_after(spent, "reserve", amount)
+            if after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta:  # proof: filter
+                return amount
+        raise refusal(self._terms, _minus(self.budget, spent), cost)
+
+    def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
+        """Books a charge whose result is kept elsewhere: `reserve`, then `commit` with no bytes.
+
+        A repeated key is refused, not free: with no kept bytes to return, a free retry could hide a second draw.
+
+        Raises:
+            BudgetExceeded: It does not fit; nothing was charged.
+            ParameterError: The key was charged before. Every other error is as in `reserve`.
+        """
+        return self.reserve(guarantee, purpose=purpose, key=key).commit(b"")
+
+    def recall(self, key: str, *, guarantee: Guarantee, purpose: str) -> tuple[Receipt, bytes] | None:
+        """The receipt with the identical bytes that were committed under a key; costs nothing.
+
+        Returns:
+            None when the key has no result yet (never used, voided, or reserved by someone who crashed).
+
+        Raises:
+            ParameterError: The key was used for another guarantee or purpose.
+            LedgerError: The kept bytes were changed.
+        """
+        price(guarantee, self._terms)
+        checks.text(purpose=purpose)
+        checks.text(key=key)
+        check_key(key)
+        with self._reading() as book:
+            found = answer(book, key, guarantee, purpose)
+            if found is None:
+                return None
+            reserved, committed = found
+            payload = book.payload(reserved.entry)
+            self._check_payload(reserved.entry, payload, committed.body.get("payload_sha256"))
+        assert payload is not None
+        return self._receipt(reserved), payload
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every charge as it stands now, oldest first; the chain is checked on the way."""
+        return self._book().entries
+
+    def verify(self, *, expect_head: str | None = None) -> Verification:
+        """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages.
+
+        A changed row cannot hide; but rows cut off the *end*, or a chain written anew from its first row, are sound in
+        themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still be part of the chain.
+
+        Args:
+            expect_head: A `head_hash` of an earlier check, or the `entry_hash` of any receipt.
+
+        Raises:
+            LedgerError: Something was changed, or the expected hash is gone.
+        """
+        good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
+        checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
+        with self._reading() as view:
+            view.inspect()
+            book = replay(view.rows(), place=self._store.place)
+            kept = {entry.entry: entry.payload_sha256 for entry in book.entries if entry.state == "committed"}
+            if view.payload_entries() != sorted(kept):
+                raise LedgerError(
+                    f"{self._store.place}: each committed entry must have its kept bytes; some are missing or foreign."
+                )
+            for entry, digest in kept.items():
+                self._check_payload(entry, view.payload(entry), digest)
+        if expect_head is not None and expect_head not in book.hashes:
+            raise LedgerError(
+                f"{self._store.place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
+                "restore the newest backup that holds it."
+            )
+        return Verification(entries=len(book.entries), head_hash=book.head.hash)
+
+    def show(self) -> str:
+        """The ledger as a page of text: terms, sums, a line for each entry."""
+        book = self._book()
+        return page(book.terms, book.head.spent, book.entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger in plain JSON types; amounts are exact text such as "1/10"."""
+        book = self._book()
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "relation": self.relation,
+            "budget": self.budget.to_dict(),
+            "spent": book.head.spent.to_dict(),
+            "remaining": _minus(self.budget, book.head.spent).to_dict(),
+            "entries": [entry.to_dict() for entry in book.entries],
+            "head_hash": book.head.hash,
+        }
+
+    def close(self) -> None:
+        """Ends this handle; the file stays, as do reservations already made."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same handle: a copy of an estimator must spend from the same budget, never from a second one."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.name!r} at {self._store.place}>"
+
+    def _book(self) -> Book:
+        with self._reading() as view:
+            return replay(view.rows(), place=self._store.place)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        self._must_be_open()
+        with self._store.reading() as book:
+            self._must_continue(book)
+            yield book
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        self._must_be_open()
+        with self._store.writing() as book:
+            self._must_continue(book)
+            yield book
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise LedgerError(
+                f"this handle of ledger {self.name!r} must be open; it was closed. Open it again with Ledger.open."
+            )
+
+    def _must_continue(self, book: Transaction) -> None:
+        """A live handle notices when the file is swapped for an older or another one."""
+        sequence, digest = self._seen
+        row = book.at(sequence)
+        if row is None or row.hash != digest:
+            raise LedgerError(
+                f"{self._store.place}: the ledger must still hold what this handle has seen; it was replaced by an older or "
+                "another one. Find out why before you open it again."
+            )
+
+    def _check_payload(self, entry: int, payload: bytes | None, digest: object) -> None:
+        if payload is None or hashlib.sha256(payload).hexdigest() != digest:
+            raise LedgerError(
+                f"{self._store.place}: the kept bytes of entry {entry} were changed. Restore the ledger from a backup."
+            )
+
+    def _receipt(self, row: Row) -> Receipt:
+        return Receipt(
+            ledger_name=self.name,
+            entry=row.entry,
+            entry_hash=row.hash,
+            epsilon=row.amount.epsilon,
+            delta=row.amount.delta,
+            relation=self.relation,
+            unit=self.unit,
+            note=row.body["note"],
+            time=row.time,
+        )
+
+
+def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget) -> dict[str, Any]:
+    return {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()} | amount.to_dict()
+
+
+def _budget(epsilon: AmountLike, delta: AmountLike) -> Budget:
+    parts = exact(epsilon, name="epsilon"), exact(delta, name="delta")
+    checks.require(parts[0] > 0 and isinstance(parts[0], Fraction), "finite and > 0", epsilon=epsilon)
+    checks.require(0 <= parts[1] < 1, "at least 0 and below 1", delta=delta)
+    whole, rest = Fraction(parts[0]), Fraction(parts[1])
+    bits = max(number.bit_length() for part in (whole, rest) for number in (part.numerator, part.denominator))
+    if bits > _LARGEST_BITS:
+        raise ParameterError(
+            f"epsilon and delta must be fractions of numbers of at most {_LARGEST_BITS} bits; got one of {bits}."
+        )
+    return Budget(whole, rest)
+
+
+def _minus(budget: Budget, spent: Budget) -> Budget:
+    return Budget(budget.epsilon - spent.epsilon, budget.delta - spent.delta)
+
+
+def _store(path: str | os.PathLike[str] | Store) -> Store:
+    is_path = isinstance(path, str | os.PathLike) or not hasattr(path, "writing")
+    return SqliteStore(path) if is_path else path  # type: ignore[arg-type, return-value]
+
+
+@cache
+def _software() -> str:
+    try:
+        return f"sabun {importlib.metadata.version('sabun')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "sabun, not installed"

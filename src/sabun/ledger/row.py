@@ -1,0 +1,133 @@
+"""One row of the book: canonical text, hashed together with the row before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from sabun.errors import LedgerError
+from sabun.ledger.statement import Budget, Terms, read_amount
+
+__all__ = ["FIRST_PREVIOUS", "FORMAT", "Row", "first_row", "next_row", "total_after"]
+
+FORMAT = 1
+FIRST_PREVIOUS = "0" * 64
+_KINDS = ("create", "reserve", "commit", "void")
+_TOTAL_BITS = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A written line of the book; `entries` and `spent` are the totals after it."""
+
+    sequence: int
+    kind: str
+    time: str
+    entry: int
+    key: str | None
+    body: Mapping[str, Any]
+    entries: int
+    spent: Budget
+    previous: str
+
+    @cached_property
+    def record(self) -> str:
+        """Canonical JSON: sorted names, no spaces, ASCII only, amounts as exact text."""
+        fields = {
+            "sequence": self.sequence,
+            "kind": self.kind,
+            "time": self.time,
+            "entry": self.entry,
+            "key": self.key,
+            "body": dict(self.body),
+            "entries": self.entries,
+            "spent": self.spent.to_dict(),
+            "previous": self.previous,
+        }
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the record, which holds the hash of the row before."""
+        return hashlib.sha256(self.record.encode("ascii")).hexdigest()
+
+    @property
+    def amount(self) -> Budget:
+        """What a creating row grants or a reserving row takes."""
+        return Budget(read_amount(self.body["epsilon"]), read_amount(self.body["delta"]))
+
+    @classmethod
+    def read(cls, record: object, expected_hash: object, *, place: str) -> Row:
+        """Reads a stored record; anything but the bytes that were hashed is a LedgerError."""
+        try:
+            if not isinstance(record, str):
+                raise TypeError
+            fields = json.loads(record)
+            spent = Budget(read_amount(fields["spent"]["epsilon"]), read_amount(fields["spent"]["delta"]))
+            row = cls(**(fields | {"spent": spent}))
+            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            good = False
+        if not good:
+            raise LedgerError(
+                f"{place}: a row was changed after it was written. Do not release from this ledger; restore it from a backup "
+                "and check that with Ledger.verify(expect_head=...)."
+            )
+        return row
+
+
+def first_row(terms: Terms, *, software: str) -> Row:
+    """The row that opens a book."""
+    body = {"format": FORMAT, "name": terms.name, "unit": terms.unit, "relation": terms.relation, "software": software}
+    return Row(
+        sequence=0,
+        kind="create",
+        time=_now(),
+        entry=0,
+        key=None,
+        body=body | terms.budget.to_dict(),
+        entries=0,
+        spent=Budget(Fraction(0), Fraction(0)),
+        previous=FIRST_PREVIOUS,
+    )
+
+
+def next_row(last: Row, *, kind: str, entry: int, body: Mapping[str, Any], amount: Budget, key: str | None = None) -> Row:
+    """The row that follows `last`; `amount` is that of the entry it speaks of."""
+    return Row(
+        sequence=last.sequence + 1,
+        kind=kind,
+        time=_now(),
+        entry=entry,
+        key=key,
+        body=body,
+        entries=max(last.entries, entry),
+        spent=total_after(last.spent, kind, amount),
+        previous=last.hash,
+    )
+
+
+def total_after(spent: Budget, kind: str, amount: Budget) -> Budget:
+    """The spent total once a row is written: a reserve adds its amount, a void takes it back, a commit changes nothing.
+
+    Totals stay exact until a denominator passes 2048 bits; then they are rounded up, so they never fall below the true sum.
+    """
+    sign = {"reserve": 1, "void": -1}.get(kind, 0)
+    return Budget(*(_compact(total + sign * part) for total, part in zip(spent, amount, strict=True)))
+
+
+def _compact(total: Fraction) -> Fraction:
+    if total.denominator.bit_length() <= _TOTAL_BITS:
+        return total
+    return Fraction(math.ceil(total * 2**_TOTAL_BITS), 2**_TOTAL_BITS)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

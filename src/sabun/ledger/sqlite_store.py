@@ -1,0 +1,263 @@
+"""A ledger in one SQLite file.
+
+Every operation opens its own connection and closes it: nothing is shared between threads or carried across a fork, and when
+nobody is writing the file is complete by itself (SQLite folds the write-ahead log back in when the last connection closes).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from sabun import checks
+from sabun.errors import LedgerError
+from sabun.ledger.row import Row
+
+__all__ = ["SqliteStore"]
+
+_APPLICATION = 0x5ABC1ED6
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE book (sequence INTEGER PRIMARY KEY, entry INTEGER NOT NULL, key TEXT, "
+    "record TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE payloads (entry INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
+    "CREATE INDEX book_by_entry ON book (entry)",
+    "CREATE INDEX book_by_key ON book (key) WHERE key IS NOT NULL",
+    "CREATE TRIGGER book_keeps BEFORE UPDATE ON book BEGIN SELECT RAISE(ABORT, 'rows are never changed'); END",
+    "CREATE TRIGGER book_holds BEFORE DELETE ON book BEGIN SELECT RAISE(ABORT, 'rows are never deleted'); END",
+    "CREATE TRIGGER payloads_keep BEFORE UPDATE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never changed'); END",
+    "CREATE TRIGGER payloads_hold BEFORE DELETE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never deleted'); END",
+)
+_COLUMNS = "SELECT sequence, entry, key, record, hash FROM book"
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_NO_WRITING = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+class SqliteStore:
+    """The store behind `Ledger.create(path)` or `Ledger.open(path)`.
+
+    Args:
+        path: The file. Keep it on a local disk: network file systems often lack the locks SQLite needs.
+        patience: Seconds to wait for other writers before giving up.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, patience: float = 30.0) -> None:
+        given = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+        checks.require(isinstance(given, str) and bool(given) and "\0" not in given, "a file path", path=path)
+        checks.positive(patience=patience)
+        self._path = Path(os.path.abspath(given))
+        self._patience = patience
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self._path)!r})"
+
+    @property
+    def place(self) -> str:
+        """The path, quoted."""
+        return repr(str(self._path))
+
+    def create(self, first: Row) -> None:
+        """Makes the file with its first row; an existing file is never touched."""
+        for taken in (self._path, *self._companions()):
+            if os.path.lexists(taken):
+                raise LedgerError(
+                    f"a new ledger needs a free path; {str(taken)!r} exists. Open it with Ledger.open or choose another path."
+                )
+        try:
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        except OSError as error:
+            raise LedgerError(
+                f"{self.place} cannot be created ({error.strerror}). Choose a path in a folder you may write to."
+            ) from None
+        try:
+            self._fill(first)
+        except BaseException:
+            for leftover in (self._path, *self._companions()):
+                leftover.unlink(missing_ok=True)
+            raise
+
+    def _companions(self) -> list[Path]:
+        return [self._path.with_name(self._path.name + ending) for ending in _COMPANIONS]
+
+    def _fill(self, first: Row) -> None:
+        with self._translated(), closing(self._connect(self._patience)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id={_APPLICATION}")
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            SqliteTransaction(connection, self.place).append(first)
+            connection.execute("COMMIT")
+        # Without this a power cut could lose the name of a file whose first releases are already public.
+        with suppress(OSError):
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteTransaction]:
+        """A consistent view; works on a write-protected file too."""
+        with self._translated(), closing(self._begun("BEGIN")) as connection:
+            yield SqliteTransaction(connection, self.place)
+
+    @contextmanager
+    def writing(self) -> Iterator[SqliteTransaction]:
+        """An exclusive change, on disk when the block has ended; an exception in the block leaves no trace."""
+        with self._translated(), closing(self._begun("BEGIN IMMEDIATE")) as connection:
+            yield SqliteTransaction(connection, self.place)
+            connection.execute("COMMIT")
+
+    def _begun(self, begin: str) -> sqlite3.Connection:
+        """A connection inside a transaction; while others hold the file it tries again until patience ends."""
+        if not os.path.isfile(self._path):
+            raise LedgerError(f"there is no ledger at {self.place}. Make one with Ledger.create or check the path.")
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return self._attempt(begin, max(deadline - time.monotonic(), 0.01))
+            except sqlite3.OperationalError as error:
+                if _code(error) in _NO_WRITING and begin == "BEGIN" and not self._has_log():
+                    return self._attempt(begin, self._patience, options="immutable=1")
+                if _code(error) not in _BUSY or time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.005)
+
+    def _has_log(self) -> bool:
+        log = self._companions()[0]
+        return log.exists() and log.stat().st_size > 0
+
+    def _attempt(self, begin: str, patience: float, *, options: str = "mode=rw") -> sqlite3.Connection:
+        connection = self._connect(patience, options=options)
+        try:
+            connection.execute(begin)
+            marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            if marks != [_APPLICATION, _VERSION]:
+                raise LedgerError(f"{self.place} is not a Sabun ledger. Check the path.")
+            connection.execute("SELECT 1 FROM book LIMIT 1")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, patience: float, *, options: str = "mode=rw") -> sqlite3.Connection:
+        connection = sqlite3.connect(f"{self._path.as_uri()}?{options}", uri=True, timeout=patience, isolation_level=None)
+        try:
+            # FULL (with fullfsync where the system has it) is what makes a reservation durable before it is handed out.
+            for setting in (
+                "synchronous=FULL",
+                "fullfsync=ON",
+                "checkpoint_fullfsync=ON",
+                "trusted_schema=OFF",
+                "cell_size_check=ON",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        # SQLite quotes damaged text in its messages, which Python then cannot decode.
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise LedgerError(f"{self.place} {self._trouble(error)}") from error
+
+    def _trouble(self, error: Exception) -> str:
+        code = _code(error)
+        if code in _BUSY:
+            return f"was held by other processes for {self._patience:g} seconds. Nothing was charged; try again."
+        if code in _NO_WRITING:
+            return "cannot be opened or written. Nothing was charged; check the permissions of the file and of its folder."
+        if code == sqlite3.SQLITE_NOTADB:
+            return "is not a Sabun ledger. Check the path."
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return "could not be written to disk. Nothing may be released for this charge; make room or check the disk."
+        return f"is damaged ({error}). Do not release from it; restore it from a backup."
+
+
+class SqliteTransaction:
+    """One transaction on the file."""
+
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self._connection = connection
+        self._place = place
+
+    def last(self) -> Row:
+        """The newest row."""
+        found = self._rows("ORDER BY sequence DESC LIMIT 1")
+        for row in found:
+            return row
+        raise LedgerError(f"{self._place}: the ledger has no rows; it was emptied. Restore it from a backup.")
+
+    def at(self, sequence: int) -> Row | None:
+        """The row with that number, or None."""
+        return next(self._rows("WHERE sequence = ?", sequence), None)
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, oldest first."""
+        return self._rows("ORDER BY sequence")
+
+    def of_entry(self, entry: int) -> list[Row]:
+        """The rows that speak of one entry, oldest first."""
+        return list(self._rows("WHERE entry = ? ORDER BY sequence", entry))
+
+    def with_key(self, key: str) -> list[Row]:
+        """The reserving rows with that key, oldest first."""
+        return list(self._rows("WHERE key = ? ORDER BY sequence", key))
+
+    def _rows(self, condition: str, *values: object) -> Iterator[Row]:
+        for sequence, entry, key, record, digest in self._connection.execute(f"{_COLUMNS} {condition}", values):
+            row = Row.read(record, digest, place=self._place)
+            if (row.sequence, row.entry, row.key) != (sequence, entry, key):
+                raise LedgerError(
+                    f"{self._place}: a row was moved or relabelled after it was written. Restore it from a backup."
+                )
+            yield row
+
+    def payload(self, entry: int) -> bytes | None:
+        """The bytes kept for an entry, or None."""
+        found = self._connection.execute("SELECT payload FROM payloads WHERE entry = ?", (entry,)).fetchone()
+        if found is None:
+            return None
+        if not isinstance(found[0], bytes):
+            raise LedgerError(f"{self._place}: the kept bytes of entry {entry} were changed. Restore it from a backup.")
+        return found[0]
+
+    def payload_entries(self) -> list[int]:
+        """The entries that have bytes, in order."""
+        return [entry for (entry,) in self._connection.execute("SELECT entry FROM payloads ORDER BY entry")]
+
+    def append(self, row: Row) -> None:
+        """Adds a row."""
+        self._connection.execute(
+            "INSERT INTO book VALUES (?, ?, ?, ?, ?)", (row.sequence, row.entry, row.key, row.record, row.hash)
+        )
+
+    def keep(self, entry: int, payload: bytes) -> None:
+        """Keeps the bytes of an entry."""
+        self._connection.execute("INSERT INTO payloads VALUES (?, ?)", (entry, payload))
+
+    def inspect(self) -> None:
+        """Damaged pages, indexes or foreign tables are a LedgerError."""
+        schema = [statement for (statement,) in self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
+        if schema != list(_TABLES):
+            raise LedgerError(f"{self._place}: the tables of the ledger were changed. Restore it from a backup.")
+        [(report,), *more] = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if report != "ok" or more:
+            raise LedgerError(f"{self._place} is damaged: SQLite finds broken pages. Restore it from a backup.")
+
+
+def _code(error: Exception) -> int | None:
+    """SQLite's primary error code, without the detail bits; None for anything else."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

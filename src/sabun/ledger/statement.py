@@ -1,0 +1,170 @@
+"""What a ledger tells its reader: amounts, terms, entries, receipts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
+
+from sabun.errors import ParameterError
+
+__all__ = ["Budget", "Entry", "Receipt", "Terms", "Verification", "read_amount", "write_amount"]
+
+_LONGEST_NUMBER = 4000
+"""Decimal digits; Python refuses to read integers of more than 4300, and no honest amount comes near."""
+
+
+class Budget(NamedTuple):
+    """An exact pair of amounts.
+
+    Example:
+        >>> Budget(Fraction(1, 2), Fraction(0)).epsilon
+        Fraction(1, 2)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def to_dict(self) -> dict[str, str]:
+        """Both amounts as exact text, such as "1/2"."""
+        return {"epsilon": write_amount(self.epsilon), "delta": write_amount(self.delta)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is fixed for good when a ledger is created."""
+
+    name: str
+    unit: str
+    relation: str
+    budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One charge as it stands now.
+
+    Args:
+        entry: Number of the charge, counted from 1.
+        time: When it was reserved (UTC, ISO 8601).
+        purpose: What it was for, in the caller's words.
+        epsilon: Amount booked, in the ledger's own relation.
+        delta: The same for delta.
+        state: `reserved` (spent; no result was kept), `committed` (spent; the result is kept) or `voided` (not spent).
+        key: The caller's idempotency key, if any.
+        note: What the ledger did to the amounts before booking them; empty when nothing.
+        guarantee: The promise as it was declared, in plain JSON types.
+        software: Which version wrote the entry.
+        entry_hash: Hash of the reserving row; it stands in the receipt.
+        payload_sha256: Digest of the kept bytes once committed.
+        payload_size: Their number.
+    """
+
+    entry: int
+    time: str
+    purpose: str
+    epsilon: Fraction
+    delta: Fraction
+    state: str
+    key: str | None
+    note: str
+    guarantee: Mapping[str, Any]
+    software: str
+    entry_hash: str
+    payload_sha256: str | None = None
+    payload_size: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; amounts are exact text."""
+        record: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return record | {
+            "epsilon": write_amount(self.epsilon),
+            "delta": write_amount(self.delta),
+            "guarantee": dict(self.guarantee),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """Evidence that a charge was booked before its result existed.
+
+    `Ledger.verify(expect_head=receipt.entry_hash)` checks that the charge is still in the book.
+
+    Args:
+        ledger_name: Name of the ledger.
+        entry: Number of the charge in it.
+        entry_hash: Hash of the row that reserved it.
+        epsilon: Amount booked, in the ledger's relation.
+        delta: The same for delta.
+        relation: The ledger's relation.
+        unit: The ledger's unit.
+        note: What the ledger did to the amounts before booking them; empty when nothing.
+        time: When it was reserved (UTC, ISO 8601).
+    """
+
+    ledger_name: str
+    entry: int
+    entry_hash: str
+    epsilon: Fraction
+    delta: Fraction
+    relation: str
+    unit: str
+    note: str
+    time: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; amounts are exact text such as "1/10"."""
+        return dataclasses.asdict(self) | {"epsilon": write_amount(self.epsilon), "delta": write_amount(self.delta)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Reads what `to_dict` wrote; unknown, missing or wrongly typed fields are an error."""
+        if not isinstance(record, Mapping):
+            raise ParameterError(f"receipt must be a JSON object; got {type(record).__name__}.")
+        known = {field.name for field in dataclasses.fields(cls)}
+        if set(record) != known:
+            raise ParameterError(
+                f"receipt must have exactly the fields {sorted(known)}; check {sorted(set(record) ^ known, key=str)}."
+            )
+        wrong = sorted(name for name in known if type(record[name]) is not (int if name == "entry" else str))
+        if wrong:
+            raise ParameterError(f"receipt must hold text, with a whole number for entry; check {wrong}.")
+        values = dict(record)
+        for name in ("epsilon", "delta"):
+            try:
+                values[name] = read_amount(values[name])
+            except ValueError:
+                raise ParameterError(f"receipt {name} must be exact text such as '1/10'; got {values[name]!r}.") from None
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """The outcome of a check that found nothing wrong.
+
+    Args:
+        entries: Number of charges in the book.
+        head_hash: Hash of the newest row. Keep it elsewhere: it is what a later check can be held against.
+    """
+
+    entries: int
+    head_hash: str
+
+
+def write_amount(amount: Fraction) -> str:
+    """An amount as "numerator/denominator"."""
+    return f"{amount.numerator}/{amount.denominator}"
+
+
+def read_amount(text: str) -> Fraction:
+    """Reads what `write_amount` wrote; anything else is a ValueError."""
+    above, _, below = text.partition("/")
+    if max(len(above), len(below)) > _LONGEST_NUMBER or not (_digits(above) and _digits(below)) or not int(below):
+        raise ValueError("not an exact amount")
+    return Fraction(int(above), int(below))
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()

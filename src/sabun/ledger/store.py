@@ -1,0 +1,71 @@
+"""What a ledger needs from the place where its rows are kept.
+
+A store keeps bytes and gives transactions; it knows nothing of privacy. Whoever adds one (a database server, say) implements
+these two protocols and hands the store to `Ledger.create` or `Ledger.open` in place of a path. The laws it must keep:
+
+1. Two `writing` blocks never overlap, whichever processes they are in; each sees all that earlier ones appended.
+2. When a `writing` block ends without an exception, what it appended survives a crash of the machine.
+3. When it ends with an exception, nothing it appended remains.
+4. A failure of the place itself is a `LedgerError`; exceptions of the block pass through unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from sabun.ledger.row import Row
+
+__all__ = ["Store", "Transaction"]
+
+
+class Transaction(Protocol):
+    """One consistent view of the rows."""
+
+    def last(self) -> Row:
+        """The newest row."""
+
+    def at(self, sequence: int) -> Row | None:
+        """The row with that number, or None."""
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, oldest first."""
+
+    def of_entry(self, entry: int) -> list[Row]:
+        """The rows that speak of one entry, oldest first."""
+
+    def with_key(self, key: str) -> list[Row]:
+        """The reserving rows with that idempotency key, oldest first."""
+
+    def payload(self, entry: int) -> bytes | None:
+        """The bytes kept for an entry, or None."""
+
+    def payload_entries(self) -> list[int]:
+        """The entries that have bytes, in order."""
+
+    def append(self, row: Row) -> None:
+        """Adds a row; only inside `writing`."""
+
+    def keep(self, entry: int, payload: bytes) -> None:
+        """Keeps the bytes of an entry; only inside `writing`."""
+
+    def inspect(self) -> None:
+        """Raises LedgerError when the place itself finds damage (indexes, pages, foreign tables)."""
+
+
+class Store(Protocol):
+    """A durable place for one ledger; picklable, with no open resources between calls."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+
+    def create(self, first: Row) -> None:
+        """Makes the place with its first row; refuses a place that is taken."""
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A consistent view without the right to write."""
+
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """An exclusive, atomic, durable change."""

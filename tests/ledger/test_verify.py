@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from sabun.errors import LedgerError, ParameterError
+from sabun.ledger import Budget, Ledger, Verification
+from sabun.ledger.row import Row
+from sabun.ledger.statement import read_amount
+
+
+@pytest.fixture
+def busy_ledger(ledger, promise):
+    ledger.reserve(promise(0.25), purpose="count of visits", key="monday").commit(b"payload of the first release")
+    ledger.reserve(promise(0.5), purpose="lost in a crash")
+    ledger.reserve(promise(0.125), purpose="never started").void()
+    ledger.charge(promise("1/3", "1e-7"), purpose="mean age")
+    return ledger
+
+
+def test_an_honest_ledger_verifies(busy_ledger):
+    assert busy_ledger.verify() == Verification(entries=4, head_hash=busy_ledger.to_dict()["head_hash"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE book SET record = replace(record, '"epsilon":"1/4"', '"epsilon":"1/8"') WHERE sequence = 1""",
+        "UPDATE book SET record = replace(record, 'visits', 'visitz') WHERE sequence = 1",
+        "UPDATE book SET record = record || ' '",
+        "UPDATE book SET record = CAST(record AS BLOB) WHERE sequence = 3",
+        "UPDATE book SET record = 'null', hash = '74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b'",
+        "UPDATE book SET hash = replace(hash, substr(hash, 1, 1), 'x') WHERE sequence = 2",
+        "UPDATE book SET key = 'tuesday' WHERE key = 'monday'",
+        "UPDATE book SET entry = 9 WHERE sequence = 2",
+        "UPDATE book SET sequence = 99 WHERE sequence = 2",
+        "DELETE FROM book WHERE sequence = 3",
+        "DELETE FROM book WHERE sequence = 0",
+        "DELETE FROM book",
+        "UPDATE payloads SET payload = x'00' WHERE entry = 1",
+        "UPDATE payloads SET payload = CAST(payload AS TEXT) WHERE entry = 1",
+        "DELETE FROM payloads WHERE entry = 1",
+        "INSERT INTO payloads VALUES (2, x'00')",
+        "DROP INDEX book_by_key",
+        "CREATE TABLE more (x)",
+        "CREATE TRIGGER forget AFTER INSERT ON book BEGIN DELETE FROM book WHERE sequence > 0; END",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 2",
+    ],
+)
+def test_every_change_by_sql_is_found(busy_ledger, path, edit, change):
+    edit(path, change)
+    with pytest.raises(LedgerError):
+        busy_ledger.verify()
+    with pytest.raises(LedgerError):
+        Ledger.open(path).verify()
+
+
+def test_rows_cannot_be_changed_or_deleted_by_plain_sql(busy_ledger, path):
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in (
+            "UPDATE book SET key = 'x'",
+            "DELETE FROM book",
+            "DELETE FROM payloads",
+            "UPDATE payloads SET entry = 7",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                connection.execute(statement)
+    busy_ledger.verify()
+
+
+def rewritten(path, edit, change):
+    """Forges rows with hashes that fit again, as someone who read our source would."""
+    with closing(sqlite3.connect(path)) as connection:
+        records = [json.loads(text) for (text,) in connection.execute("SELECT record FROM book ORDER BY sequence")]
+    change(records)
+    previous, statements = "0" * 64, ["DELETE FROM book"]
+    for record in records:
+        spent = Budget(read_amount(record["spent"]["epsilon"]), read_amount(record["spent"]["delta"]))
+        row = Row(**(record | {"previous": previous, "spent": spent}))
+        previous = row.hash
+        key = "NULL" if row.key is None else f"'{row.key}'"
+        text = row.record.replace("'", "''")
+        statements.append(f"INSERT INTO book VALUES ({row.sequence}, {row.entry}, {key}, '{text}', '{row.hash}')")
+    edit(path, *statements)
+
+
+def _set(sequence, **values):
+    return lambda records: records[sequence].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (_set(1, spent={"epsilon": "0/1", "delta": "0/1"}), "row 1 must carry the sums of the rows before it"),
+        (_set(1, entries=0), "row 1 must carry the sums"),
+        (_set(1, entry=2), "row 1 must change the state of an entry by the rules"),
+        (_set(2, kind="create"), "row 2 must change the state of an entry by the rules"),
+        (_set(3, kind="commit", entry=1), "row 3 must have the fields of its kind"),
+        (lambda records: records[1]["body"].update(epsilon="8/1"), "row 1 must carry the sums"),
+        (lambda records: records[0]["body"].update(epsilon="1/8"), "row 1 must stay within the budget"),
+        (lambda records: records[0]["body"].update(relation="swap"), "row 0 must open the book with nothing spent"),
+        (lambda records: records[0]["body"].pop("name"), "row 0 must hold name, unit, relation and budget"),
+        (lambda records: records[0]["body"].update(format=9), "ledger format must be 1; got 9"),
+        (_set(0, kind="void"), "row 0 must open the book"),
+        (lambda records: records.append(records[-1] | {"sequence": 8}), "row 8 must change the state"),
+        (lambda records: records.pop(3), "row 4 must follow the row before it"),
+    ],
+)
+def test_a_forged_chain_must_still_obey_the_rules(busy_ledger, path, edit, change, rule):
+    rewritten(path, edit, change)
+    with pytest.raises(LedgerError, match=rule):
+        Ledger.open(path).entries()
+
+
+def test_one_row_swapped_for_another_with_a_hash_of_its_own_breaks_the_chain(busy_ledger, path, edit):
+    with closing(sqlite3.connect(path)) as connection:
+        [(record, digest)] = connection.execute("SELECT record, hash FROM book WHERE sequence = 1").fetchall()
+    forged = Row.read(record, digest, place="here")
+    forged = dataclasses.replace(forged, body=dict(forged.body) | {"purpose": "something else"})
+    edit(path, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 1")
+    with pytest.raises(LedgerError, match="row 2 must follow the row before it"):
+        Ledger.open(path).verify()
+
+
+def test_a_chain_written_anew_is_found_by_whoever_kept_a_head(busy_ledger, path, edit):
+    head = busy_ledger.verify().head_hash
+    rewritten(path, edit, lambda records: records[1]["body"].update(purpose="something else"))
+    anew = Ledger.open(path)
+    anew.verify()
+    with pytest.raises(LedgerError, match="expect_head must be part of the chain; it is not"):
+        anew.verify(expect_head=head)
+
+
+def test_a_cut_off_tail_is_found_by_whoever_kept_a_head(busy_ledger, path, edit, promise):
+    early, receipt = busy_ledger.verify().head_hash, busy_ledger.charge(promise(0.1), purpose="last")
+    head = busy_ledger.verify(expect_head=early).head_hash
+    edit(path, "DELETE FROM book WHERE entry = 5", "DELETE FROM payloads WHERE entry = 5")
+    shorter = Ledger.open(path)
+    assert shorter.verify(expect_head=early).entries == 4
+    for kept in (head, receipt.entry_hash):
+        with pytest.raises(LedgerError, match=r"expect_head must be part of the chain; it is not\. The ledger was cut short"):
+            shorter.verify(expect_head=kept)
+
+
+def test_a_live_handle_notices_that_the_ledger_went_back_in_time(ledger, path, promise):
+    backup = path.with_name("backup")
+    shutil.copy(path, backup)
+    ledger.charge(promise(), purpose="p")
+    shutil.copy(backup, path)
+    for attempt in (lambda: ledger.remaining, lambda: ledger.reserve(promise(), purpose="q"), ledger.verify):
+        with pytest.raises(
+            LedgerError, match="must still hold what this handle has seen; it was replaced by an older or another one"
+        ):
+            attempt()
+
+
+@pytest.mark.parametrize("head", ["", "abc", "Z" * 64, 5])
+def test_an_expected_head_is_a_hash(ledger, head):
+    with pytest.raises(ParameterError, match="expect_head must be 64 hexadecimal digits; got"):
+        ledger.verify(expect_head=head)
+
+
+def outcome(path):
+    """What a reader of a damaged file learns: the contents, or that it is damaged."""
+    try:
+        ledger = Ledger.open(path)
+        ledger.verify()
+        return ledger.to_dict()
+    except LedgerError:
+        return None
+
+
+def flipped(content, offset, bit):
+    changed = bytearray(content)
+    changed[offset] ^= 1 << bit
+    return bytes(changed)
+
+
+def test_a_flipped_byte_in_a_row_or_payload_is_always_found(busy_ledger, path):
+    content, coin = path.read_bytes(), random.Random(1)
+    with closing(sqlite3.connect(path)) as connection:
+        texts = [text.encode() for pair in connection.execute("SELECT record, hash FROM book") for text in pair]
+    path.write_bytes(content)
+    for text in [*texts, b"payload of the first release"]:
+        copies = [found.start() for found in re.finditer(re.escape(text), content)]
+        assert copies
+        for offset in (0, len(text) - 1, *coin.sample(range(len(text)), 12)):
+            bit, changed = coin.randrange(8), content
+            for start in copies:
+                changed = flipped(changed, start + offset, bit)
+            path.write_bytes(changed)
+            assert outcome(path) is None, (text, offset)
+
+
+def test_a_flipped_byte_anywhere_is_found_or_changes_nothing(busy_ledger, path):
+    content, coin, honest = path.read_bytes(), random.Random(2), busy_ledger.to_dict()
+    for offset in [*range(100), *(coin.randrange(len(content)) for _ in range(300))]:
+        path.write_bytes(flipped(content, offset, coin.randrange(8)))
+        for ending in ("-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+        assert outcome(path) in (None, honest), offset
+
+
+def test_a_file_cut_short_is_damaged(busy_ledger, path):
+    content = path.read_bytes()
+    for size in (1, 99, 512, 4096, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        assert outcome(path) is None, size
