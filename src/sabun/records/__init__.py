@@ -1,0 +1,22 @@
+"""The only door in: public schemas and bounds, private tables from arrays, frames and files.
+
+Nothing is inferred from the data, and no cell can raise: see README.md beside this file.
+"""
+
+from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.schema import Schema
+from sabun.records.sources import CHUNK_ROWS, Chunks, Source, chunks, open_source, open_unbounded, read
+
+__all__ = [
+    "CHUNK_ROWS",
+    "CategoryColumn",
+    "Chunks",
+    "Column",
+    "NumberColumn",
+    "Schema",
+    "Source",
+    "chunks",
+    "open_source",
+    "open_unbounded",
+    "read",
+]

@@ -1,0 +1,258 @@
+"""One cell at a time: from whatever a table holds to a number or to a label's text.
+
+Every function here is a pure map of one cell to one result, so that changing one record changes one row of the output. No cell
+can raise: what cannot be read becomes NaN (numbers) or None (texts). Only the *type* of a whole column, which is public, may be
+refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.errors import DataError
+
+__all__ = ["Cells", "Floats", "folded", "label_positions", "numbers"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Cells: TypeAlias = Any
+"""One column of cells: a one-dimensional numpy array, a pyarrow array, or a list of Python objects."""
+
+_BLANKS = " \t\n\r\x0b\x0c"
+_DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_WORDS = {
+    "true": 1.0,
+    "false": 0.0,
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+}
+_TRAILING_ZEROS = re.compile(r"([+-]?[0-9]+)(\.[0-9]*?)0*")
+_WHAT_TO_DO = "Turn it into numbers or text first, or leave it out of the schema."
+
+
+def numbers(cells: Cells, *, name: str) -> Floats:
+    """Reads a column as numbers.
+
+    Edge cases:
+        | cell | result |
+        |---|---|
+        | finite number, decimal text such as ``-1.5e3`` (blanks around it are ignored) | the nearest float64 |
+        | number or text beyond float64, ``inf`` | +inf or -inf |
+        | ``True``/``False``, as a boolean or as text in any case | 1 or 0 |
+        | null, NaN, empty or any other text, any other object | NaN |
+
+    Args:
+        cells: The column.
+        name: Its name, for the message when the column's type is refused.
+
+    Returns:
+        A float64 array of the same length.
+
+    Raises:
+        DataError: The column as a whole holds dates, bytes, lists or complex numbers.
+    """
+    if isinstance(cells, list):
+        return _numbers_from_objects(cells)
+    if isinstance(cells, np.ndarray):
+        return _numbers_from_numpy(cells, name)
+    return _numbers_from_arrow(cells, name)
+
+
+def label_positions(cells: Cells, position: Callable[[str | None], int], *, name: str) -> NDArray[np.int64]:
+    """Applies a public map from a cell's text to a position, to each cell of a column.
+
+    The text of a whole number has no decimal point (``1.0`` reads ``1``), that of a boolean is ``true`` or ``false``; null and
+    NaN have none.
+
+    Args:
+        cells: The column.
+        position: The map; it sees each distinct text once or more.
+        name: The column's name, for the message when its type is refused.
+
+    Raises:
+        DataError: The column as a whole holds dates, bytes, lists or complex numbers.
+    """
+    if isinstance(cells, np.ndarray):
+        _refuse_numpy(cells, name)
+        if cells.dtype.kind in "biuf":
+            return _positions_of_numeric(cells, position)
+        cells = cells.tolist()
+    if isinstance(cells, list):
+        return np.array([position(_text(cell)) for cell in cells], dtype=np.int64)
+    return _positions_from_arrow(cells, position, name)
+
+
+def folded(text: str) -> str:
+    """The second spelling a label is looked up under: booleans in lower case, decimals without trailing zeros.
+
+    Example:
+        >>> folded("TRUE"), folded("1.0"), folded("0.50"), folded("250")
+        ('true', '1', '0.5', '250')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    match = _TRAILING_ZEROS.fullmatch(text)
+    if match is None or "." not in text:
+        return text
+    return (match[1] + match[2]).rstrip(".")
+
+
+def _numbers_from_numpy(cells: NDArray[Any], name: str) -> Floats:
+    _refuse_numpy(cells, name)
+    if cells.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private cell
+            return cells.astype(np.float64)
+    return _numbers_from_objects(cells.tolist())
+
+
+def _refuse_numpy(cells: NDArray[Any], name: str) -> None:
+    kinds = {"M": "dates", "m": "durations", "c": "complex numbers", "S": "bytes", "V": "structured records"}
+    if cells.dtype.kind in kinds:
+        raise DataError(f"column {name!r} must hold numbers or text; got {kinds[cells.dtype.kind]}. {_WHAT_TO_DO}")
+
+
+def _numbers_from_objects(cells: Sequence[object]) -> Floats:
+    read = [_number_or_text(cell) for cell in cells]
+    result = np.array([math.nan if isinstance(item, str) else item for item in read], dtype=np.float64)
+    where = [index for index, item in enumerate(read) if isinstance(item, str)]
+    if where:
+        result[where] = _numbers_from_texts(_arrow_texts([item for item in read if isinstance(item, str)]))
+    return result
+
+
+def _number_or_text(cell: object) -> float | str:
+    try:
+        if isinstance(cell, str):
+            return str(cell)
+        if isinstance(cell, np.timedelta64) or not isinstance(cell, Real | Decimal | np.bool_):
+            return math.nan
+        try:
+            return float(cell)
+        except OverflowError:  # a whole number or fraction beyond float64 lies beyond every bound
+            return math.copysign(math.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
+    except Exception:  # an object may raise anything; what it holds must not be told
+        return math.nan
+
+
+def _text(cell: object) -> str | None:
+    try:
+        if isinstance(cell, str):
+            return str(cell).strip(_BLANKS)
+        if isinstance(cell, bool | np.bool_):
+            return "true" if cell else "false"
+        if isinstance(cell, np.timedelta64):
+            return None
+        if isinstance(cell, Integral):
+            return str(int(cell))
+        if isinstance(cell, Decimal):
+            return folded(format(cell, "f")) if cell.is_finite() and abs(cell.adjusted()) < 400 else None
+        return _float_text(float(cell)) if isinstance(cell, Real) else None
+    except Exception:  # as above
+        return None
+
+
+def _float_text(value: float) -> str | None:
+    if math.isnan(value):
+        return None
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _positions_of_numeric(cells: NDArray[Any], position: Callable[[str | None], int]) -> NDArray[np.int64]:
+    distinct, inverse = np.unique(cells, return_inverse=True)
+    table = np.array([position(_text(value)) for value in distinct.tolist()], dtype=np.int64)
+    return table[inverse]
+
+
+def _arrow_texts(texts: list[str]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(texts, type=pa.large_string())
+    except UnicodeEncodeError:  # half a character is no part of any number
+        return pa.array([text.encode("utf-8", "replace").decode() for text in texts], type=pa.large_string())
+
+
+def _numbers_from_texts(texts: Any) -> Floats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.ascii_trim_whitespace(texts)
+    decimal = pc.cast(pc.if_else(pc.match_substring_regex(trimmed, _DECIMAL), trimmed, None), pa.float64())
+    result = _nan_for_null(decimal)
+    word = _nan_for_null(pc.cast(pc.index_in(pc.ascii_lower(trimmed), pa.array(_WORDS, type=pa.large_string())), pa.float64()))
+    is_word = ~np.isnan(word)
+    if is_word.any():
+        result[is_word] = np.array([*_WORDS.values()])[word[is_word].astype(np.int64)]
+    return result
+
+
+def _nan_for_null(values: Any) -> Floats:
+    """A writable float64 array of a double-typed arrow array, with NaN for null."""
+    import pyarrow.compute as pc
+
+    return np.array(pc.fill_null(values, math.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _numbers_from_arrow(cells: Any, name: str) -> Floats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column, kind = _arrow_column(cells, name)
+    if kind == "text":
+        return _numbers_from_texts(column)
+    if kind == "null":
+        return np.full(len(column), math.nan)
+    if kind == "decimal":
+        return _numbers_from_objects(column.to_pylist())
+    if kind == "boolean":
+        column = pc.cast(column, pa.uint8())
+    return _nan_for_null(pc.cast(column, pa.float64(), safe=False))
+
+
+def _positions_from_arrow(cells: Any, position: Callable[[str | None], int], name: str) -> NDArray[np.int64]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column, kind = _arrow_column(cells, name)
+    if kind in ("decimal", "null", "boolean"):
+        return label_positions(column.to_pylist(), position, name=name)
+    if kind == "text":
+        encoded = pc.dictionary_encode(pc.ascii_trim_whitespace(column))
+        distinct, inverse = encoded.dictionary.to_pylist(), encoded.indices
+    else:
+        encoded = pc.dictionary_encode(pc.cast(column, pa.float64()) if pa.types.is_floating(column.type) else column)
+        distinct, inverse = [_text(value) for value in encoded.dictionary.to_pylist()], encoded.indices
+    table = np.array([*(position(text) for text in distinct), position(None)], dtype=np.int64)
+    places: NDArray[np.int64] = pc.fill_null(inverse, len(distinct)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return table[places]
+
+
+def _arrow_column(cells: Any, name: str) -> tuple[Any, str]:
+    """One contiguous arrow array without dictionary, with the word for what it holds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+    column = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    held, types = column.type, pa.types
+    if types.is_string(held) or types.is_large_string(held) or types.is_string_view(held):
+        return pc.cast(column, pa.large_string()), "text"
+    if types.is_integer(held) or types.is_floating(held):
+        return column, "numeric"
+    for word, matches in (("boolean", types.is_boolean), ("null", types.is_null), ("decimal", types.is_decimal)):
+        if matches(held):
+            return column, word
+    refused = "dates or times" if types.is_temporal(held) else "nested, binary or extension cells"
+    raise DataError(f"column {name!r} must hold numbers or text; got {refused}. {_WHAT_TO_DO}")

@@ -1,0 +1,214 @@
+"""Private records from wherever they are kept, as float64 matrices in pieces of any size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from sabun import checks
+from sabun.errors import DataError
+from sabun.records import encoding
+from sabun.records.cells import Floats
+from sabun.records.files import check_file, file_chunks, file_names
+from sabun.records.schema import Schema
+from sabun.records.tables import Table, as_table, check_columns, names_in
+
+__all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "open_source", "open_unbounded", "read"]
+
+CHUNK_ROWS = 65_536
+"""Rows worked on at a time unless told otherwise; a matter of memory and speed that cannot change any result."""
+
+_ROWS_AT_ONCE = 1 << 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Chunks:
+    """A table that comes in pieces; made by `chunks`."""
+
+    pieces: Callable[[], Iterator[Any]]
+
+
+def chunks(pieces: Iterable[Any] | Callable[[], Iterable[Any]]) -> Chunks:
+    """Says that something is a stream of tables (or file names), one after the other.
+
+    Args:
+        pieces: A list or other collection, a function that makes a new stream at each call, or a generator (which can be read
+            once).
+
+    Example:
+        >>> schema = Schema.of_bounds({"age": (0, 120)})
+        >>> read(chunks([[[30.0], [40.0]], [[50.0]]]), schema=schema).ravel()
+        array([30., 40., 50.])
+    """
+    if callable(pieces):
+        return Chunks(pieces=lambda: iter(pieces()))
+    checks.require(
+        isinstance(pieces, Iterable) and not isinstance(pieces, str | bytes), "a stream of tables", chunks=type(pieces).__name__
+    )
+    if not isinstance(pieces, Iterator):
+        return Chunks(pieces=lambda: iter(pieces))
+    return Chunks(pieces=_Once(pieces))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A private table that can be read from the start as often as needed, in bounded memory.
+
+    Attributes:
+        names: The columns of the matrices it gives.
+        schema: What was declared about them; None for `open_unbounded`.
+        keep_missing: Whether NaN stands for missing cells instead of the public constant.
+        origin: Where the records are.
+    """
+
+    names: tuple[str, ...]
+    schema: Schema | None
+    keep_missing: bool
+    origin: Table | Chunks | Path = field(repr=False)
+
+    def partitions(self, *, rows: int = CHUNK_ROWS) -> Iterator[Floats]:
+        """Yields the encoded records in order, `rows` at a time (fewer in the last piece).
+
+        Args:
+            rows: How many at a time. A matter of memory only: the pieces put together are the same to the last bit.
+
+        Raises:
+            DataError: The table does not fit the declared columns; for files also in the middle, see the room's README.
+        """
+        checks.whole(minimum=1, rows=rows)
+        return _resized(self._matrices(rows), rows)
+
+    def matrix(self) -> Floats:
+        """All encoded records as one array of shape (records, columns)."""
+        pieces = list(self._matrices(_ROWS_AT_ONCE))
+        return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, len(self.names))), *pieces])
+
+    def _matrices(self, rows: int) -> Iterator[Floats]:
+        for chunk in _stream(self.origin, self.names, rows):
+            if self.schema is None:
+                yield encoding.unbounded(self.names, chunk)
+            else:
+                yield self.schema.encode(chunk, keep_missing=self.keep_missing)
+
+
+def open_source(source: object, *, schema: Schema, keep_missing: bool = False) -> Source:
+    """Opens a private table under a public schema.
+
+    Args:
+        source: A 2-D array or list of rows (columns in the schema's order); a pandas, polars or pyarrow frame; the name of a
+            .csv, .csv.gz or .parquet file or of a folder of .parquet files (columns found by name, others ignored); or a stream
+            of any of these: a generator, or something wrapped in `chunks`.
+        schema: The public facts; nothing is inferred.
+        keep_missing: As in `Schema.encode`.
+
+    Returns:
+        The source. Names and shapes of tables and files are checked now, streams when they are read.
+
+    Raises:
+        DataError: There is no such file, or the table does not fit the schema.
+
+    Example:
+        >>> schema = Schema.of_bounds({"age": (0, 120)})
+        >>> source = open_source(np.array([[30.0], [-5.0], [np.nan]]), schema=schema)
+        >>> [piece.ravel().tolist() for piece in source.partitions(rows=2)]
+        [[30.0, 0.0], [60.0]]
+    """
+    checks.require(isinstance(schema, Schema), "a Schema", schema=schema)
+    checks.boolean(keep_missing=keep_missing)
+    origin = _settled(source, schema.names)
+    return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=origin)
+
+
+def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> Source:
+    """Opens a private table of plain numbers, for the methods whose guarantee needs no bounds.
+
+    A cell that holds no number is NaN and infinities stay; a method that opens a table this way must say what it does with
+    them.
+
+    Args:
+        source: As in `open_source`.
+        columns: Names of the columns wanted; all of them when left out (for streams they must be given).
+    """
+    if columns is not None:
+        checks.require(
+            not isinstance(columns, str) and len(set(columns)) == len(columns) > 0, "distinct names", columns=columns
+        )
+    origin = _settled(source, columns)
+    names = _all_names(origin) if columns is None else tuple(columns)
+    return Source(names=names, schema=None, keep_missing=True, origin=origin)
+
+
+def read(source: object, *, schema: Schema) -> Floats:
+    """All records of a source, encoded under the schema; short for ``open_source(...).matrix()``."""
+    return open_source(source, schema=schema).matrix()
+
+
+class _Once:
+    """A generator's pieces, which a second reading cannot have again."""
+
+    def __init__(self, pieces: Iterator[Any]) -> None:
+        self._pieces: Iterator[Any] | None = pieces
+
+    def __call__(self) -> Iterator[Any]:
+        if self._pieces is None:
+            raise DataError("a generator can be read once, and it was. To read twice, pass chunks(function that makes it).")
+        pieces, self._pieces = self._pieces, None
+        return pieces
+
+
+def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | Path:
+    """The source as one of three kinds, refused at once where that does not depend on records."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        check_file(path, names or ())
+        return path
+    if isinstance(source, Chunks):
+        return source
+    if isinstance(source, Iterator):
+        return chunks(source)
+    table = as_table(source, width=None if names is None else len(names))
+    check_columns(table, names or ())
+    return table
+
+
+def _all_names(source: Table | Chunks | Path) -> tuple[str, ...]:
+    checks.require(not isinstance(source, Chunks), "given for a stream of tables", columns=None)
+    if isinstance(source, Path):
+        return file_names(source)
+    assert not isinstance(source, Chunks)
+    return names_in(source)
+
+
+def _stream(source: Table | Chunks | Path, names: Sequence[str], rows: int) -> Iterator[Any]:
+    """The tables of a source, each of at most about `rows` rows."""
+    if isinstance(source, Path):
+        yield from file_chunks(source, names, rows=rows)
+    elif isinstance(source, Chunks):
+        for piece in source.pieces():
+            yield from _stream(_settled(piece, names), names, rows)
+    else:
+        for start in range(0, len(source), rows):
+            yield source[start : start + rows]
+
+
+def _resized(matrices: Iterator[Floats], rows: int) -> Iterator[Floats]:
+    """The same records in pieces of exactly `rows`, the last one excepted."""
+    held: list[Floats] = []
+    count = 0
+    for matrix in matrices:
+        while count + len(matrix) >= rows:
+            cut = rows - count
+            yield np.concatenate([*held, matrix[:cut]]) if held else matrix[:cut]
+            held, count, matrix = [], 0, matrix[cut:]
+        if len(matrix):
+            held.append(matrix)
+            count += len(matrix)
+    if held:
+        yield np.concatenate(held)
