@@ -1,0 +1,239 @@
+"""The one thing that leaves the house: a value with its promise and its origin."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from sabun.errors import ParameterError, ReleaseError, SimulatedError
+from sabun.privacy.guarantee import Guarantee
+from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
+from sabun.release.files import read_whole, write_whole
+from sabun.release.keys import fingerprint
+from sabun.release.provenance import Provenance
+from sabun.release.signature import Signature, Signer, TrustedKeys
+from sabun.release.tree import Frozen
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["FORMAT", "MAX_BYTES", "VERSION", "Release"]
+
+FORMAT = "sabun-release"
+VERSION = 1
+MAX_BYTES = 64 * 2**20
+"""The largest file `load` reads unless told otherwise."""
+
+_AMOUNTS = ("epsilon", "delta", "joint_epsilon", "joint_delta")
+_LONGEST_SHOWN = 60
+_LONGEST_LIST = 8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Release:
+    """A released value with its guarantee, its provenance, and a signature once somebody signs it.
+
+    Immutable: mappings and lists are frozen, arrays are copied and read-only. A result of a seeded coin can be looked at and
+    printed, but not saved, serialised or signed: it is NOT PRIVATE.
+
+    Args:
+        value: Names and results: numbers, texts, lists, mappings, numpy arrays.
+        guarantee: The promise about the whole value.
+        provenance: How it was made.
+        signature: Who stands behind it; made by `sign`.
+
+    Example:
+        >>> promise = Guarantee(epsilon=0.5, unit="patient", mechanism="discrete Laplace")
+        >>> release = Release(value={"count": 42}, guarantee=promise,
+        ...                   provenance=Provenance(kind="count", mechanism="discrete Laplace"))
+        >>> Release.from_json(release.to_json())["count"]
+        42
+    """
+
+    value: Mapping[str, Any]
+    guarantee: Guarantee
+    provenance: Provenance
+    signature: Signature | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", Frozen(self.value, where="value"))
+        if not self.value:
+            raise ParameterError("value must hold at least one named result; got none.")
+        for name, kind in (("guarantee", Guarantee), ("provenance", Provenance)):
+            if not isinstance(getattr(self, name), kind):
+                raise ParameterError(f"{name} must be a {kind.__name__}; got {type(getattr(self, name)).__name__}.")
+        if not (self.signature is None or isinstance(self.signature, Signature)):
+            raise ParameterError(f"signature must be a Signature or None; got {type(self.signature).__name__}.")
+        try:
+            _check_amounts(self.guarantee.to_dict())
+        except ReleaseError as error:
+            raise ParameterError(str(error)) from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.value[name]
+
+    def __eq__(self, other: object) -> bool:
+        return self._bytes() == other._bytes() if isinstance(other, Release) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._bytes())
+
+    def to_json(self) -> bytes:
+        """The release as canonical JSON: equal releases give equal bytes.
+
+        Raises:
+            SimulatedError: The result came from a seeded coin.
+        """
+        self._must_be_private()
+        return self._bytes()
+
+    @classmethod
+    def from_json(cls, content: bytes | str, *, max_bytes: int = MAX_BYTES) -> Self:
+        """Reads what `to_json` wrote, byte for byte; anything else is refused.
+
+        Raises:
+            ReleaseError: The bytes are not a release; the message says what is wrong and where.
+        """
+        content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else bytes(content)
+        if len(content) > max_bytes:
+            raise ReleaseError(f"a release must have at most {max_bytes} bytes; got {len(content)}. Pass a larger max_bytes.")
+        release = cls._from_document(parse(content))
+        if release._bytes() != content:
+            raise ReleaseError(
+                "a release must be in its canonical form, byte for byte; this one was edited or reformatted. "
+                "Use the file as it was saved."
+            )
+        return release
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes the release to a file that is complete or not there at all.
+
+        Raises:
+            SimulatedError: The result came from a seeded coin.
+            DataError: The file exists and `overwrite` is False, or cannot be written.
+        """
+        write_whole(path, self.to_json(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            ReleaseError: The file is missing, too large or not a release.
+        """
+        content = read_whole(path, max_bytes=max_bytes)
+        try:
+            return cls.from_json(content, max_bytes=max_bytes)
+        except ReleaseError as error:
+            raise ReleaseError(f"{os.fspath(path)}: {error}") from None
+
+    def sign(self, private_key: Ed25519PrivateKey) -> Release:
+        """The same release with a signature over everything in it.
+
+        Raises:
+            SimulatedError: The result came from a seeded coin.
+            ParameterError: The key is not a private Ed25519 key.
+        """
+        self._must_be_private()
+        return dataclasses.replace(self, signature=Signature.of(self._bytes(signed=False), private_key))
+
+    def verify(self, public_key: TrustedKeys = None) -> Signer:
+        """Makes sure that nothing was changed since it was signed.
+
+        Args:
+            public_key: The key or keys the reader trusts. None checks only that the file is whole; the signer in the answer
+                then has `trusted=False`, for anybody can sign with a key of their own.
+
+        Raises:
+            ReleaseError: The release is unsigned, changed, or signed by a key that is not trusted.
+        """
+        if self.signature is None:
+            raise ReleaseError("the release must be signed; it is not. Ask its publisher for a signed one.")
+        return self.signature.check(self._bytes(signed=False), public_key)
+
+    def __str__(self) -> str:
+        made = ", ".join(f"{name} {version}" for name, version in self.provenance.software.items())
+        lines = [f"{self.provenance.kind} ({self.provenance.mechanism})"]
+        lines += [f"  {name}: {_shown(tree)}" for name, tree in self.value.items()]
+        lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}.", *self.provenance.notes]
+        lines.append(f"Made {self.provenance.time} with {made}.")
+        if self.signature is not None:
+            lines.append(f"Signed by {fingerprint(self.signature.public_key)} (not checked here: call verify).")
+        if self.guarantee.simulated:
+            lines.insert(0, "NOT PRIVATE: drawn with a seeded coin, for trying things out only.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        warning = "NOT PRIVATE, " if self.guarantee.simulated else ""
+        return f"<Release {warning}{self.provenance.kind!r}: {', '.join(self.value)}>"
+
+    def _must_be_private(self) -> None:
+        if self.guarantee.simulated:
+            raise SimulatedError(
+                "NOT PRIVATE: a release must come from the operating system's entropy; this one came from a seeded coin, so it "
+                "cannot be saved, serialised or signed. Run again with random_state=None."
+            )
+
+    def _bytes(self, *, signed: bool = True) -> bytes:
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "value": encode(self.value),
+            "guarantee": self.guarantee.to_dict(),
+            "provenance": self.provenance.to_dict(),
+        }
+        if signed and self.signature is not None:
+            document["signature"] = self.signature.to_dict()
+        return canonical(document)
+
+    @classmethod
+    def _from_document(cls, document: object) -> Self:
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise ReleaseError(f"a release must be a JSON object with format {FORMAT!r}; it is not.")
+        if type(document.get("version")) is not int or document["version"] != VERSION:
+            raise ReleaseError(f"version must be {VERSION}; got another. A newer Sabun may be able to read this release.")
+        fields = {"format", "version", "value", "guarantee", "provenance"}
+        exactly(document, fields, "the release", optional=frozenset({"signature"}))
+        try:
+            release = cls(
+                value=decode_mapping(document["value"], "value"),
+                guarantee=_guarantee(document["guarantee"]),
+                provenance=Provenance.from_dict(document["provenance"]),
+                signature=Signature.from_dict(document["signature"]) if "signature" in document else None,
+            )
+        except ParameterError as error:
+            raise ReleaseError(str(error)) from None
+        release._must_be_private()
+        return release
+
+
+def _guarantee(record: object) -> Guarantee:
+    if not isinstance(record, dict):
+        raise ReleaseError("guarantee must be a JSON object; it is not.")
+    _check_amounts(record)
+    try:
+        return Guarantee.from_dict(record)
+    except (ParameterError, TypeError) as error:
+        raise ReleaseError(f"guarantee: {error}") from None
+
+
+def _check_amounts(record: Mapping[str, Any]) -> None:
+    for name in _AMOUNTS:
+        check_amount(record.get(name), f"guarantee.{name}")
+
+
+def _shown(tree: Any) -> str:
+    """A part of the value in few words."""
+    if isinstance(tree, np.ndarray):
+        return f"array of shape {'×'.join(map(str, tree.shape)) or 'scalar'} ({tree.dtype})"
+    if isinstance(tree, Mapping):
+        return f"{len(tree)} named results ({', '.join(tree):.{_LONGEST_SHOWN}})"
+    if isinstance(tree, tuple) and len(tree) > _LONGEST_LIST:
+        return f"list of {len(tree)} results"
+    words = str(list(tree) if isinstance(tree, tuple) else tree)
+    return words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,119 @@
+"""The only door out: charge, then toss the coin, then hand over; proved in publish.proof.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sabun import checks
+from sabun.errors import ParameterError, SimulatedError
+from sabun.ledger import Ledger
+from sabun.ledger.reservation import LARGEST_PAYLOAD
+from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.noise import Coin
+from sabun.release.document import Release
+from sabun.release.encoding import canonical, encode
+from sabun.release.provenance import Provenance
+from sabun.release.tree import Frozen
+
+__all__ = ["publish", "purpose_of"]
+
+_DIGEST = b"sha256:"
+
+
+def publish(
+    *,
+    kind: str,
+    guarantee: Guarantee,
+    parameters: Mapping[str, Any],
+    draw: Callable[[], Mapping[str, Any]],
+    ledger: Ledger | None,
+    coin: Coin,
+    key: str | None = None,
+    schema_hash: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Release:
+    """Charges a ledger, draws a value, returns both as a release.
+
+    Guarantee: no coin is tossed before the charge is on disk; whatever happens after that, the charge stays. A repeated `key`
+    returns the bytes of the first time, draws nothing and costs nothing.
+
+    Edge cases:
+
+        | situation                                   | outcome                                             |
+        |---------------------------------------------|-----------------------------------------------------|
+        | seeded coin with a ledger                   | SimulatedError; nothing charged, nothing drawn      |
+        | seeded coin without a ledger                | a release marked NOT PRIVATE that cannot be saved   |
+        | no ledger                                   | a release whose provenance says so                  |
+        | budget too small                            | BudgetExceeded; `draw` is not called                |
+        | `draw` raises                               | the exception; the charge stays spent               |
+        | `key` seen before, same kind and parameters | the stored release                                  |
+
+    Args:
+        kind: What is released, e.g. "outlier count".
+        guarantee: The promise `draw` keeps.
+        parameters: The public choices behind it; they are published.
+        draw: Computes the noisy value, with names; called at most once, after the charge.
+        ledger: The book to charge, or None.
+        coin: The coin `draw` uses; a seeded one makes the release simulated.
+        key: Idempotency key for retries; only with a ledger.
+        schema_hash: Hash of the public schema, for the provenance.
+        notes: Sentences for the reader, for the provenance.
+
+    Raises:
+        SimulatedError: A seeded coin (or a simulated guarantee) came with a ledger.
+        BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
+        ParameterError: A parameter breaks its rule.
+    """
+    checks.text(kind=kind)
+    facts = Frozen(parameters, where="parameters")
+    promise = guarantee if coin.private else guarantee.as_simulated()
+    origin = Provenance(kind=kind, mechanism=promise.mechanism, parameters=facts, schema_hash=schema_hash, notes=notes)
+    if ledger is None:
+        checks.require(key is None, "left out when there is no ledger", "Pass a ledger that remembers it.", key=key)
+        return Release(value=draw(), guarantee=promise, provenance=origin)
+    if promise.simulated:  # proof: refuse-simulated
+        raise SimulatedError(
+            "a seeded result is not private, so it cannot be charged to a ledger. "
+            "Use random_state=None for a private result, or ledger=None for a simulation."
+        )
+    purpose = purpose_of(kind, facts)
+    if key is not None:
+        known = ledger.recall(key, guarantee=promise, purpose=purpose)
+        if known is not None:
+            return _recalled(known[1], key)  # proof: replay
+    reservation = ledger.reserve(promise, purpose=purpose, key=key)  # proof: charge-first
+    provenance = dataclasses.replace(origin, receipt=reservation.receipt)  # proof: facts-before-draw
+    reservation.touch()
+    release = Release(value=draw(), guarantee=promise, provenance=provenance)  # proof: draw-once
+    reservation.commit(_kept(release.to_json()))  # proof: commit-last
+    return release
+
+
+def purpose_of(kind: str, parameters: Mapping[str, Any]) -> str:
+    """What the ledger writes down: the kind with a digest of its public parameters.
+
+    The digest ties an idempotency key to its parameters, so a retry with other parameters is not answered with the old value.
+
+    Example:
+        >>> purpose_of("count", {"column": "age"})
+        'count (parameters 5a3307d7c6ff)'
+    """
+    digest = hashlib.sha256(canonical(encode(Frozen(parameters, where="parameters")))).hexdigest()
+    return f"{kind} (parameters {digest[:12]})"
+
+
+def _kept(content: bytes) -> bytes:
+    """What the ledger keeps: the release itself, or its digest when it is larger than the ledger takes."""
+    return content if len(content) <= LARGEST_PAYLOAD else _DIGEST + hashlib.sha256(content).hexdigest().encode("ascii")
+
+
+def _recalled(stored: bytes, key: str) -> Release:
+    if stored.startswith(_DIGEST):
+        raise ParameterError(
+            f"key must be new, for its release was too large to be kept in the ledger; got {key!r}. "
+            "Load the file it was saved to, or choose a new key to pay for another."
+        )
+    return Release.from_json(stored, max_bytes=len(stored))

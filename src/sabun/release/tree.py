@@ -1,0 +1,145 @@
+"""Immutable trees of plain values: what a release may hold.
+
+A tree is a number, a text, None, a boolean, an exact fraction, a numpy array, or a list or mapping of trees. Freezing copies
+everything, so that no later change of the caller's objects can change what was released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sabun.errors import ParameterError
+
+__all__ = ["DEEPEST", "DTYPES", "LONGEST_FRACTION", "Frozen", "freeze", "read_only"]
+
+DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
+"""The closed list of array types, as numpy writes them (little-endian)."""
+
+DEEPEST = 16
+"""How deep lists and mappings may nest."""
+
+LONGEST_FRACTION = 10**4000
+"""Numerators and denominators stay below this, so that reading one is never slow."""
+
+_SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
+
+
+class Frozen(Mapping[str, Any]):
+    """A mapping that cannot change, in sorted order, with everything inside it frozen too.
+
+    Example:
+        >>> tree = Frozen({"b": [1, 2], "a": 0.5})
+        >>> tree
+        Frozen({'a': 0.5, 'b': (1, 2)})
+    """
+
+    __slots__ = ("_items",)
+    _items: dict[str, Any]
+
+    def __init__(self, items: Mapping[str, Any], *, where: str = "value", depth: int = 0) -> None:
+        object.__setattr__(self, "_items", _branches(items, where, depth + 1))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a frozen mapping must not change; build a new one instead.")
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"Frozen({self._items!r})"
+
+    def __reduce__(self) -> tuple[type[Frozen], tuple[dict[str, Any]]]:
+        # Unpickled arrays would be writeable; building anew freezes them again.
+        return Frozen, (dict(self._items),)
+
+
+def freeze(value: object, where: str, depth: int = 0) -> Any:
+    """Copies a tree into its immutable form.
+
+    Messages name the place and the type, never the value: a value may be private until the noise is in it.
+
+    Raises:
+        ParameterError: Something in the tree is not of the closed list of types.
+    """
+    if depth > DEEPEST:
+        raise ParameterError(f"{where} must nest at most {DEEPEST} deep; got a deeper list or mapping. Flatten it.")
+    if isinstance(value, Mapping):
+        return Frozen(value, where=where, depth=depth)
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
+    if isinstance(value, np.ndarray):
+        return _array(value, where)
+    return _leaf(value, where)
+
+
+def read_only(content: bytes, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """An array over immutable bytes: its write flag cannot be switched on again."""
+    return np.ndarray(shape, dtype=np.dtype(dtype), buffer=content)
+
+
+def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
+    if not isinstance(items, Mapping):
+        raise ParameterError(f"{where} must be a mapping from names to values; got {type(items).__name__}.")
+    for key in items:
+        if not isinstance(key, str) or not key:
+            raise ParameterError(f"{where} must have non-empty text as names; got a key of type {type(key).__name__}.")
+        _text(key, where)
+    return {str(key): freeze(items[key], f"{where}.{key}", depth) for key in sorted(items)}
+
+
+def _array(value: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+    if type(value) is not np.ndarray:  # a masked array would carry the values its mask hides
+        raise ParameterError(f"{where} must be a plain numpy array; got {type(value).__name__}. Use numpy.array(...).")
+    little = value.dtype.newbyteorder("<")
+    if little.str not in DTYPES:
+        raise ParameterError(
+            f"{where} must be an array of {', '.join(DTYPES)}; got {value.dtype}. Convert it with .astype(float), or to a list."
+        )
+    return read_only(value.astype(little).tobytes(), little.str, value.shape)
+
+
+def _leaf(value: object, where: str) -> Any:
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, int | np.integer):
+        return _integer(int(value), where)
+    if isinstance(value, float | np.float64 | np.float32 | np.float16):
+        return float(value)
+    if isinstance(value, str):
+        return _text(str(value), where)
+    if isinstance(value, Fraction):
+        return _fraction(value, where)
+    raise ParameterError(
+        f"{where} must be a number, a text, None, a boolean, a Fraction, an array, or a list or mapping of these; "
+        f"got {type(value).__name__}."
+    )
+
+
+def _integer(value: int, where: str) -> int:
+    if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+        raise ParameterError(f"{where} must be an integer of at most 64 bits; got a longer one. Write it as text.")
+    return value
+
+
+def _fraction(value: Fraction, where: str) -> Fraction:
+    if max(abs(value.numerator), value.denominator) >= LONGEST_FRACTION:
+        raise ParameterError(f"{where} must be a fraction of at most 4000 digits; got a longer one. Round it.")
+    return Fraction(value)
+
+
+def _text(value: str, where: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ParameterError(f"{where} must be valid Unicode text; got one with a lone surrogate.") from None
+    return value

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sabun.errors import BudgetExceeded, IncompatibleGuarantees, ParameterError, SimulatedError
+from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
+from sabun.privacy.noise import discrete_laplace, os_coin, seeded_coin
+from sabun.release import Release, publish
+from sabun.release.publish import purpose_of
+
+PROMISE = Guarantee(epsilon=0.4, unit="patient", mechanism="discrete Laplace")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "clinic.ledger", name="clinic", unit="patient", epsilon=1)
+
+
+def noisy() -> dict[str, Any]:
+    return {"count": 100 + discrete_laplace(Fraction(5, 2), coin=os_coin())}
+
+
+def never() -> dict[str, Any]:
+    raise AssertionError("the coin was tossed")
+
+
+def released(ledger: Ledger | None, draw: Callable[[], Any] = noisy, **changes: Any) -> Release:
+    parts: dict[str, Any] = {"kind": "count", "guarantee": PROMISE, "parameters": {"column": "age"}, "coin": os_coin()}
+    return publish(**(parts | {"ledger": ledger, "draw": draw} | changes))
+
+
+def test_the_charge_is_durable_before_the_noise(ledger: Ledger, tmp_path: Path) -> None:
+    seen = []
+
+    def draw() -> dict[str, Any]:
+        other_handle = Ledger.open(tmp_path / "clinic.ledger")
+        seen.append((other_handle.remaining.epsilon, other_handle.entries()[0].state))
+        return noisy()
+
+    released(ledger, draw)
+    assert seen == [(Fraction(3, 5), "reserved")]
+    assert ledger.entries()[0].state == "committed"
+
+
+def test_the_release_carries_its_receipt(ledger: Ledger) -> None:
+    release = released(ledger)
+    receipt = release.provenance.receipt
+    assert receipt is not None
+    assert (receipt.entry, receipt.ledger_name, receipt.epsilon) == (1, "clinic", Fraction(2, 5))
+    assert receipt.entry_hash == ledger.entries()[0].entry_hash
+    ledger.verify(expect_head=receipt.entry_hash)
+    assert "charged to 'clinic' as entry 1 (epsilon 0.4)" in str(release)
+    assert Release.from_json(release.to_json()).provenance.receipt == receipt
+
+
+def test_the_restated_amount_is_what_the_receipt_shows(ledger: Ledger) -> None:
+    promise = Guarantee(epsilon=0.4, unit="patient", relation="add-remove", mechanism="m")
+    release = released(ledger, guarantee=promise)
+    assert release.provenance.receipt is not None
+    assert release.provenance.receipt.epsilon == Fraction(4, 5)
+    assert release.guarantee == promise
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_failing_draw_leaves_the_charge_spent(ledger: Ledger, failure: type[BaseException]) -> None:
+    def draw() -> dict[str, Any]:
+        raise failure("stop")
+
+    with pytest.raises(failure, match="stop"):
+        released(ledger, draw)
+    assert ledger.remaining.epsilon == Fraction(3, 5)
+    assert ledger.entries()[0].state == "reserved"
+    ledger.verify()
+
+
+@pytest.mark.parametrize("value", [{}, None, {"x": object()}, {"x": np.array([object()])}])
+def test_a_value_that_cannot_be_released_leaves_the_charge_spent(ledger: Ledger, value: Any) -> None:
+    with pytest.raises(ParameterError, match="value"):
+        released(ledger, lambda: value)
+    assert ledger.remaining.epsilon == Fraction(3, 5)
+
+
+def _die(path: str) -> None:
+    released(Ledger.open(path), lambda: os._exit(9))
+
+
+def test_a_process_that_dies_while_drawing_leaves_the_charge_spent(ledger: Ledger, tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=_die, args=(str(tmp_path / "clinic.ledger"),))
+    child.start()
+    child.join(20)
+    assert child.exitcode == 9
+    assert ledger.remaining.epsilon == Fraction(3, 5)
+
+
+def test_a_refused_budget_tosses_no_coin_and_charges_nothing(ledger: Ledger) -> None:
+    released(ledger)
+    released(ledger)
+    with pytest.raises(BudgetExceeded, match="Nothing was released, nothing was charged"):
+        released(ledger, never)
+    assert ledger.remaining.epsilon == Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": ""},
+        {"parameters": {"x": object()}},
+        {"parameters": None},
+        {"notes": ("",)},
+        {"schema_hash": ""},
+        {"key": ""},
+        {"key": "x" * 300},
+    ],
+)
+def test_bad_parameters_charge_nothing(ledger: Ledger, changes: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        released(ledger, never, **changes)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_guarantee_of_another_unit_charges_nothing(ledger: Ledger) -> None:
+    with pytest.raises(IncompatibleGuarantees):
+        released(ledger, never, guarantee=Guarantee(epsilon=0.1, unit="visit", mechanism="m"))
+    assert ledger.spent.epsilon == 0
+
+
+# --- seeds
+
+
+def test_a_seeded_coin_cannot_be_charged(ledger: Ledger) -> None:
+    with pytest.raises(SimulatedError, match="a seeded result is not private, so it cannot be charged"):
+        released(ledger, never, coin=seeded_coin(1))
+    with pytest.raises(SimulatedError, match="a seeded result is not private"):
+        released(ledger, never, guarantee=PROMISE.as_simulated())
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_seeded_coin_cannot_recall_a_private_result_either(ledger: Ledger) -> None:
+    released(ledger, key="monday")
+    with pytest.raises(SimulatedError):
+        released(ledger, never, key="monday", coin=seeded_coin(1))
+
+
+def test_a_seeded_coin_without_a_ledger_gives_a_marked_result(tmp_path: Path) -> None:
+    release = released(None, coin=seeded_coin(1))
+    assert release.guarantee.simulated
+    assert str(release).startswith("NOT PRIVATE")
+    with pytest.raises(SimulatedError, match="NOT PRIVATE"):
+        release.save(tmp_path / "x.json")
+
+
+def test_without_a_ledger_the_release_says_so() -> None:
+    release = released(None)
+    assert not release.guarantee.simulated
+    assert release.provenance.receipt is None
+    assert "Ledger: not charged to a ledger." in str(release)
+    release.to_json()
+
+
+def test_a_key_needs_a_ledger() -> None:
+    with pytest.raises(ParameterError, match="key must be left out when there is no ledger; got 'monday'"):
+        released(None, never, key="monday")
+
+
+# --- retries
+
+
+def test_the_same_key_returns_the_identical_bytes_for_free(ledger: Ledger, tmp_path: Path) -> None:
+    first = released(ledger, key="monday")
+    again = released(Ledger.open(tmp_path / "clinic.ledger"), never, key="monday")
+    assert again.to_json() == first.to_json()
+    assert ledger.remaining.epsilon == Fraction(3, 5)
+
+
+def test_a_retry_is_answered_even_when_the_budget_is_gone(ledger: Ledger) -> None:
+    promise = Guarantee(epsilon=1, unit="patient", mechanism="m")
+    first = released(ledger, key="all", guarantee=promise)
+    assert ledger.remaining.epsilon == 0
+    assert released(ledger, never, key="all", guarantee=promise) == first
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": {"column": "weight"}},
+        {"kind": "sum"},
+        {"guarantee": Guarantee(epsilon=0.1, unit="patient", mechanism="m")},
+    ],
+)
+def test_a_key_is_tied_to_what_it_was_used_for(ledger: Ledger, changes: dict[str, Any]) -> None:
+    released(ledger, key="monday")
+    with pytest.raises(ParameterError, match="key must be new for another guarantee or purpose"):
+        released(ledger, never, key="monday", **changes)
+
+
+def test_a_key_whose_draw_failed_is_paid_for_again(ledger: Ledger) -> None:
+    with pytest.raises(AssertionError, match="tossed"):
+        released(ledger, never, key="monday")
+    released(ledger, key="monday")
+    assert ledger.remaining.epsilon == Fraction(1, 5)
+
+
+def test_a_release_too_large_for_the_ledger_is_kept_as_a_digest(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["sabun.release.publish"], "LARGEST_PAYLOAD", 100)
+    release = released(ledger, key="monday")
+    release.to_json()
+    with pytest.raises(ParameterError, match="too large to be kept in the ledger; got 'monday'"):
+        released(ledger, never, key="monday")
+    assert ledger.remaining.epsilon == Fraction(3, 5)
+
+
+def test_the_order_of_parameters_does_not_matter_but_their_values_do() -> None:
+    one = purpose_of("count", {"a": 1, "b": 0.5})
+    assert one == purpose_of("count", {"b": 0.5, "a": 1})
+    assert one != purpose_of("count", {"a": 1, "b": 0.25})
+    assert one != purpose_of("sum", {"a": 1, "b": 0.5})
+
+
+def test_nothing_but_the_value_depends_on_the_draw(ledger: Ledger) -> None:
+    """Two runs on different data differ only in the value, the entry and the clock."""
+    one, two = released(None, lambda: {"x": 1}), released(None, lambda: {"x": 2})
+    assert one.guarantee == two.guarantee
+    assert one.provenance.parameters == two.provenance.parameters
+    assert one.provenance.software == two.provenance.software
