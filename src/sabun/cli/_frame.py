@@ -1,0 +1,119 @@
+"""Finding the verbs, running one, turning every error into an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+import sabun
+from sabun.cli._output import complain, print_line
+from sabun.errors import InternalError, SabunError
+
+__all__ = ["build", "main"]
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 1
+_BAD_DATA = 4
+_BUG = 70
+
+
+def build() -> typer.Typer:
+    """The whole command line, from the modules in this folder."""
+    root = typer.Typer(
+        name="sabun",
+        help="Differential privacy that comes with its evidence.\n\nExample:\n\n    sabun demo",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+    root.callback()(_options)
+    for found in pkgutil.iter_modules(sys.modules["sabun.cli"].__path__):
+        if not found.name.startswith("_"):
+            _add_verb(root, found.name)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one command, then leaves with its exit code.
+
+    Exit codes: 0 ok · 2 bad parameter or usage · 3 budget refused · 4 bad data · 70 a bug of ours · 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=lambda on: _version(on))
+    ] = False,
+) -> None:
+    del version
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"sabun {sabun.__version__}")
+        raise typer.Exit
+
+
+def _add_verb(root: typer.Typer, name: str) -> None:
+    module = importlib.import_module(f"sabun.cli.{name}")
+    verb = name.replace("_", "-")
+    if isinstance(getattr(module, "app", None), typer.Typer):
+        root.add_typer(module.app, name=verb)
+    elif callable(getattr(module, "command", None)):
+        root.command(name=verb)(module.command)
+    else:
+        raise InternalError(f"the verb {verb!r} has neither an app nor a command.")
+
+
+def _run(given: list[str]) -> int:
+    as_json = "--json" in given
+    try:
+        code = typer.main.get_command(build()).main(args=given, prog_name="sabun", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except SabunError as error:
+        return complain(str(error), error, code=error.exit_code, as_json=as_json)
+    except typer.TyperException as error:
+        return complain(_usage(error), error, code=error.exit_code, as_json=as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return _BROKEN_PIPE
+    except OSError as error:
+        place = "" if error.filename is None else f" ({error.filename})"
+        return complain(f"the operating system refuses: {error.strerror}{place}.", error, code=_BAD_DATA, as_json=as_json)
+    except Exception as error:
+        return complain(_bug(error), error, code=_BUG, as_json=as_json)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """The message with the way to the help; empty when the help itself was just printed."""
+    message = error.format_message().strip()
+    context = getattr(error, "ctx", None)
+    advice = "" if context is None or not message else f" See: {context.command_path} --help"
+    return message + ("" if message.endswith((".", "?")) or not message else ".") + advice
+
+
+def _bug(error: Exception) -> str:
+    """Names only the type: the words and the traceback of an unexpected error may hold private values."""
+    if os.environ.get("SABUN_TRACEBACK") == "1":
+        traceback.print_exception(error)
+    return (
+        f"unexpected {type(error).__name__}. This is a bug in Sabun, not a mistake of yours: please report it. "
+        "SABUN_TRACEBACK=1 shows the traceback; it may hold private values, so read it before you share it."
+    )
+
+
+def _silence_stdout() -> None:
+    """Whoever was reading has gone; without this, Python complains once more at exit."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (stays open until the process ends)

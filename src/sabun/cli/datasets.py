@@ -1,0 +1,79 @@
+"""`sabun datasets`: the data that comes with the package, as files to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sabun import checks
+from sabun.cli._output import Json, print_json, print_line
+from sabun.datasets import Dataset, load_adult, load_ionosphere, load_wdbc
+from sabun.errors import ParameterError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Write the data sets that come with Sabun as CSV files.\n\nExample:\n\n    sabun datasets save ionosphere radar.csv",
+    no_args_is_help=True,
+)
+
+_LOADERS = {"adult": load_adult, "ionosphere": load_ionosphere, "wdbc": load_wdbc}
+
+
+@app.command("list")
+def show(json: Json = False) -> None:
+    """List the data sets.
+
+    Example:
+
+        sabun datasets list
+    """
+    rows = [(name, _LOADERS[name]()) for name in sorted(_LOADERS)]
+    if json:
+        print_json(
+            {
+                "datasets": [
+                    {"name": name, "rows": len(data.data), "columns": data.data.shape[1]} | _origin(data) for name, data in rows
+                ]
+            }
+        )
+        return
+    for name, data in rows:
+        print_line(f"{name:<11} {len(data.data):>6} rows  {data.data.shape[1]:>3} columns  {data.licence}")
+
+
+@app.command()
+def save(
+    name: Annotated[str, typer.Argument(help="adult, ionosphere or wdbc")],
+    path: Annotated[Path, typer.Argument(help="the CSV file to write")],
+    schema: Annotated[Path | None, typer.Option(help="also write the public schema to this JSON file")] = None,
+    json: Json = False,
+) -> None:
+    """Write a data set as CSV, label included.
+
+    Example:
+
+        sabun datasets save ionosphere radar.csv --schema radar.schema.json
+    """
+    checks.one_of(sorted(_LOADERS), name=name)
+    for file in (path, schema):
+        if file is not None and file.exists():
+            raise ParameterError(f"{file} must be a new file; it exists. Choose another name or remove it first.")
+    data = _LOADERS[name]()
+    frame = data.data.assign(**{data.label.name: data.target})
+    frame.to_csv(path, index=False)
+    if schema is not None:
+        data.schema.save(schema)
+    if json:
+        print_json({"path": str(path), "schema": None if schema is None else str(schema), "rows": len(frame)} | _origin(data))
+        return
+    print_line(f"{path}: {len(frame)} rows, {frame.shape[1]} columns (label: {data.label.name}).")
+    if schema is not None:
+        print_line(f"{schema}: public bounds and categories of its {len(data.schema.columns)} columns.")
+    print_line(f"Source: {data.source} Licence: {data.licence}")
+
+
+def _origin(data: Dataset) -> dict[str, str]:
+    return {"licence": data.licence, "source": data.source}

@@ -1,0 +1,120 @@
+"""`sabun ledger`: the book of what was spent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sabun.cli._output import Json, print_json, print_line
+from sabun.errors import ParameterError
+from sabun.ledger import Ledger
+from sabun.ledger.wording import at_most
+from sabun.privacy.amounts import Amount, exact
+
+__all__ = ["app"]
+
+_HELP = """Create, show or check the book of privacy charges.
+
+Example:
+
+    sabun ledger create clinic.ledger --name clinic --epsilon 3
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+# An exponent of more than three digits would make a number too long to hold.
+_AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+_Path = Annotated[Path, typer.Argument(help="The ledger's file.")]
+
+
+@app.command()
+def create(
+    path: _Path,
+    name: Annotated[str, typer.Option(help="What the budget is for.")],
+    epsilon: Annotated[str, typer.Option(help="The whole budget, exactly as written: 3, 0.1 or 1/3.")],
+    delta: Annotated[str, typer.Option(help="The same for delta, such as 1e-6.")] = "0",
+    unit: Annotated[str, typer.Option(help="Whose data is protected: record, patient, ...")] = "record",
+    relation: Annotated[str, typer.Option(help="replace-one, add-remove or local.")] = "replace-one",
+    json: Json = False,
+) -> None:
+    """Create a ledger with a budget that can never grow.
+
+    Example:
+
+        sabun ledger create clinic.ledger --name clinic --unit patient --epsilon 3
+    """
+    budget = {"epsilon": _amount(epsilon, "epsilon"), "delta": _amount(delta, "delta")}
+    ledger = Ledger.create(path, name=name, unit=unit, relation=relation, **budget)
+    if json:
+        print_json(_record(path, ledger))
+        return
+    print_line(f"Created {str(path)!r}.", style="bold")
+    print_line(_summary(ledger))
+
+
+@app.command()
+def show(path: _Path, json: Json = False) -> None:
+    """Show the budget, what is left of it, each charge.
+
+    Example:
+
+        sabun ledger create clinic.ledger --name clinic --epsilon 3
+
+        sabun ledger show clinic.ledger
+    """
+    ledger = Ledger.open(path)
+    if json:
+        print_json(_record(path, ledger))
+    else:
+        print_line(ledger.show())
+
+
+@app.command()
+def verify(
+    path: _Path,
+    head: Annotated[str | None, typer.Option(help="A hash you kept: the newest one, or the one on a receipt.")] = None,
+    json: Json = False,
+) -> None:
+    """Check that no row was changed, removed or added by hand.
+
+    Example:
+
+        sabun ledger create clinic.ledger --name clinic --epsilon 3
+
+        sabun ledger verify clinic.ledger
+    """
+    ledger = Ledger.open(path)
+    found = ledger.verify(expect_head=head)
+    if json:
+        record = {
+            "path": str(path),
+            "ok": True,
+            "entries": found.entries,
+            "head_hash": found.head_hash,
+            "head_checked": head is not None,
+        }
+        print_json(record)
+        return
+    print_line(f"Nothing was changed: {found.entries} charges, each row follows the one before it.", style="bold")
+    print_line(f"Newest hash: {found.head_hash}")
+    if head is None:
+        print_line("Keep this hash elsewhere. With --head it also finds rows cut off the end.")
+
+
+def _amount(text: str, name: str) -> Amount:
+    if not _AMOUNT.fullmatch(text):
+        raise ParameterError(f"{name} must be a number such as 0.5, 1/3 or 1e-6; got {text!r:.60}.")
+    return exact(text, name=name)
+
+
+def _record(path: Path, ledger: Ledger) -> dict[str, Any]:
+    return {"path": str(path)} | ledger.to_dict()
+
+
+def _summary(ledger: Ledger) -> str:
+    epsilon, delta = ledger.budget
+    return f"{ledger.name!r}: epsilon {at_most(epsilon)}, delta {at_most(delta)} for each {ledger.unit} ({ledger.relation})."

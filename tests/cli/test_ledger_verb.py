@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import exit_code, process
+from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "clinic.ledger"
+
+
+def create(path: Path, *more: str) -> int:
+    return exit_code("ledger", "create", path, "--name", "clinic", "--unit", "patient", *more)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("0.1", Fraction(1, 10)), ("1/3", Fraction(1, 3)), ("3", 3), ("1e-2", Fraction(1, 100))]
+)
+def test_amounts_are_read_exactly(path: Path, written: str, meant: Fraction) -> None:
+    assert create(path, "--epsilon", written, "--delta", "1e-6") == 0
+    assert Ledger.open(path).budget == (meant, Fraction(1, 10**6))
+
+
+def test_the_terms_are_printed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "3", "--relation", "add-remove") == 0
+    out = capsys.readouterr().out
+    assert f"Created '{path}'." in out
+    assert "'clinic': epsilon 3, delta 0 for each patient (add-remove)." in out
+
+
+def test_json_is_the_whole_ledger(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "1", "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["path"] == str(path)
+    assert made["remaining"] == {"epsilon": "1/1", "delta": "0/1"}
+    Ledger.open(path).charge(Guarantee(epsilon=0.1, unit="patient"), purpose="a count")
+    assert exit_code("ledger", "show", path, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["remaining"]["epsilon"] == "9/10"
+    assert [entry["purpose"] for entry in shown["entries"]] == ["a count"]
+
+
+def test_show_prints_each_charge(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create(path, name="clinic", epsilon=1).charge(Guarantee(epsilon=0.1), purpose="a count")
+    assert exit_code("ledger", "show", path) == 0
+    out = capsys.readouterr().out
+    assert "0.9 left" in out
+    assert "a count" in out
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["-1", "0", "nan", "inf", "abc", "1/0", "1e999999999", "1e-999999999", "9" * 100, "", "1.2.3"]
+)
+def test_a_bad_epsilon_is_refused(path: Path, epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, f"--epsilon={epsilon}") == 2
+    assert "error: epsilon must be" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_other_bad_terms_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "1", "--delta", "2") == 2
+    assert "error: delta must be at least 0 and below 1" in capsys.readouterr().err
+    assert create(path, "--epsilon", "1", "--relation", "twins") == 2
+    assert "error: relation must be one of" in capsys.readouterr().err
+
+
+def test_an_existing_ledger_is_not_touched(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "1") == 0
+    assert create(path, "--epsilon", "9") == 4
+    assert "error: " in capsys.readouterr().err
+    assert Ledger.open(path).budget.epsilon == 1
+
+
+def test_a_missing_ledger_is_bad_data(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("show", "verify"):
+        assert exit_code("ledger", verb, path, "--json") == 4
+        assert json.loads(capsys.readouterr().err)["error"]["type"] == "LedgerError"
+    assert not path.exists()
+
+
+def test_verify_prints_the_newest_hash_and_checks_one_that_was_kept(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create(path, name="clinic", epsilon=1)
+    receipt = ledger.charge(Guarantee(epsilon=0.1), purpose="a count")
+    assert exit_code("ledger", "verify", path) == 0
+    out = capsys.readouterr().out
+    assert ledger.verify().head_hash in out
+    assert "Keep this hash elsewhere" in out
+    assert exit_code("ledger", "verify", path, "--head", receipt.entry_hash, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["head_checked"] is True
+    assert exit_code("ledger", "verify", path, "--head", "0" * 64) == 4
+    assert exit_code("ledger", "verify", path, "--head", "short") == 2
+
+
+def test_verify_finds_a_changed_ledger(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create(path, name="clinic", epsilon=1).charge(Guarantee(epsilon=0.5), purpose="a count")
+    changed = 0
+    for file in path.parent.iterdir():
+        content = file.read_bytes()
+        changed += content.count(b"a count")
+        file.write_bytes(content.replace(b"a count", b"b count"))
+    assert changed
+    assert exit_code("ledger", "verify", path) == 4
+    assert "error: " in capsys.readouterr().err
+
+
+def test_exit_codes_are_those_of_the_process(path: Path, tmp_path: Path) -> None:
+    made = process("ledger", "create", path, "--name", "n", "--epsilon", "1", "--json", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, b"")
+    assert json.loads(made.stdout)["name"] == "n"
+    again = process("ledger", "create", path, "--name", "n", "--epsilon", "1", folder=tmp_path)
+    assert (again.returncode, again.stdout) == (4, b"")
+    assert again.stderr.startswith(b"error: ")
