@@ -1,0 +1,55 @@
+"""Runs every benchmark, or the named ones, and fails when a stated ratio is missed by a wide margin.
+
+python -m benchmarks [--quick] [--json FOLDER] [ROOM ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import benchmarks
+from benchmarks.measure import Figure, machine
+
+_MARGIN = 0.5
+
+
+def rooms() -> list[str]:
+    """Every module here that has a `run`."""
+    names = [found.name for found in pkgutil.iter_modules(benchmarks.__path__) if not found.name.startswith("_")]
+    return [name for name in names if hasattr(importlib.import_module(f"benchmarks.{name}"), "run")]
+
+
+def missed(figures: list[Figure]) -> list[Figure]:
+    """Figures whose ratio fell below half of what is stated."""
+    return [figure for figure in figures if figure.target is not None and (figure.ratio or 0.0) < _MARGIN * figure.target]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Speed and accuracy beside other libraries, every figure a ratio in one run.")
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"one or more of: {', '.join(rooms())}")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look")
+    parser.add_argument("--json", type=Path, metavar="FOLDER", help="also write one JSON file for each room to this folder")
+    options = parser.parse_args()
+    failed: list[Figure] = []
+    for room in options.rooms or rooms():
+        figures = importlib.import_module(f"benchmarks.{room}").run(options.quick)
+        for figure in figures:
+            print(figure, flush=True)
+        failed += missed(figures)
+        if options.json:
+            options.json.mkdir(parents=True, exist_ok=True)
+            record = {"machine": machine(), "quick": options.quick, "figures": [asdict(figure) for figure in figures]}
+            (options.json / f"{room}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    for figure in failed:
+        print(f"BELOW HALF OF WHAT IS STATED: {figure}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

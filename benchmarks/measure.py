@@ -1,0 +1,161 @@
+"""How a figure is measured and written down: ours and the peer's in one run, on one machine, as a ratio.
+
+A benchmark module has `run(quick: bool) -> list[Figure]` and ends with `main(run)`:
+
+    python -m benchmarks.outliers [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import gc
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = ROOT / ".venv-peers"
+PEER_PACKAGES = (
+    "numpy<2.4",
+    "scipy",
+    "scikit-learn<1.9",
+    "diffprivlib==0.6.6",
+    "densratio==0.4.0",
+    "pure-ldp==1.2.0",
+    "multi-freq-ldpy==0.2.5",
+    "xxhash",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured figure.
+
+    Args:
+        room: Where it belongs.
+        name: What was measured, with its sizes.
+        ours: Our value.
+        peer: The peer's value in the same unit and the same run; None where there is no peer.
+        peer_name: Who the peer is, with its version.
+        unit: Unit of both values, e.g. "s", "samples/s", "MSE".
+        ratio: How many times better ours is (above 1 = better); None without a peer.
+        target: The ratio we state and hold ourselves to; None where it is only reported.
+        note: What one must know to read the figure.
+    """
+
+    room: str
+    name: str
+    ours: float
+    peer: float | None = None
+    peer_name: str = ""
+    unit: str = "s"
+    ratio: float | None = None
+    target: float | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.room:<11} {self.name:<58} ours {self.ours:>10.4g} {self.unit}"
+        if self.peer is not None:
+            line += f"   {self.peer_name} {self.peer:.4g}"
+        if self.ratio is not None:
+            line += f"   ratio {self.ratio:.3g}"
+        if self.target is not None:
+            line += f" (stated {self.target:g}: {'holds' if self.holds else 'MISSED'})"
+        return line
+
+    @property
+    def holds(self) -> bool:
+        """Whether the stated ratio was reached (true where none is stated)."""
+        return self.target is None or (self.ratio is not None and self.ratio >= self.target)
+
+
+def faster(
+    room: str, name: str, *, ours: float, peer: float, peer_name: str, target: float | None = None, note: str = ""
+) -> Figure:
+    """A figure of seconds: the ratio says how many times less ours needs."""
+    return Figure(room=room, name=name, ours=ours, peer=peer, peer_name=peer_name, ratio=peer / ours, target=target, note=note)
+
+
+def cpu_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
+    """The least process CPU time of a few runs."""
+    best = float("inf")
+    for _ in range(repeat):
+        gc.collect()
+        start = time.process_time()
+        job()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def wall_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
+    """The least wall time of a few runs."""
+    best = float("inf")
+    for _ in range(repeat):
+        gc.collect()
+        start = time.perf_counter()
+        job()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def peer_python() -> str:
+    """The interpreter of the peers' own environment; made on first use, or named by SABUN_PEERS_PYTHON."""
+    named = os.environ.get("SABUN_PEERS_PYTHON")
+    if named:
+        return named
+    python = PEERS / "bin" / "python"
+    if not (PEERS / ".installed").exists():
+        print(f"Installing the peers into {PEERS.name} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEER_PACKAGES], check=True)
+        (PEERS / ".installed").touch()
+    return str(python)
+
+
+def run_peer(script: str, *arguments: str) -> dict[str, float]:
+    """Runs a peer's script (source text that prints one JSON object as its last line) in the peers' environment."""
+    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [peer_python(), "-c", script, *arguments], capture_output=True, text=True, check=True, env=os.environ | single
+    )
+    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def machine() -> dict[str, str]:
+    """Where and when a run was made."""
+    return {
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "processor": _processor(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def main(run: Callable[[bool], list[Figure]]) -> None:
+    """Command line of one benchmark module."""
+    parser = argparse.ArgumentParser(description="Prints each figure as a ratio to a peer measured in the same run.")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    figures = run(options.quick)
+    for figure in figures:
+        print(figure)
+    if options.json:
+        record = {"machine": machine(), "quick": options.quick, "figures": [asdict(figure) for figure in figures]}
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

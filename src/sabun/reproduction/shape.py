@@ -1,0 +1,104 @@
+"""What a reproduction hands over: tables, pictures, and the mistakes it found."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sabun import checks
+from sabun.errors import InternalError
+
+__all__ = ["Figure", "Progress", "Reproduction", "Table", "drawn"]
+
+Progress = Callable[[float, str], None]
+"""Called with the share done (0 to 1) and what is being done now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of numbers, ours beside the paper's.
+
+    Args:
+        name: Short file name without an ending, e.g. "table-2".
+        title: What a reader sees above it.
+        columns: Headings, with units.
+        rows: One tuple per line, as long as `columns`; None where a cell is empty.
+        note: What to look at, or why ours differs from the paper's.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        checks.text(name=self.name, title=self.title)
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise InternalError(f"table {self.name!r} has a row that is not as long as its headings.")
+
+    def to_csv(self) -> str:
+        """The table as CSV, numbers in full precision."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
+        return text.getvalue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One picture as SVG, with a sentence that says what to see in it."""
+
+    name: str
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """One paper, run again.
+
+    Args:
+        room: Name of the room, e.g. "outliers".
+        paper: Title of the paper.
+        summary: Two or three sentences: what holds, what does not, what our default does instead.
+        tables: Numbers, in the paper's order.
+        figures: Pictures, in the paper's order.
+        errata: What is wrong in the paper, one sentence each, as `docs/errata.md` cites it.
+        settings: Everything needed to run it again: trials, seeds, sizes.
+    """
+
+    room: str
+    paper: str
+    summary: str
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    errata: tuple[str, ...]
+    settings: dict[str, object]
+
+
+def drawn(
+    *, name: str, title: str, draw: Callable[[Any], None], note: str = "", size: tuple[float, float] = (6.4, 3.8)
+) -> Figure:
+    """A figure from a function that draws on one matplotlib Axes; the same input gives the same bytes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with pyplot.rc_context(
+        {"svg.hashsalt": name, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False}
+    ):
+        figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+        try:
+            draw(axes)
+            text = io.StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None})
+        finally:
+            pyplot.close(figure)
+    return Figure(name=name, title=title, svg=text.getvalue(), note=note)

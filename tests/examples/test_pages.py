@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from examples.pages import blocks, commands, run_page
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [page for page in [ROOT / "README.md", ROOT / "README.ja.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
+RUNNABLE = [page for page in PAGES if any(block.kind in {"python", "console"} for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
+def test_every_block_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page, tmp_path) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_link_inside_the_project_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+    assert [link for link in links if link and not (page.parent / link).exists()] == []
+
+
+def test_continued_lines_are_one_command() -> None:
+    assert commands("$ sabun a \\\n    --b 1\noutput\n$ sabun c\n") == ["sabun a  --b 1", "sabun c"]
+
+
+def test_a_failing_block_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nassert 1 == 2\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page, tmp_path)
+    page.write_text("```console\n$ false\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page, tmp_path)
