@@ -12,8 +12,8 @@
     │   └── LedgerError                    a ledger is missing, damaged or was tampered with  exit 4
     └── InternalError                      a bug of ours, never the user's fault              exit 70
 
-A message says *what* must be *which rule*; got *which value*; and *what to do*. An error is an output too: no message may hold a
-private record's value, a count of private records, or anything computed from them.
+A message says *what* must be *which rule*; got *which value*; and *what to do*. An error is an output too: no message may hold
+a private record's value, a count of private records, or anything computed from them.
 """
 
 from __future__ import annotations
