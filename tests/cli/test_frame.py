@@ -58,7 +58,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     root = typer.Typer()
     root.command("go")(command)
     root.command("other")(lambda: None)
-    monkeypatch.setattr(_frame, "build", lambda: root)
+    monkeypatch.setattr(_frame, "build", lambda only=None: root)
 
 
 @pytest.mark.parametrize(
@@ -200,3 +200,9 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 def test_completion_is_offered(tmp_path: Path) -> None:
     result = process(folder=tmp_path, _SABUN_COMPLETE="complete_bash", COMP_WORDS="sabun le", COMP_CWORD="1")
     assert b"ledger" in result.stdout
+
+
+def test_a_verb_is_started_without_importing_the_others(tmp_path: Path) -> None:
+    probe = "import sys; from sabun.cli import _frame; _frame.build('ledger'); print('sabun.cli.datasets' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "False"

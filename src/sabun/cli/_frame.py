@@ -24,8 +24,8 @@ _BAD_DATA = 4
 _BUG = 70
 
 
-def build() -> typer.Typer:
-    """The whole command line, from the modules in this folder."""
+def build(only: str | None = None) -> typer.Typer:
+    """The command line from the modules in this folder; with one verb alone, nothing else need be imported."""
     root = typer.Typer(
         name="sabun",
         help="Differential privacy that comes with its evidence.\n\nExample:\n\n    sabun demo",
@@ -34,10 +34,15 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
     )
     root.callback()(_options)
-    for found in pkgutil.iter_modules(sys.modules["sabun.cli"].__path__):
-        if not found.name.startswith("_"):
-            _add_verb(root, found.name)
+    for name in _verbs():
+        if only in (None, name):
+            _add_verb(root, name)
     return root
+
+
+def _verbs() -> list[str]:
+    names = (found.name for found in pkgutil.iter_modules(sys.modules["sabun.cli"].__path__))
+    return [name for name in names if not name.startswith("_")]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -77,7 +82,7 @@ def _add_verb(root: typer.Typer, name: str) -> None:
 def _run(given: list[str]) -> int:
     as_json = "--json" in given
     try:
-        code = typer.main.get_command(build()).main(args=given, prog_name="sabun", standalone_mode=False)
+        code = typer.main.get_command(build(_named(given))).main(args=given, prog_name="sabun", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SabunError as error:
@@ -94,6 +99,12 @@ def _run(given: list[str]) -> int:
         return complain(f"the operating system refuses: {error.strerror}{place}.", error, code=_BAD_DATA, as_json=as_json)
     except Exception as error:
         return complain(_bug(error), error, code=_BUG, as_json=as_json)
+
+
+def _named(given: list[str]) -> str | None:
+    """The verb that was typed, if it is one of ours: starting stays quick however many rooms there are."""
+    verb = given[0].replace("-", "_") if given else ""
+    return verb if verb in _verbs() else None
 
 
 def _usage(error: typer.TyperException) -> str:
