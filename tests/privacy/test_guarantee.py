@@ -23,14 +23,16 @@ def guarantees(draw: st.DrawFn) -> Guarantee:
     local = draw(st.booleans())
     per_parameter = draw(st.booleans())
     epsilon = draw(st.one_of(AMOUNTS, st.just(math.inf)))
+    delta = draw(DELTAS)
     return Guarantee(
         epsilon=epsilon,
-        delta=draw(DELTAS),
+        delta=delta,
         relation="local" if local else draw(st.sampled_from(["replace-one", "add-remove"])),
         model="local" if local else "central",
         unit=draw(st.sampled_from(["record", "patient", "利用者"])),
         scope="per-parameter" if per_parameter else "joint",
         joint_epsilon=epsilon * 3 if per_parameter else None,
+        joint_delta=min(3 * delta, Fraction(1)) if per_parameter else None,
         assumptions=tuple(draw(SENTENCES)),
         mechanism="test",
         simulated=draw(st.booleans()),
@@ -55,10 +57,18 @@ def test_plain_words() -> None:
         epsilon=0.5, delta=1e-6, unit="patient", mechanism="discrete Gaussian", assumptions=("bounds are public",)
     )
     assert str(guarantee) == (
-        "epsilon = 0.5, delta = 1e-06 (replace-one): no outcome becomes more than 1.65 times as likely when one patient is "
+        "epsilon = 0.5, delta = 1e-06 (replace-one): no outcome becomes more than 1.649 times as likely when one patient is "
         "replaced by any other, up to an added probability of 1e-06.\nAssumes: bounds are public."
     )
     assert "no bound holds" in str(Guarantee(epsilon=math.inf, mechanism="paper"))
+    assert "e^1E+4000 times" in str(Guarantee(epsilon="1e4000", mechanism="m"))  # type: ignore[arg-type]
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=11))
+def test_the_factor_in_words_is_never_optimistic(epsilon: Fraction) -> None:
+    words = str(Guarantee(epsilon=epsilon, mechanism="m"))
+    factor = float(words.split("more than ")[1].split(" times")[0])
+    assert math.exp(epsilon) <= factor * (1 + 1e-12) <= math.exp(epsilon) * 1.002
 
 
 def test_ten_tenths_are_one() -> None:
@@ -92,6 +102,14 @@ def test_a_guarantee_cannot_be_changed() -> None:
         ({"assumptions": "words"}, r"assumptions must be a tuple of sentences; got 'words'"),
         ({"scope": "per-parameter"}, r"joint_epsilon must be given when scope is 'per-parameter'; got None\. Say what"),
         ({"scope": "per-parameter", "joint_epsilon": 0.5}, r"joint_epsilon must be >= epsilon"),
+        (
+            {"scope": "per-parameter", "joint_epsilon": 5, "delta": 0.1},
+            r"joint_delta must be given when scope is 'per-parameter' and delta is not 0; got None",
+        ),
+        (
+            {"scope": "per-parameter", "joint_epsilon": 5, "delta": 0.1, "joint_delta": 0},
+            r"joint_delta must be >= delta; got 0",
+        ),
         ({"joint_epsilon": 7}, r"joint_epsilon must be left out when scope is 'joint'; got 7"),
         ({"simulated": 1}, r"simulated must be True or False; got 1"),
     ],

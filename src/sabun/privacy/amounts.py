@@ -10,6 +10,7 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational
 from typing import TypeAlias
 
 from sabun.checks import is_number, require
@@ -39,8 +40,8 @@ def exact(value: AmountLike, *, name: str = "amount") -> Amount:
     require(is_number(value) or isinstance(value, Decimal), "a number", **{name: value})
     if isinstance(value, Decimal):
         return _from_text(str(value).replace("Infinity", "inf"), name)
-    if isinstance(value, int):
-        return Fraction(value)
+    if isinstance(value, Rational):  # whole numbers of any library, exactly
+        return Fraction(int(value.numerator), int(value.denominator))
     as_float = float(value)
     require(not math.isnan(as_float), "a number", **{name: value})
     return as_float if math.isinf(as_float) else Fraction(repr(as_float))

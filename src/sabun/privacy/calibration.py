@@ -21,6 +21,10 @@ __all__ = [
 ]
 
 _FLOAT_UNIT = 2.0**-52
+_SMALLEST = 1e-150
+_NORMAL_RANGE = 1e-290
+_LARGEST_EXPONENT = 700
+_SMALLEST_LOSS = 1e-100
 
 
 def discrete_laplace_scale(*, l1: AmountLike, epsilon: AmountLike) -> Fraction:
@@ -60,10 +64,17 @@ def analytic_gaussian_delta(*, sigma: float, l2: float, epsilon: float) -> float
 
     The bound is the formula plus a band for the floating-point error of erfc and of its argument, see the proof file.
     """
-    left, right = l2 / (2 * sigma), epsilon * sigma / l2
+    checks.positive(sigma=sigma, l2=l2)
+    checks.non_negative(epsilon=epsilon)
+    for scale in (sigma, l2):
+        checks.require(_SMALLEST < scale < 1 / _SMALLEST, "between 1e-150 and 1e150", scale=scale)
+    multiplier = sigma / l2
+    left, right = 1 / (2 * multiplier), epsilon * multiplier
     upper, lower = _normal_tail(right - left), _normal_tail(right + left)
+    if lower < _NORMAL_RANGE or epsilon >= _LARGEST_EXPONENT:
+        lower = 0.0  # proof: no-subnormal-tail
     band = 16 * _FLOAT_UNIT * (2 + (right + left) ** 2)  # proof: erfc-band
-    return max(upper * (1 + band) - math.exp(epsilon) * lower * (1 - band), 0.0) if epsilon < 700 else upper * (1 + band)
+    return max(upper * (1 + band) - (math.exp(epsilon) * lower * (1 - band) if lower else 0.0), _NORMAL_RANGE)
 
 
 def analytic_gaussian_sigma(*, l2: float, epsilon: AmountLike, delta: AmountLike) -> float:
@@ -76,18 +87,20 @@ def analytic_gaussian_sigma(*, l2: float, epsilon: AmountLike, delta: AmountLike
         3.73063
     """
     checks.positive(l2=l2)
+    checks.require(_SMALLEST < l2 < 1 / _SMALLEST, "between 1e-150 and 1e150", l2=l2)
     target, loss = float_below(exact_positive(delta, name="delta")), float_below(exact_positive(epsilon, name="epsilon"))
-    checks.require(target < 1, "below 1", delta=delta)
-    low, high = 0.0, l2
-    while analytic_gaussian_delta(sigma=high, l2=l2, epsilon=loss) > target:
+    checks.require(_NORMAL_RANGE < target < 1, "above 1e-290 and below 1", delta=delta)
+    checks.require(loss > _SMALLEST_LOSS, "above 1e-100", epsilon=epsilon)
+    low, high = 0.0, 1.0
+    while analytic_gaussian_delta(sigma=high, l2=1.0, epsilon=loss) > target:
         low, high = high, 2 * high
     for _ in range(100):
         middle = (low + high) / 2
-        if not low < middle < high:
+        if not max(low, 2 * _SMALLEST) < middle < high:
             break
-        good = analytic_gaussian_delta(sigma=middle, l2=l2, epsilon=loss) <= target
+        good = analytic_gaussian_delta(sigma=middle, l2=1.0, epsilon=loss) <= target
         low, high = (low, middle) if good else (middle, high)
-    return high  # proof: last-good-side
+    return math.nextafter(high * l2, math.inf)  # proof: last-good-side
 
 
 def _normal_tail(x: float) -> float:

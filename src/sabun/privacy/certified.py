@@ -37,12 +37,14 @@ def exp_down(value: Amount) -> Fraction:
 
 def log_up(value: Fraction) -> Fraction:
     """A rational not below ln(value), for value > 0."""
-    return Fraction(_UP.next_plus(_UP.ln(_decimal(value, _UP))))
+    logarithm = _UP.ln(_decimal(value, _UP))
+    return Fraction(_UP.next_plus(logarithm)) if logarithm else Fraction(0)  # proof: log-of-one
 
 
 def log_down(value: Fraction) -> Fraction:
     """A rational not above ln(value), for value > 0."""
-    return Fraction(_DOWN.next_minus(_DOWN.ln(_decimal(value, _DOWN))))
+    logarithm = _DOWN.ln(_decimal(value, _DOWN))
+    return Fraction(_DOWN.next_minus(logarithm)) if logarithm else Fraction(0)
 
 
 def sqrt_up(value: Fraction) -> Fraction:

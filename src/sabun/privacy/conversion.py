@@ -22,6 +22,8 @@ __all__ = ["delta_of_rho", "epsilon_of_rho", "rho_of"]
 _Curve: TypeAlias = Callable[[float], float]
 
 _LOG_ALPHA_RANGE = (-30.0, 60.0)
+_SMALLEST_DELTA = Fraction(1, 10**1000)
+_SMALLEST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**100), Fraction(10**100)
 
 
 def delta_of_rho(rho: AmountLike, *, epsilon: AmountLike) -> Fraction:
@@ -34,7 +36,8 @@ def delta_of_rho(rho: AmountLike, *, epsilon: AmountLike) -> Fraction:
     rho_exact, epsilon_exact = _finite(rho, "rho"), _finite(epsilon, "epsilon")
     if rho_exact == 0:
         return Fraction(0)
-    alpha = _best_alpha(lambda a: _log_delta(float(rho_exact), float(epsilon_exact), a))
+    rho_near, epsilon_near = _near(rho_exact), _near(epsilon_exact)
+    alpha = _best_alpha(lambda a: _log_delta(rho_near, epsilon_near, a))
     exponent = (alpha - 1) * (alpha * rho_exact - epsilon_exact)
     exponent += alpha * log_up(1 - 1 / alpha) - log_down(alpha - 1)  # proof: certified-delta
     return min(Fraction(exp_up(exponent)), Fraction(1)) if exponent < 0 else Fraction(1)
@@ -51,7 +54,8 @@ def epsilon_of_rho(rho: AmountLike, *, delta: AmountLike) -> Fraction:
     checks.require(0 < delta_exact < 1, "above 0 and below 1", delta=delta)
     if rho_exact == 0:
         return Fraction(0)
-    alpha = _best_alpha(lambda a: _epsilon(float(rho_exact), float(delta_exact), a))
+    rho_near, log_delta = _near(rho_exact), float(log_up(delta_exact))
+    alpha = _best_alpha(lambda a: _epsilon(rho_near, log_delta, a))
     bound = (
         alpha * rho_exact + log_up(1 - 1 / alpha) + log_up(1 / (alpha * delta_exact)) / (alpha - 1)
     )  # proof: certified-epsilon
@@ -69,25 +73,36 @@ def rho_of(epsilon: AmountLike, delta: AmountLike) -> Fraction:
         True
     """
     epsilon_exact, delta_exact = exact_positive(epsilon, name="epsilon"), _finite(delta, "delta")
-    checks.require(0 < delta_exact < 1, "above 0 and below 1", delta=delta)
-    low, high = 0.0, float(epsilon_exact)
+    checks.require(_SMALLEST_DELTA <= delta_exact < 1, "at least 1e-1000 and below 1", delta=delta)
+    checks.require(_SMALLEST_EPSILON <= epsilon_exact <= _LARGEST_EPSILON, "from 1e-100 to 1e100", epsilon=epsilon)
+    rho = Fraction(_search_rho(float(epsilon_exact), float(log_down(delta_exact))))
+    shrink = Fraction(1, 10**9)
+    while delta_of_rho(rho, epsilon=epsilon_exact) > delta_exact:  # proof: safe-side
+        rho, shrink = rho * (1 - shrink), min(2 * shrink, Fraction(1, 2))
+    return rho
+
+
+def _search_rho(epsilon: float, log_delta: float) -> float:
+    """Bisection in floating point, from the weaker bound epsilon = rho + 2 sqrt(rho log(1/delta)) upwards."""
+    low, high = (epsilon / (math.sqrt(epsilon - log_delta) + math.sqrt(-log_delta))) ** 2, epsilon
     for _ in range(60):
         middle = (low + high) / 2
-        alpha = _best_alpha(lambda a, rho=middle: _log_delta(rho, float(epsilon_exact), a))  # type: ignore[misc]
-        good = _log_delta(middle, float(epsilon_exact), float(alpha)) <= math.log(delta_exact)
-        low, high = (middle, high) if good else (low, middle)
-    rho = Fraction(low).limit_denominator(10**15)
-    while delta_of_rho(rho, epsilon=epsilon_exact) > delta_exact:  # proof: safe-side
-        rho *= Fraction(10**9 - 1, 10**9)
-    return rho
+        alpha = _best_alpha(lambda a, rho=middle: _log_delta(rho, epsilon, a))  # type: ignore[misc]
+        low, high = (middle, high) if _log_delta(middle, epsilon, float(alpha)) <= log_delta else (low, middle)
+    return low
 
 
 def _log_delta(rho: float, epsilon: float, alpha: float) -> float:
     return (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
 
 
-def _epsilon(rho: float, delta: float, alpha: float) -> float:
-    return alpha * rho + math.log1p(-1 / alpha) - math.log(alpha * delta) / (alpha - 1)
+def _epsilon(rho: float, log_delta: float, alpha: float) -> float:
+    return alpha * rho + math.log1p(-1 / alpha) - (math.log(alpha) + log_delta) / (alpha - 1)
+
+
+def _near(value: Fraction) -> float:
+    """A float to choose alpha by; how near it is matters for tightness only."""
+    return float(min(value, _LARGEST_EPSILON))
 
 
 def _best_alpha(curve: _Curve) -> Fraction:

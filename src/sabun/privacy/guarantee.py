@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError
-from sabun.privacy.amounts import Amount, AmountLike, exact, plain
+from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
 __all__ = ["MODELS", "RELATIONS", "SCOPES", "Guarantee"]
@@ -95,9 +94,13 @@ class Guarantee:
         advice = "Say what the parameters add up to together (math.inf if unknown)."
         checks.require(self.joint_epsilon is not None, "given when scope is 'per-parameter'", advice, joint_epsilon=None)
         assert self.joint_epsilon is not None
+        given = Fraction(0) if self.joint_delta is None and self.delta == 0 else self.joint_delta
+        checks.require(given is not None, "given when scope is 'per-parameter' and delta is not 0", advice, joint_delta=given)
+        assert given is not None
         self._set("joint_epsilon", _amount(self.joint_epsilon, "joint_epsilon"))
-        self._set("joint_delta", _amount(self.delta if self.joint_delta is None else self.joint_delta, "joint_delta", top=1))
+        self._set("joint_delta", _amount(given, "joint_delta", top=1))
         checks.require(self.joint_epsilon >= self.epsilon, ">= epsilon", joint_epsilon=self.joint_epsilon)
+        checks.require(self.joint_delta is not None and self.joint_delta >= self.delta, ">= delta", joint_delta=given)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -235,7 +238,7 @@ class Guarantee:
         return "\n".join(lines)
 
     def _in_words(self, change: str) -> str:
-        if math.isinf(self.epsilon):
+        if isinstance(self.epsilon, float):
             return f"no bound holds when {change}."
         tail = "" if self.is_pure else f", up to an added probability of {plain(self.delta)}"
         return f"no outcome becomes more than {_factor(self.epsilon)} times as likely when {change}{tail}."
@@ -262,4 +265,5 @@ def _agree(values: dict[str, Any], joint: str, own: str) -> None:
 
 
 def _factor(epsilon: Amount) -> str:
-    return format(math.exp(epsilon), ".3g") if epsilon < 700 else f"e^{plain(epsilon)}"
+    """How much likelier, rounded up to four digits."""
+    return f"e^{plain(epsilon)}" if epsilon >= 12 else plain(rounded_up(float_above(Fraction(exp_up(epsilon))), digits=4))

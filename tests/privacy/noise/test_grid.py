@@ -90,3 +90,11 @@ def test_an_index_must_be_whole() -> None:
         Grid(0).value(0.5)  # type: ignore[call-overload]
     with pytest.raises(TypeError):
         Grid(0).value(np.array([0.5]))
+
+
+def test_whole_numbers_beyond_floats_are_indexed_exactly() -> None:
+    values = np.array([2**62 + 257, -(2**62) - 1, 7])
+    assert Grid(0).index(values).tolist() == values.tolist()
+    assert Grid(1).index(np.array([3, 5, -3])).tolist() == [2, 2, -2]
+    with pytest.raises(ParameterError, match="value must be below 2\\*\\*63 grid steps"):
+        Grid(-2).index(np.array([2**62]))

@@ -98,3 +98,8 @@ def test_tiny_scales_give_zero() -> None:
 def test_a_broken_rule_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         spherical_laplace(**arguments, coin=os_coin())
+
+
+def test_a_numpy_dimension_is_a_whole_number_like_any_other() -> None:
+    drawn = spherical_laplace(2, dimension=np.uint8(5), coin=seeded_coin(3))
+    assert drawn.tolist() == spherical_laplace(2, dimension=5, coin=seeded_coin(3)).tolist()

@@ -64,13 +64,18 @@ class Grid:
             if not math.isfinite(value):
                 raise ParameterError("value must be finite; got one that is not. Replace missing values first.")
             return round(Fraction(value) / self.step)
+        if value.dtype.kind in "iu":
+            whole = [round(Fraction(int(cell)) / self.step) for cell in value.ravel()]  # proof: whole-numbers
+            if any(not -(1 << 63) < index < 1 << 63 for index in whole):
+                raise _too_large()
+            return np.array(whole, dtype=np.int64).reshape(value.shape)
         floats = value.astype(np.float64, casting="safe", copy=False)
         if not np.isfinite(floats).all():
             raise ParameterError("value must be finite; got one that is not. Replace missing values first.")
         with np.errstate(over="ignore", under="ignore"):
             steps = np.rint(np.ldexp(floats, -self.exponent))  # proof: nearest
         if not (np.abs(steps) < 2.0**63).all():  # proof: fits
-            raise ParameterError("value must be below 2**63 grid steps in size; got one that is not. Use a larger exponent.")
+            raise _too_large()
         return np.asarray(steps.astype(np.int64))
 
     @overload
@@ -115,6 +120,10 @@ def _representable(whole: NDArray[np.int64]) -> NDArray[np.bool_]:
     magnitude = np.where(whole < 0, ~whole.view(np.uint64) + np.uint64(1), whole.view(np.uint64))
     lowest = magnitude & (~magnitude + np.uint64(1))
     return np.asarray(magnitude // np.maximum(lowest, np.uint64(1)) < _MANTISSA)
+
+
+def _too_large() -> ParameterError:
+    return ParameterError("value must be below 2**63 grid steps in size; got one that is not. Use a larger exponent.")
 
 
 def _inexact() -> ParameterError:

@@ -65,6 +65,7 @@ def spherical_laplace(scale: Fraction | int, *, dimension: int, coin: Coin) -> N
     exact_scale = rational(scale=scale)
     checks.whole(minimum=1, dimension=dimension)
     check_draw(coin, None)
+    dimension = int(dimension)  # a numpy integer would wrap around in what follows
     signs = coin.bits(dimension)
     bits = 128 + max(0, exact_scale.numerator.bit_length() - exact_scale.denominator.bit_length())
     points = [_disc_point(bits, coin) for _ in range(dimension + 1)]
