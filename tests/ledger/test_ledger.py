@@ -217,7 +217,7 @@ def test_an_opened_ledger_has_the_terms_it_was_created_with(ledger, path, promis
     assert again.to_dict() == ledger.to_dict()
 
 
-@pytest.mark.parametrize("name", ["O'Brien; DROP TABLE book", "診療所 🏥", 'a "b"\nc\x1b[31m', "%s ?#&=%20", "\ud800"])
+@pytest.mark.parametrize("name", ["O'Brien; DROP TABLE book", "診療所 🏥", 'a "b"\nc\x1b[31m', "%s ?#&=%20"])
 def test_unusual_names_are_kept(tmp_path, promise, name):
     place = tmp_path / "100% a?b#c 診'療"
     Ledger.create(place, name=name, unit=name, epsilon=1)
@@ -307,3 +307,17 @@ def test_to_dict_is_json_with_exact_amounts(ledger, promise):
     assert record["entries"][0]["epsilon"] == "1/3"
     assert record["head_hash"] == ledger.verify().head_hash
     assert (record["entries"][0]["state"], record["entries"][0]["key"]) == ("committed", "k")
+
+
+def test_words_that_no_file_can_hold_are_refused_before_the_charge(ledger, path, promise):
+    for words in ({"name": "\ud800"}, {"name": "x", "unit": "\ud800"}):
+        with pytest.raises(
+            ParameterError, match=f"{list(words)[-1]} must be valid Unicode text; got one with a lone surrogate"
+        ):
+            Ledger.create(f"{path}.new", epsilon=1, **words)
+    for field, words in (("unit", "\ud800"), ("mechanism", "\ud800"), ("assumptions", ("fine", "\ud800"))):
+        with pytest.raises(ParameterError, match=f"{field} must be valid Unicode text"):
+            ledger.reserve(promise(**{field: words}), purpose="p")
+    with pytest.raises(ParameterError, match="purpose must be valid Unicode text"):
+        ledger.reserve(promise(), purpose="\ud800")
+    assert ledger.spent.epsilon == 0

@@ -55,8 +55,8 @@ class MemoryStore:
     def at(self, sequence):
         return self.kept[sequence] if sequence < len(self.kept) else None
 
-    def rows(self):
-        return iter(self.kept)
+    def rows(self, after=-1):
+        return iter(self.kept[after + 1 :])
 
     def of_entry(self, entry):
         return [row for row in self.kept if row.entry == entry]

@@ -96,6 +96,29 @@ def test_a_reservation_cannot_be_copied(ledger, promise, duplicate):
         duplicate(reservation)
 
 
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_reservation_made_by_hand_cannot_give_a_charge_back(ledger, promise, touched):
+    real = ledger.reserve(promise(), purpose="p")
+    if touched:
+        real.touch()
+    forged = module.Reservation(real._store, real._row, real.receipt, token=b"\0" * 32)
+    with pytest.raises(
+        LedgerError, match=r"entry 1 must be voided by the object that Ledger\.reserve returned; this is another"
+    ):
+        forged.void()
+    assert ledger.spent.epsilon == Fraction(1, 2)
+    real.commit(b"")
+    ledger.verify()
+
+
+def test_touch_forgets_the_token_that_voids(ledger, promise):
+    reservation = ledger.reserve(promise(), purpose="p")
+    reservation.touch()
+    reservation._touched = False
+    with pytest.raises(LedgerError, match=r"must be voided by the object that Ledger\.reserve returned"):
+        reservation.void()
+
+
 def test_only_one_of_many_threads_closes_a_reservation(ledger, promise):
     reservation = ledger.reserve(promise(), purpose="p")
     outcomes = []

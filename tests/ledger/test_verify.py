@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 
 import pytest
 
@@ -110,6 +111,9 @@ def _set(sequence, **values):
         (lambda records: records[0]["body"].pop("name"), "row 0 must hold name, unit, relation and budget"),
         (lambda records: records[0]["body"].update(format=9), "ledger format must be 1; got 9"),
         (_set(0, kind="void"), "row 0 must open the book"),
+        (lambda records: records[5]["body"].update(void_token="00" * 32), "row 5 must be voided by its own reservation"),
+        (lambda records: records[5]["body"].pop("void_token"), "row 5 must have the fields of its kind"),
+        (lambda records: records[0]["body"].update(unit="\ud800"), "row 0 must hold name, unit, relation and budget"),
         (lambda records: records.append(records[-1] | {"sequence": 8}), "row 8 must change the state"),
         (lambda records: records.pop(3), "row 4 must follow the row before it"),
     ],
@@ -128,6 +132,23 @@ def test_one_row_swapped_for_another_with_a_hash_of_its_own_breaks_the_chain(bus
     edit(path, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 1")
     with pytest.raises(LedgerError, match="row 2 must follow the row before it"):
         Ledger.open(path).verify()
+
+
+def test_a_forged_total_in_the_newest_row_buys_nothing(path, edit, promise):
+    ledger = Ledger.create(path, name="x", unit="patient", epsilon=1)
+    ledger.charge(promise(1), purpose="all of it")
+    elsewhere = Ledger.open(path)
+    ledger.reserve(promise(0), purpose="free")
+    with closing(sqlite3.connect(path)) as connection:
+        [(record, digest)] = connection.execute("SELECT record, hash FROM book ORDER BY sequence DESC LIMIT 1").fetchall()
+    forged = dataclasses.replace(Row.read(record, digest, place="here"), spent=Budget(Fraction(0), Fraction(0)))
+    edit(path, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 3")
+    with pytest.raises(LedgerError, match="must still hold what this handle has seen"):
+        ledger.reserve(promise(1), purpose="again")
+    with pytest.raises(LedgerError, match="row 3 must carry the sums of the rows before it"):
+        elsewhere.reserve(promise(1), purpose="again")
+    with pytest.raises(LedgerError, match="row 3 must carry the sums of the rows before it"):
+        Ledger.open(path)
 
 
 def test_a_chain_written_anew_is_found_by_whoever_kept_a_head(busy_ledger, path, edit):
@@ -204,7 +225,7 @@ def test_a_flipped_byte_anywhere_is_found_or_changes_nothing(busy_ledger, path):
     content, coin, honest = path.read_bytes(), random.Random(2), busy_ledger.to_dict()
     for offset in [*range(100), *(coin.randrange(len(content)) for _ in range(300))]:
         path.write_bytes(flipped(content, offset, coin.randrange(8)))
-        for ending in ("-wal", "-shm"):
+        for ending in ("-wal", "-shm", "-journal"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         assert outcome(path) in (None, honest), offset
 

@@ -123,9 +123,9 @@ def test_the_fast_way_for_arrays_is_the_slow_way(rows: list[tuple[float | None, 
     assert np.isfinite(schema.scaled(schema.encode(array))).all()
 
 
-text = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=5)
+text = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00\n\r"), max_size=5)
 plain = st.one_of(
-    text, st.floats().map(repr), st.sampled_from(["x", "y", " 1", "1.0", "TRUE", "1e400", "-5", "", "\n", '"', ","])
+    text, st.floats().map(repr), st.sampled_from(["x", "y", " 1", "1.0", "TRUE", "1e400", "-5", "", "\t", '"', ","])
 )
 
 

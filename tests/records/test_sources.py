@@ -85,15 +85,52 @@ def test_a_file_of_one_column_keeps_its_empty_cells(tmp_path: Path) -> None:
 
 
 def test_blank_lines_quotes_and_odd_cells_of_a_file_are_read(tmp_path: Path) -> None:
-    path = people(tmp_path, 'age,sex,note\r\n"1","M","a\nb, ""c"""\r\n\r\n 2 ,F,NULL\r\nNA,NA,NA\r\n1e999,"",')
+    path = people(tmp_path, 'age,sex,note\r\n"1","M","a b, ""c"""\r\n\r\n 2 ,F,NULL\r\nNA,NA,NA\r\n1e999,"",')
     assert read(path, schema=SCHEMA).tolist() == [[1, 1], [2, 0], [40, -1], [100, -1]]
 
 
-def test_a_quoted_cell_may_run_over_a_block_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sabun.records.files._BLOCK_BYTES", 64)
-    rows = [f'{age},"{chr(10) * age}",F\n' for age in range(40)]
-    path = people(tmp_path, "age,note,sex\n" + "".join(rows))
-    assert read(path, schema=SCHEMA)[:, 0].tolist() == [*range(40)]
+ONE_LINE = (
+    "people.csv must hold one record in each line; at least one cell runs over a line break, or a quotation mark is never "
+    "closed. Mend the file, or keep such text in a Parquet file."
+)
+
+
+@pytest.mark.parametrize("block", [24, 40, 1 << 20])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["1,F,a", '2,F,"b', "3,M,c", "4,M,d"],
+        ["1,F,a", '2,"F,b', "3,M,c", "4,M,d"],
+        ["1,F,a", '2,F,"b', "3,M,c", '4,M,d"', "5,F,e"],
+        ["1,F,a", '2,F,"b', "3,M,c", '4,M,"d"', "5,F,e"],
+        ["1,F,a", '2,F,"b', 'c"', "4,M,d"],
+        ["1,F,a", "4,M,d", '5,F,"'],
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_quotation_mark_never_swallows_later_records(
+    lines: list[str], block: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sabun.records.files._BLOCK_BYTES", block)
+    path = people(tmp_path, end.join(["age,sex,note", *lines, ""]))
+    for schema in (SCHEMA, SCHEMA.select(["age"])):
+        with pytest.raises(DataError) as caught:
+            read(path, schema=schema)
+        assert str(caught.value) == ONE_LINE or "as many fields in each line" in str(caught.value)
+
+
+def test_a_quotation_mark_that_is_never_closed_is_named_as_the_damage(tmp_path: Path) -> None:
+    for text in ('age,sex,note\n1,F,"a\n2,M,b\n', 'age,sex,note\n1,F,"a\nb"\n2,M,b\n', 'age\n"1\n2\n3\n'):
+        with pytest.raises(DataError) as caught:
+            read(people(tmp_path, text), schema=SCHEMA.select(["age"]))
+        assert str(caught.value) == ONE_LINE
+    with pytest.raises(DataError, match=r"people.csv must hold all column names in its first line; a quotation mark there is"):
+        read(people(tmp_path, 'age,"sex\n1,F\n'), schema=SCHEMA)
+
+
+def test_quotation_marks_inside_a_cell_are_text(tmp_path: Path) -> None:
+    path = people(tmp_path, 'age,sex,note\n1,F,a"b\n2,M,"a""b"\n3,F,"a"b\n')
+    assert read(path, schema=SCHEMA).tolist() == [[1, 0], [2, 1], [3, 0]]
 
 
 def test_a_file_with_a_header_only_has_no_records(tmp_path: Path) -> None:

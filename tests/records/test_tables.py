@@ -116,7 +116,12 @@ def test_a_column_name_that_stands_twice_is_refused() -> None:
         (np.zeros(3), r"an array must have 2 dimensions \(rows, columns\); got 1\."),
         (np.zeros((3, 2, 1)), r"an array must have 2 dimensions \(rows, columns\); got 3\."),
         (np.zeros((3, 5)), r"an array must have 2 columns, in the order of the schema; got 5\."),
-        ([[1, "F"], [2]], r"a list of rows must hold rows of one length\."),
+        (
+            [[1, "F"], [2]],
+            r"a list of rows must hold lists, tuples or one-dimensional arrays of 2 cells; at least one is not\.",
+        ),
+        ([[1, "F"], 5], r"a list of rows must hold lists, tuples or one-dimensional arrays of 2 cells; at least one is not\."),
+        ([[1, "F"], np.array(5)], r"a list of rows must hold lists"),
         ([pd.DataFrame()], r"a list of tables must be wrapped: sabun.records.chunks\(\[...\]\)\."),
         (pd.Series([1.0]), r"a table must have 2 columns; got a single series\."),
         (5, r"a table must be a 2-D array, a list of rows, a pandas, polars or pyarrow frame; got int\."),
@@ -130,5 +135,6 @@ def test_what_is_no_table_is_refused(source: object, message: str) -> None:
 
 
 def test_no_rows_are_a_table_too() -> None:
+    assert SCHEMA.encode([]).shape == (0, 2)
     assert SCHEMA.encode(np.zeros((0, 2))).shape == (0, 2)
     assert SCHEMA.encode(pd.DataFrame({"age": [], "sex": []})).shape == (0, 2)

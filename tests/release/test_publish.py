@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,12 +123,36 @@ def test_a_refused_budget_tosses_no_coin_and_charges_nothing(ledger: Ledger) -> 
         {"schema_hash": ""},
         {"key": ""},
         {"key": "x" * 300},
+        {"kind": "\ud800"},
+        {"parameters": {"x": "\ud800"}},
+        {"notes": ("\ud800",)},
+        {"schema_hash": "\ud800"},
+        {"guarantee": Guarantee(epsilon=0.1, unit="patient", mechanism="\ud800")},
+        {"guarantee": Guarantee(epsilon=0.1, unit="patient", assumptions=("\ud800",))},
+        {"guarantee": Guarantee(epsilon=0.1, unit="\ud800")},
+        {"guarantee": None},
+        {"coin": None},
+        {"coin": SimpleNamespace(private=True)},
     ],
 )
 def test_bad_parameters_charge_nothing(ledger: Ledger, changes: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         released(ledger, never, **changes)
     assert ledger.spent.epsilon == 0
+
+
+def test_a_coin_must_be_one() -> None:
+    with pytest.raises(
+        ParameterError, match=r"coin must be a Coin; got SimpleNamespace\. Pass os_coin\(\) for a private result"
+    ):
+        released(None, never, coin=SimpleNamespace(private=True))
+    with pytest.raises(ParameterError, match="guarantee must be a Guarantee; got NoneType"):
+        released(None, never, guarantee=None)
+
+
+def test_words_no_file_can_hold_are_refused_without_a_ledger_too() -> None:
+    with pytest.raises(ParameterError, match="guarantee must hold valid Unicode text; got one with a lone surrogate"):
+        released(None, never, guarantee=Guarantee(epsilon=0.1, unit="\ud800", mechanism="m"))
 
 
 def test_a_guarantee_of_another_unit_charges_nothing(ledger: Ledger) -> None:
@@ -195,6 +221,8 @@ def test_a_retry_is_answered_even_when_the_budget_is_gone(ledger: Ledger) -> Non
     [
         {"parameters": {"column": "weight"}},
         {"kind": "sum"},
+        {"schema_hash": "ab" * 32},
+        {"notes": ("Another note.",)},
         {"guarantee": Guarantee(epsilon=0.1, unit="patient", mechanism="m")},
     ],
 )
@@ -225,6 +253,14 @@ def test_the_order_of_parameters_does_not_matter_but_their_values_do() -> None:
     assert one == purpose_of("count", {"b": 0.5, "a": 1})
     assert one != purpose_of("count", {"a": 1, "b": 0.25})
     assert one != purpose_of("sum", {"a": 1, "b": 0.5})
+    assert one != purpose_of("count", {"a": 1, "b": 0.5}, schema_hash="x")
+    assert one != purpose_of("count", {"a": 1, "b": 0.5}, notes=("x",))
+    assert re.fullmatch(r"count \(parameters [0-9a-f]{64}\)", one)
+
+
+def test_the_ledger_shows_a_purpose_by_the_first_digits_of_its_digest(ledger: Ledger) -> None:
+    released(ledger)
+    assert re.search(r"\(parameters [0-9a-f]{12}…\)$", ledger.show())
 
 
 def test_nothing_but_the_value_depends_on_the_draw(ledger: Ledger) -> None:

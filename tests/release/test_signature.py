@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import stat
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from release.release_samples import sample
 from sabun.errors import DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.release import Release, fingerprint, generate_key, load_key, save_key
+from sabun.release.encoding import canonical
 from sabun.release.keys import public_bytes
 
 KEY = generate_key()
@@ -56,6 +60,28 @@ def test_a_forger_with_a_key_of_their_own_is_found() -> None:
     forged.verify()
     with pytest.raises(ReleaseError, match="trusted key"):
         forged.verify(KEY.public_key())
+
+
+def test_what_is_signed_says_that_it_is_a_release() -> None:
+    bare = SIGNED.to_json().replace(b',"signature":' + canonical(json.loads(CONTENT)["signature"]), b"")
+    signature = SIGNED.signature
+    assert signature is not None
+    KEY.public_key().verify(signature.signature, b"sabun-release-1\n" + bare)
+    for other in (bare, b"another-format-1\n" + bare):
+        forged = dataclasses.replace(SIGNED, signature=dataclasses.replace(signature, signature=KEY.sign(other)))
+        with pytest.raises(ReleaseError, match="changed or forged"):
+            forged.verify(KEY.public_key())
+
+
+def test_an_array_that_was_played_with_does_not_break_the_signature() -> None:
+    signed = sample(value={"x": np.arange(6.0)}).sign(KEY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        signed["x"].dtype = "<i8"
+        signed["x"].shape = (2, 3)
+    signed.value.__init__({"x": 1})  # type: ignore[misc]
+    assert signed["x"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert signed.verify(KEY.public_key()).trusted
 
 
 @settings(max_examples=400, deadline=None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,29 @@ def test_a_frozen_mapping_refuses_change() -> None:
     with pytest.raises(AttributeError, match="must not change"):
         tree._items = {}
     assert tree["a"][1]["b"] == 2
+
+
+def test_what_is_done_to_an_array_that_was_handed_out_changes_nothing() -> None:
+    tree = Frozen({"a": np.arange(6.0), "b": [np.arange(6.0)], "c": {"d": np.arange(6.0)}})
+    for take in (lambda: tree["a"], lambda: tree["b"][0], lambda: tree["c"]["d"], lambda: dict(tree.items())["a"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            take().dtype = "<i8"
+            take().shape = (2, 3)
+            held = take()
+            held.dtype, held.shape = "<i4", (3, 4)
+        assert (take().dtype.str, take().shape, take().tolist()) == ("<f8", (6,), [0, 1, 2, 3, 4, 5])
+        assert isinstance(take().base, bytes)
+
+
+def test_a_frozen_mapping_cannot_be_built_again_in_place() -> None:
+    tree = Frozen({"a": 1})
+    tree.__init__({"a": 2})  # type: ignore[misc]
+    assert tree["a"] == 1
+    with pytest.raises(AttributeError, match="must not change"):
+        del tree._items
+    with pytest.raises(TypeError):
+        tree._items["a"] = 2  # type: ignore[index]
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))])

@@ -10,7 +10,7 @@ from sabun.ledger.statement import Terms
 from sabun.privacy.amounts import Amount
 from sabun.privacy.guarantee import Guarantee
 
-__all__ = ["CONVERTED", "Price", "price"]
+__all__ = ["CONVERTED", "Price", "check_words", "price"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
@@ -31,7 +31,7 @@ def price(guarantee: Guarantee, terms: Terms) -> Price:
     Raises:
         SimulatedError: The guarantee describes a seeded run.
         IncompatibleGuarantees: Its unit or relation is not the ledger's, with no sound conversion.
-        ParameterError: It is not a guarantee, or its amounts are too long to be written down.
+        ParameterError: It is not a guarantee, or its amounts or words cannot be written down.
     """
     if not isinstance(guarantee, Guarantee):
         raise ParameterError(
@@ -49,7 +49,23 @@ def price(guarantee: Guarantee, terms: Terms) -> Price:
     return Price(epsilon=epsilon, delta=delta, note=note)
 
 
+def check_words(**named: str) -> None:
+    """Refuses text that no file could hold; found out after a charge, it would cost the charge.
+
+    Raises:
+        ParameterError: A text has half a character (a lone surrogate).
+    """
+    for name, words in named.items():
+        try:
+            words.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ParameterError(f"{name} must be valid Unicode text; got one with a lone surrogate. Write it anew.") from None
+
+
 def _must_be_writable(guarantee: Guarantee) -> None:
+    check_words(unit=guarantee.unit, mechanism=guarantee.mechanism)
+    for words in guarantee.assumptions:
+        check_words(assumptions=words)
     for name in ("epsilon", "delta", "joint_epsilon", "joint_delta"):
         amount = getattr(guarantee, name)
         bits = max(amount.numerator.bit_length(), amount.denominator.bit_length()) if isinstance(amount, Fraction) else 0

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sabun.errors import LedgerError
-from sabun.ledger.row import FIRST_PREVIOUS, FORMAT, Row, total_after
+from sabun.ledger.row import FIRST_PREVIOUS, FORMAT, Row, seal_of, total_after
 from sabun.ledger.statement import Budget, Entry, Terms
 from sabun.privacy.guarantee import RELATIONS
 
-__all__ = ["Book", "replay", "terms_of"]
+__all__ = ["Book", "continued", "replay", "terms_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """A chain that was read to its end without finding anything wrong."""
+    """A chain that was read to its end without finding anything wrong; `seals` are those of entries still open."""
 
     terms: Terms
     entries: tuple[Entry, ...]
+    seals: Mapping[int, str]
     head: Row
-    hashes: frozenset[str]
 
 
 def terms_of(first: Row, *, place: str) -> Terms:
@@ -35,6 +35,7 @@ def terms_of(first: Row, *, place: str) -> Terms:
         )
     try:
         terms = Terms(name=body["name"], unit=body["unit"], relation=body["relation"], budget=first.amount)
+        (terms.name + terms.unit).encode("utf-8")  # a receipt repeats them
     except (KeyError, ValueError, TypeError, AttributeError):
         raise _broken(place, 0, "must hold name, unit, relation and budget") from None
     if terms.relation not in RELATIONS or first.spent != Budget(*(0 * part for part in terms.budget)) or first.entries:
@@ -48,32 +49,41 @@ def replay(rows: Iterable[Row], *, place: str) -> Book:
     first = next(chain, None)
     if first is None:
         raise LedgerError(f"{place}: the ledger has no rows; it was emptied. Restore it from a backup.")
-    terms = terms_of(first, place=place)
-    head, entries, hashes = first, dict[int, Entry](), {first.hash}
-    for row in chain:
+    opened = Book(terms=terms_of(first, place=place), entries=(), seals={}, head=first)
+    return continued(opened, chain, place=place)
+
+
+def continued(book: Book, rows: Iterable[Row], *, place: str) -> Book:
+    """Follows the chain from the end of a book that was read before; the same rules hold."""
+    new = list(rows)
+    head, entries, seals = book.head, {entry.entry: entry for entry in book.entries} if new else {}, dict(book.seals)
+    for row in new:
         if row.sequence != head.sequence + 1 or row.previous != head.hash:
             raise _broken(place, row.sequence, "must follow the row before it")
         try:
-            _apply(row, head, terms, entries, place)
+            _apply(row, head, book.terms, entries, seals, place)
         except LedgerError:  # a ValueError too
             raise
         except (KeyError, ValueError, TypeError, AttributeError):
             raise _broken(place, row.sequence, "must have the fields of its kind") from None
         head = row
-        hashes.add(row.hash)
-    return Book(terms=terms, entries=tuple(entries.values()), head=head, hashes=frozenset(hashes))
+    return Book(terms=book.terms, entries=tuple(entries.values()), seals=seals, head=head) if new else book
 
 
-def _apply(row: Row, head: Row, terms: Terms, entries: dict[int, Entry], place: str) -> None:
+def _apply(row: Row, head: Row, terms: Terms, entries: dict[int, Entry], seals: dict[int, str], place: str) -> None:
     """Brings the entries up to date with one row; totals and states must be the ones the rules give."""
     if row.kind == "reserve":
         amount, after = row.amount, _reserved(row)
         fits = row.entry == len(entries) + 1
+        seals[row.entry] = str(row.body["void_seal"])
     else:
         before = entries[row.entry]
         amount = Budget(before.epsilon, before.delta)
         after = _closed(row, before)
         fits = before.state == "reserved" and row.kind in ("commit", "void")
+        seal = seals.pop(row.entry, None)
+        if fits and row.kind == "void" and seal_of(bytes.fromhex(row.body["void_token"])) != seal:
+            raise _broken(place, row.sequence, "must be voided by its own reservation")
     if not fits:
         raise _broken(place, row.sequence, "must change the state of an entry by the rules")
     entries[row.entry] = after

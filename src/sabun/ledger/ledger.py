@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -15,11 +16,11 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import LedgerError, ParameterError
-from sabun.ledger.admission import Price, price
-from sabun.ledger.chain import Book, replay, terms_of
+from sabun.ledger.admission import Price, check_words, price
+from sabun.ledger.chain import Book, continued, replay
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.reservation import Reservation
-from sabun.ledger.row import Row, first_row, next_row, total_after
+from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
 from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
 from sabun.ledger.store import Store, Transaction
@@ -38,8 +39,10 @@ class Ledger:
     Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
     (budget.epsilon, budget.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
 
-    The ledger guards against accidents, races and edited files. It cannot guard against someone who copies the file, spends
-    from both copies, or deletes it: keep `verify().head_hash` elsewhere when that matters. A handle holds no open file: it can
+    The ledger guards against accidents, races and edited files: before each charge every row is checked that this handle has
+    not seen yet. It cannot guard against someone who copies the file, spends from both copies, writes the whole chain anew, or
+    deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed when nobody uses it; it
+    must not have a second name (a hard link), which is refused. A handle holds no open file: it can
     be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always means the
     same file.
 
@@ -56,10 +59,10 @@ class Ledger:
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, *, terms: Terms, seen: tuple[int, str]) -> None:
+    def __init__(self, store: Store, *, book: Book) -> None:
         self._store = store
-        self._terms = terms
-        self._seen = seen
+        self._terms = book.terms
+        self._known = book
         self._closed = False
 
     @classmethod
@@ -88,25 +91,23 @@ class Ledger:
             LedgerError: The path is taken or cannot be written.
         """
         checks.text(name=name, unit=unit)
+        check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
         terms = Terms(name=name, unit=unit, relation=relation, budget=_budget(epsilon, delta))
         store, first = _store(path), first_row(terms, software=_software())
         store.create(first)
-        return cls(store, terms=terms, seen=(first.sequence, first.hash))
+        return cls(store, book=replay([first], place=store.place))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Store) -> Self:
-        """Opens a ledger that exists.
+        """Opens a ledger that exists, reading its whole chain.
 
         Raises:
-            LedgerError: There is none, or it is not one, or it is damaged.
+            LedgerError: There is none, or it is not one, or it is damaged or was changed.
         """
         store = _store(path)
-        with store.reading() as book:
-            first, last = book.at(0), book.last()
-            if first is None:
-                raise LedgerError(f"{store.place}: the first row is missing. Restore the ledger from a backup.")
-            return cls(store, terms=terms_of(first, place=store.place), seen=(last.sequence, last.hash))
+        with store.reading() as view:
+            return cls(store, book=replay(view.rows(), place=store.place))
 
     @property
     def name(self) -> str:
@@ -131,8 +132,7 @@ class Ledger:
     @property
     def spent(self) -> Budget:
         """What is gone: every reservation that was not voided."""
-        with self._reading() as book:
-            return book.last().spent
+        return self._book().head.spent
 
     @property
     def remaining(self) -> Budget:
@@ -157,23 +157,25 @@ class Ledger:
         """
         cost = price(guarantee, self._terms)
         checks.text(purpose=purpose)
+        check_words(purpose=purpose)
         check_key(key)
-        with self._writing() as book:  # proof: one-writer
+        token = secrets.token_bytes(32)
+        with self._writing() as (view, book):  # proof: one-writer
             if key is not None:
-                refuse_answered(book, key, guarantee, purpose)
-            last = book.last()
+                refuse_answered(view, key, guarantee, purpose)
+            last = book.head  # proof: recomputed
             amount = self._affordable(last.spent, cost)
             row = next_row(
                 last,
                 kind="reserve",
                 entry=last.entries + 1,
-                body=_body(guarantee, purpose, cost, amount),
+                body=_body(guarantee, purpose, cost, amount) | {"void_seal": seal_of(token)},
                 amount=amount,
                 key=key,
             )
-            book.append(row)
-        self._seen = (row.sequence, row.hash)
-        return Reservation(self._store, row, self._receipt(row))  # proof: durable-before-return
+            view.append(row)
+        self._known = continued(book, [row], place=self._store.place)
+        return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
 
     def _affordable(self, spent: Budget, cost: Price) -> Budget:
         """The amount to book, or the refusal."""
@@ -209,12 +211,12 @@ class Ledger:
         checks.text(purpose=purpose)
         checks.text(key=key)
         check_key(key)
-        with self._reading() as book:
-            found = answer(book, key, guarantee, purpose)
+        with self._reading() as (view, _):
+            found = answer(view, key, guarantee, purpose)
             if found is None:
                 return None
             reserved, committed = found
-            payload = book.payload(reserved.entry)
+            payload = view.payload(reserved.entry)
             self._check_payload(reserved.entry, payload, committed.body.get("payload_sha256"))
         assert payload is not None
         return self._receipt(reserved), payload
@@ -237,9 +239,10 @@ class Ledger:
         """
         good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
         checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
-        with self._reading() as view:
+        with self._reading() as (view, _):
             view.inspect()
-            book = replay(view.rows(), place=self._store.place)
+            rows = list(view.rows())
+            book = replay(rows, place=self._store.place)
             kept = {entry.entry: entry.payload_sha256 for entry in book.entries if entry.state == "committed"}
             if view.payload_entries() != sorted(kept):
                 raise LedgerError(
@@ -247,7 +250,7 @@ class Ledger:
                 )
             for entry, digest in kept.items():
                 self._check_payload(entry, view.payload(entry), digest)
-        if expect_head is not None and expect_head not in book.hashes:
+        if expect_head is not None and expect_head not in {row.hash for row in rows}:
             raise LedgerError(
                 f"{self._store.place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
                 "restore the newest backup that holds it."
@@ -294,22 +297,20 @@ class Ledger:
         return f"<Ledger {self.name!r} at {self._store.place}>"
 
     def _book(self) -> Book:
-        with self._reading() as view:
-            return replay(view.rows(), place=self._store.place)
+        with self._reading() as (_, book):
+            return book
 
     @contextmanager
-    def _reading(self) -> Iterator[Transaction]:
+    def _reading(self) -> Iterator[tuple[Transaction, Book]]:
         self._must_be_open()
-        with self._store.reading() as book:
-            self._must_continue(book)
-            yield book
+        with self._store.reading() as view:
+            yield view, self._followed(view)
 
     @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
+    def _writing(self) -> Iterator[tuple[Transaction, Book]]:
         self._must_be_open()
-        with self._store.writing() as book:
-            self._must_continue(book)
-            yield book
+        with self._store.writing() as view:
+            yield view, self._followed(view)
 
     def _must_be_open(self) -> None:
         if self._closed:
@@ -317,15 +318,20 @@ class Ledger:
                 f"this handle of ledger {self.name!r} must be open; it was closed. Open it again with Ledger.open."
             )
 
-    def _must_continue(self, book: Transaction) -> None:
-        """A live handle notices when the file is swapped for an older or another one."""
-        sequence, digest = self._seen
-        row = book.at(sequence)
-        if row is None or row.hash != digest:
+    def _followed(self, view: Transaction) -> Book:
+        """The book as it stands, with every row since this handle last looked checked by the rules of the chain.
+
+        A live handle so notices when the file is swapped for an older or another one, or when rows were forged.
+        """
+        known = self._known
+        row = view.at(known.head.sequence)
+        if row is None or row.hash != known.head.hash:
             raise LedgerError(
                 f"{self._store.place}: the ledger must still hold what this handle has seen; it was replaced by an older or "
                 "another one. Find out why before you open it again."
             )
+        self._known = book = continued(known, view.rows(known.head.sequence), place=self._store.place)
+        return book
 
     def _check_payload(self, entry: int, payload: bytes | None, digest: object) -> None:
         if payload is None or hashlib.sha256(payload).hexdigest() != digest:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from sabun import checks
 from sabun.errors import LedgerError, ParameterError
-from sabun.ledger.row import Row, next_row
+from sabun.ledger.row import Row, next_row, seal_of
 from sabun.ledger.statement import Receipt
 from sabun.ledger.store import Store
 
@@ -25,13 +25,14 @@ class Reservation:
 
     Made by `Ledger.reserve`; it belongs to the process that made it. Call `touch` before private data is read, then
     `commit` with the bytes of the result. `void` gives the charge back, and only before `touch`. An object that is lost
-    (crash, exception, fork) leaves its charge spent.
+    (crash, exception, fork) leaves its charge spent: only this object knows the token that voids it, and `touch` forgets it.
     """
 
-    def __init__(self, store: Store, row: Row, receipt: Receipt) -> None:
+    def __init__(self, store: Store, row: Row, receipt: Receipt, *, token: bytes) -> None:
         self._store = store
         self._row = row
         self._receipt = receipt
+        self._token = token
         self._state = "reserved"
         self._touched = False
         self._owner = os.getpid()
@@ -50,7 +51,7 @@ class Reservation:
     def touch(self) -> None:
         """Marks the moment before private data is read; from here on there is no way back."""
         with self._mine():
-            self._touched = True  # proof: touch-forbids-void
+            self._touched, self._token = True, b""  # proof: touch-forbids-void
 
     def commit(self, payload: bytes) -> Receipt:
         """Keeps the bytes of the result beside the charge.
@@ -68,7 +69,7 @@ class Reservation:
                 "Keep the result in a file and commit its digest."
             )
         with self._mine():
-            self._touched = True
+            self._touched, self._token = True, b""
             body = {"payload_sha256": hashlib.sha256(payload).hexdigest(), "payload_size": len(payload)}
             self._close("commit", body, payload)
             self._state = "committed"
@@ -78,7 +79,8 @@ class Reservation:
         """Gives the charge back; only while no private data has been touched.
 
         Raises:
-            LedgerError: After `touch` or `commit`, after another `void`, or in another process.
+            LedgerError: After `touch` or `commit`, after another `void`, in another process, or by an object that
+                `Ledger.reserve` did not make.
         """
         with self._mine():
             if self._touched:  # proof: void-only-untouched
@@ -86,9 +88,14 @@ class Reservation:
                     f"entry {self._row.entry} must be voided before touch(); data was already touched. "
                     "The charge stays spent; commit its result."
                 )
+            if seal_of(self._token) != self._row.body.get("void_seal"):  # proof: only-the-maker
+                raise LedgerError(
+                    f"entry {self._row.entry} must be voided by the object that Ledger.reserve returned; this is another one. "
+                    "The charge stays spent."
+                )
             # Set before writing: if the write fails half-way, nobody may go on to draw noise on a charge that may be gone.
             self._state = "voided"  # proof: void-is-final
-            self._close("void", {}, None)
+            self._close("void", {"void_token": self._token.hex()}, None)
 
     @contextmanager
     def _mine(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from typing import Any
 from sabun.errors import LedgerError
 from sabun.ledger.statement import Budget, Terms, read_amount
 
-__all__ = ["FIRST_PREVIOUS", "FORMAT", "Row", "first_row", "next_row", "total_after"]
+__all__ = ["FIRST_PREVIOUS", "FORMAT", "Row", "first_row", "next_row", "seal_of", "total_after"]
 
 FORMAT = 1
 FIRST_PREVIOUS = "0" * 64
@@ -81,6 +81,11 @@ class Row:
                 "and check that with Ledger.verify(expect_head=...)."
             )
         return row
+
+
+def seal_of(token: bytes) -> str:
+    """What a reserving row shows of the secret that can void it; who knows only the row cannot find the secret."""
+    return hashlib.sha256(b"void " + token).hexdigest()
 
 
 def first_row(terms: Terms, *, software: str) -> Row:

@@ -1,7 +1,10 @@
 """A ledger in one SQLite file.
 
-Every operation opens its own connection and closes it: nothing is shared between threads or carried across a fork, and when
-nobody is writing the file is complete by itself (SQLite folds the write-ahead log back in when the last connection closes).
+Every operation opens its own connection and closes it: nothing is shared between threads or carried across a fork.
+
+The journal is SQLite's rollback journal, not its write-ahead log. A committed row is then always in the file itself, so a file
+that is moved still holds every charge; a log would lie beside it, belong to the file's *name* and stay behind. Only a crash in
+the middle of a write leaves a journal there, and that write was never reported as done.
 """
 
 from __future__ import annotations
@@ -86,7 +89,6 @@ class SqliteStore:
 
     def _fill(self, first: Row) -> None:
         with self._translated(), closing(self._connect(self._patience)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id={_APPLICATION}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
@@ -124,40 +126,46 @@ class SqliteStore:
             try:
                 return self._attempt(begin, max(deadline - time.monotonic(), 0.01))
             except sqlite3.OperationalError as error:
-                if _code(error) in _NO_WRITING and begin == "BEGIN" and not self._has_log():
-                    return self._attempt(begin, self._patience, options="immutable=1")
                 if _code(error) not in _BUSY or time.monotonic() >= deadline:
                     raise
             time.sleep(0.005)
 
-    def _has_log(self) -> bool:
-        log = self._companions()[0]
-        return log.exists() and log.stat().st_size > 0
-
-    def _attempt(self, begin: str, patience: float, *, options: str = "mode=rw") -> sqlite3.Connection:
-        connection = self._connect(patience, options=options)
+    def _attempt(self, begin: str, patience: float) -> sqlite3.Connection:
+        connection = self._connect(patience)
         try:
+            if begin != "BEGIN":
+                self._leave_log(connection)
             connection.execute(begin)
             marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             if marks != [_APPLICATION, _VERSION]:
                 raise LedgerError(f"{self.place} is not a Sabun ledger. Check the path.")
             connection.execute("SELECT 1 FROM book LIMIT 1")
+            self._must_have_one_name()
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _connect(self, patience: float, *, options: str = "mode=rw") -> sqlite3.Connection:
-        connection = sqlite3.connect(f"{self._path.as_uri()}?{options}", uri=True, timeout=patience, isolation_level=None)
+    def _leave_log(self, connection: sqlite3.Connection) -> None:
+        """Another program may have switched the file to a write-ahead log; charges are never written to one."""
+        [mode] = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+        if mode != "delete":
+            raise LedgerError(f"{self.place} must keep no write-ahead log; another program holds it open with one. Close that.")
+
+    def _must_have_one_name(self) -> None:
+        # After a crash the journal lies beside one of the names, and whoever comes by another would not find it.
+        if os.stat(self._path).st_nlink > 1:
+            raise LedgerError(
+                f"{self.place} must have one name only; it has hard links. Remove the other names, then try again."
+            )
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None)
         try:
-            # FULL (with fullfsync where the system has it) is what makes a reservation durable before it is handed out.
-            for setting in (
-                "synchronous=FULL",
-                "fullfsync=ON",
-                "checkpoint_fullfsync=ON",
-                "trusted_schema=OFF",
-                "cell_size_check=ON",
-            ):
+            # EXTRA (with fullfsync where the system has it) is what makes a reservation durable before it is handed out: the
+            # change counts once the journal is gone from its folder, and the folder too must be on disk. Without spilling, the
+            # pages of a change are written in their order, so a torn one is shorter than its own first page says.
+            for setting in ("synchronous=EXTRA", "fullfsync=ON", "cache_spill=OFF", "trusted_schema=OFF", "cell_size_check=ON"):
                 connection.execute(f"PRAGMA {setting}")
         except BaseException:
             connection.close()
@@ -203,9 +211,9 @@ class SqliteTransaction:
         """The row with that number, or None."""
         return next(self._rows("WHERE sequence = ?", sequence), None)
 
-    def rows(self) -> Iterator[Row]:
-        """All rows, oldest first."""
-        return self._rows("ORDER BY sequence")
+    def rows(self, after: int = -1) -> Iterator[Row]:
+        """The rows with a number above `after`, oldest first."""
+        return self._rows("WHERE sequence > ? ORDER BY sequence", after)
 
     def of_entry(self, entry: int) -> list[Row]:
         """The rows that speak of one entry, oldest first."""

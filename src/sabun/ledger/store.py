@@ -4,7 +4,8 @@ A store keeps bytes and gives transactions; it knows nothing of privacy. Whoever
 these two protocols and hands the store to `Ledger.create` or `Ledger.open` in place of a path. The laws it must keep:
 
 1. Two `writing` blocks never overlap, whichever processes they are in; each sees all that earlier ones appended.
-2. When a `writing` block ends without an exception, what it appended survives a crash of the machine.
+2. When a `writing` block ends without an exception, what it appended survives a crash of the machine, and is part of whatever a
+   user would move or copy as "the ledger" (a file with a second file beside it that holds the newest rows breaks this law).
 3. When it ends with an exception, nothing it appended remains.
 4. A failure of the place itself is a `LedgerError`; exceptions of the block pass through unchanged.
 """
@@ -29,8 +30,8 @@ class Transaction(Protocol):
     def at(self, sequence: int) -> Row | None:
         """The row with that number, or None."""
 
-    def rows(self) -> Iterator[Row]:
-        """All rows, oldest first."""
+    def rows(self, after: int = -1) -> Iterator[Row]:
+        """The rows with a number above `after` (all when left out), oldest first."""
 
     def of_entry(self, entry: int) -> list[Row]:
         """The rows that speak of one entry, oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,9 @@ from sabun.ledger.statement import Budget, Entry, Terms
 from sabun.privacy.amounts import Amount, plain
 
 __all__ = ["at_least", "at_most", "page", "refusal"]
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+"""A SHA-256 in a purpose, shown by its first twelve digits."""
 
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _DOWN = decimal.Context(prec=6, rounding=decimal.ROUND_FLOOR, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
@@ -84,7 +88,7 @@ def _table(entries: Sequence[Entry]) -> list[str]:
         return ["No entries yet."]
     rows = [("entry", "time (UTC)", "state", "epsilon", "delta", "purpose")]
     for entry in entries:
-        purpose = _one_line(entry.purpose) + (f" [{entry.note}]" if entry.note else "")
+        purpose = _DIGEST.sub(r"\1…", _one_line(entry.purpose)) + (f" [{entry.note}]" if entry.note else "")
         amounts = at_least(entry.epsilon), at_least(entry.delta)
         rows.append((str(entry.entry), entry.time[:19].replace("T", " "), entry.state, *amounts, purpose))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -2,7 +2,8 @@
 
 Every function here is a pure map of one cell to one result, so that changing one record changes one row of the output. No cell
 can raise: what cannot be read becomes NaN (numbers) or None (texts). Only the *type* of a whole column, which is public, may be
-refused.
+refused. A cell's type is compared exactly and nothing is ever asked of an object of another type: its methods are foreign code,
+which could raise, warn, print or never return.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from numbers import Integral, Real
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +40,11 @@ _WORDS = {
     "-infinity": -math.inf,
 }
 _TRAILING_ZEROS = re.compile(r"([+-]?[0-9]+)(\.[0-9]*?)0*")
+_TEXTS = frozenset({str, np.str_})
+_BOOLEANS = frozenset({bool, np.bool_})
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
+_REALS = frozenset({float, Fraction, *(np.dtype(code).type for code in "efdg")})
+_NUMBERS = _BOOLEANS | _INTEGERS | _REALS | {Decimal}
 _WHAT_TO_DO = "Turn it into numbers or text first, or leave it out of the schema."
 
 
@@ -51,7 +57,7 @@ def numbers(cells: Cells, *, name: str) -> Floats:
         | finite number, decimal text such as ``-1.5e3`` (blanks around it are ignored) | the nearest float64 |
         | number or text beyond float64, ``inf`` | +inf or -inf |
         | ``True``/``False``, as a boolean or as text in any case | 1 or 0 |
-        | null, NaN, empty or any other text, any other object | NaN |
+        | null, NaN, empty or any other text, an object of any other type (or of a subclass of these) | NaN |
 
     Args:
         cells: The column.
@@ -90,7 +96,8 @@ def label_positions(cells: Cells, position: Callable[[str | None], int], *, name
             return _positions_of_numeric(cells, position)
         cells = cells.tolist()
     if isinstance(cells, list):
-        return np.array([position(_text(cell)) for cell in cells], dtype=np.int64)
+        with np.errstate(all="ignore"):
+            return np.array([position(_text(cell)) for cell in cells], dtype=np.int64)
     return _positions_from_arrow(cells, position, name)
 
 
@@ -124,7 +131,8 @@ def _refuse_numpy(cells: NDArray[Any], name: str) -> None:
 
 
 def _numbers_from_objects(cells: Sequence[object]) -> Floats:
-    read = [_number_or_text(cell) for cell in cells]
+    with np.errstate(all="ignore"):  # a long double beyond float64 would warn
+        read = [_number_or_text(cell) for cell in cells]
     result = np.array([math.nan if isinstance(item, str) else item for item in read], dtype=np.float64)
     where = [index for index, item in enumerate(read) if isinstance(item, str)]
     if where:
@@ -132,34 +140,48 @@ def _numbers_from_objects(cells: Sequence[object]) -> Floats:
     return result
 
 
+def _inner(cell: Any) -> Any:
+    """What an array without dimensions holds; any other cell as it is."""
+    return cell[()] if type(cell) is np.ndarray and cell.ndim == 0 else cell
+
+
 def _number_or_text(cell: object) -> float | str:
+    cell = _inner(cell)
+    if type(cell) in _TEXTS:
+        return str(cell)
+    if type(cell) not in _NUMBERS:
+        return math.nan
     try:
-        if isinstance(cell, str):
-            return str(cell)
-        if isinstance(cell, np.timedelta64) or not isinstance(cell, Real | Decimal | np.bool_):
-            return math.nan
-        try:
-            return float(cell)
-        except OverflowError:  # a whole number or fraction beyond float64 lies beyond every bound
-            return math.copysign(math.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
-    except Exception:  # an object may raise anything; what it holds must not be told
+        return float(cell)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number or fraction beyond float64 lies beyond every bound
+        return math.copysign(math.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
+    except ValueError:  # a signalling NaN
         return math.nan
 
 
-def _text(cell: object) -> str | None:
+def _text(cell: Any) -> str | None:
+    cell = _inner(cell)
+    kind = type(cell)
+    if kind in _TEXTS:
+        return str(cell).strip(_BLANKS)
+    if kind in _BOOLEANS:
+        return "true" if cell else "false"
+    if kind in _INTEGERS:
+        return _integer_text(int(cell))
+    if kind is Decimal:
+        return folded(format(cell, "f")) if cell.is_finite() and abs(cell.adjusted()) < 400 else None
+    if kind not in _REALS:
+        return None
     try:
-        if isinstance(cell, str):
-            return str(cell).strip(_BLANKS)
-        if isinstance(cell, bool | np.bool_):
-            return "true" if cell else "false"
-        if isinstance(cell, np.timedelta64):
-            return None
-        if isinstance(cell, Integral):
-            return str(int(cell))
-        if isinstance(cell, Decimal):
-            return folded(format(cell, "f")) if cell.is_finite() and abs(cell.adjusted()) < 400 else None
-        return _float_text(float(cell)) if isinstance(cell, Real) else None
-    except Exception:  # as above
+        return _float_text(float(cell))
+    except OverflowError:  # a fraction beyond float64
+        return None
+
+
+def _integer_text(value: int) -> str | None:
+    try:
+        return str(value)
+    except ValueError:  # longer than Python prints
         return None
 
 
@@ -171,8 +193,7 @@ def _float_text(value: float) -> str | None:
 
 def _positions_of_numeric(cells: NDArray[Any], position: Callable[[str | None], int]) -> NDArray[np.int64]:
     distinct, inverse = np.unique(cells, return_inverse=True)
-    table = np.array([position(_text(value)) for value in distinct.tolist()], dtype=np.int64)
-    return table[inverse]
+    return np.asarray(label_positions(distinct.tolist(), position, name="")[inverse])
 
 
 def _arrow_texts(texts: list[str]) -> Any:

@@ -19,6 +19,7 @@ from sabun.errors import DataError
 
 __all__ = ["check_file", "file_chunks", "file_names"]
 
+_BROKEN = ("\n", "\r")
 _BLOCK_BYTES = 1 << 24
 """Bytes of text parsed at a time; one line of a CSV file must be shorter. Cannot change any result."""
 
@@ -59,8 +60,8 @@ def file_chunks(path: Path, names: Sequence[str], *, rows: int) -> Iterator[Any]
         rows: About how many rows at a time; cannot change any result.
 
     Raises:
-        DataError: As `file_names`; also in the middle of the iteration when a line has too few or too many fields, or is
-            no UTF-8.
+        DataError: As `file_names`; also in the middle of the iteration when a line has too few or too many fields, is no
+            UTF-8, or opens a quotation mark that it does not close.
     """
     for file in _files(path):
         check_file(file, names)
@@ -108,6 +109,8 @@ def _csv_start(path: Path) -> tuple[tuple[str, ...], bool]:
         raise DataError(f"{path.name} must be a CSV file in UTF-8; it cannot be read as one. Save it again as UTF-8.")
     if not names:
         raise DataError(f"{path.name} must begin with a line of column names; the file is empty.")
+    if any(mark in name for name in names for mark in _BROKEN):
+        raise DataError(f"{path.name} must hold all column names in its first line; a quotation mark there is never closed.")
     return tuple(names), more
 
 
@@ -125,14 +128,32 @@ def _csv_chunks(path: Path, names: Sequence[str]) -> Iterator[Any]:
             read_options=arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
             # In a file of one column an empty line is a record whose cell is missing; elsewhere it is no record.
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(found) > 1),
-            # Everything is read as text: whether a cell is a number is decided cell by cell, by the public rule.
+            # Everything is read as text: whether a cell is a number is decided cell by cell, by the public rule. All columns
+            # are read, for a quotation mark that is never closed may stand in one that is not wanted.
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(names), column_types={name: pa.large_string() for name in names}, strings_can_be_null=False
+                include_columns=list(found), column_types={name: pa.large_string() for name in found}, strings_can_be_null=False
             ),
         )
 
     rule = "be UTF-8 text with as many fields in each line as in the first; at least one line is not"
-    yield from _guarded(opened, f"{path.name} must {rule}. Mend the file, then read it again.")
+    for table in _guarded(opened, f"{path.name} must {rule}. Mend the file, then read it again."):
+        if _holds_line_break(table):
+            raise DataError(
+                f"{path.name} must hold one record in each line; at least one cell runs over a line break, or a quotation mark "
+                "is never closed. Mend the file, or keep such text in a Parquet file."
+            )
+        yield table.select(list(names))
+
+
+def _holds_line_break(table: Any) -> bool:
+    """Whether two lines were read as one record: the break then stands in a cell.
+
+    A quotation mark at the start of a cell opens quoted text that ends at the next one, wherever that is. Were cells with line
+    breaks taken, one record with a stray mark would silently swallow the records after it.
+    """
+    import pyarrow.compute as pc
+
+    return any(pc.any(pc.match_substring(column, mark)).as_py() for column in table.columns for mark in _BROKEN)
 
 
 def _parquet_names(path: Path) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class Schema:
 
         Args:
             chunk: A 2-D array or list of rows (columns in the schema's order), or a pandas, polars or pyarrow frame (columns
-                found by name, others ignored). For a schema of one column also a series or a 1-D array.
+                found by name, others ignored). For a schema of one column also a series, a 1-D array or a list of cells.
             keep_missing: Leave NaN where the public constant would stand, for methods with a rule of their own.
 
         Returns:

@@ -15,20 +15,26 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError
 from sabun.records.cells import Cells
+from sabun.records.rows import rows_as_array
 
 __all__ = ["Table", "as_table", "cells_of", "check_columns", "names_in"]
 
 Table: TypeAlias = "NDArray[Any] | nw.DataFrame[Any]"
 """A two-dimensional array, or a narwhals view of a pandas, polars or pyarrow frame. Both have a length and slices of rows."""
 
+_FIXED = frozenset({"StringDtype", "ArrowDtype", "BooleanDtype", "DatetimeTZDtype", "PeriodDtype", "IntervalDtype"}) | {
+    f"{kind}{bits}Dtype" for kind in ("Int", "UInt", "Float") for bits in (8, 16, 32, 64)
+}
+"""The pandas extension types whose arrow type follows from the column's type and never from its cells."""
+
 _KINDS = "a 2-D array, a list of rows, a pandas, polars or pyarrow frame"
 
 
 def as_table(thing: object, *, width: int | None = None) -> Table:
-    """Wraps a table in memory without copying it.
+    """Wraps a table in memory; arrays and frames are not copied.
 
     Args:
-        thing: An array, a list of rows, a frame, or (for a single column) a series or one-dimensional array.
+        thing: An array, a list of rows, a frame, or (for a single column) a series, one-dimensional array or list of cells.
         width: How many columns are wanted, when that is known.
 
     Raises:
@@ -37,7 +43,7 @@ def as_table(thing: object, *, width: int | None = None) -> Table:
     if isinstance(thing, np.ndarray):
         return _array(thing, width)
     if isinstance(thing, list | tuple):
-        return _array(_array_of_rows(thing), width)
+        return rows_as_array(thing, width)
     found = _native(thing)
     if isinstance(found, nw.Series):
         return _only_one(found.to_frame(), width)
@@ -106,29 +112,20 @@ def _array(array: NDArray[Any], width: int | None) -> NDArray[Any]:
         raise DataError(f"an array must have 2 dimensions (rows, columns); got {array.ndim}.")
     if width is not None and array.shape[1] != width:
         raise DataError(f"an array must have {width} columns, in the order of the schema; got {array.shape[1]}.")
-    if not isinstance(array, np.ma.MaskedArray):
-        return array
-    if array.dtype.kind in "biuf":
-        return np.asarray(np.ma.filled(array.astype(np.float64), np.nan))
-    return np.asarray(np.ma.filled(array.astype(object), None))
+    return _unmasked(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
 
 
-def _array_of_rows(rows: Sequence[Any]) -> NDArray[Any]:
-    """An object array of a list of rows, which never guesses a type from the cells."""
-    if not rows or not isinstance(rows[0], list | tuple | np.ndarray):
-        if rows and _native(rows[0]) is not None:
-            raise DataError("a list of tables must be wrapped: sabun.records.chunks([...]).")
-        flat = np.empty(len(rows), dtype=object)
-        flat[:] = [*rows]
-        return flat
-    lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) and np.ndim(row) else -1 for row in rows}
-    if len(lengths) != 1:
-        raise DataError("a list of rows must hold rows of one length.")
-    result = np.empty((len(rows), lengths.pop()), dtype=object)
-    for index, row in enumerate(rows):
-        for place, cell in enumerate(row):
-            result[index, place] = cell
-    return result
+def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """The array with NaN or None where it is masked; what the mask hides is never looked at."""
+    hidden, data = np.ma.getmaskarray(array), np.asarray(np.ma.getdata(array))
+    if data.dtype.kind == "f":
+        with np.errstate(all="ignore"):  # a long double beyond float64 would warn
+            return np.where(hidden, np.nan, data.astype(np.float64))
+    if data.dtype.kind not in "biuOUT":  # a type that is refused, masked or not
+        return data
+    cells = data.astype(object)
+    cells[hidden] = None
+    return cells
 
 
 def _only_one(frame: nw.DataFrame[Any], width: int | None) -> nw.DataFrame[Any]:
@@ -138,9 +135,26 @@ def _only_one(frame: nw.DataFrame[Any], width: int | None) -> nw.DataFrame[Any]:
 
 
 def _cells(series: nw.Series[Any]) -> Cells:
-    # What arrow makes of a column of objects depends on its cells, even whether it can: those are read one by one.
-    if series.dtype in (nw.Object, nw.Categorical, nw.Enum):
-        return series.to_list()
+    """The cells of one column of a frame; how they are read follows from the column's own declared type alone.
+
+    What a library makes of a column of Python objects depends on some of its cells, even whether it can make anything of it:
+    those are read one by one.
+    """
+    if series.implementation.is_pandas_like():
+        return _pandas_cells(series)
+    return series.to_list() if series.dtype in (nw.Object, nw.Categorical, nw.Enum) else _arrow_or_list(series)
+
+
+def _pandas_cells(series: nw.Series[Any]) -> Cells:
+    native = series.to_native()
+    if isinstance(native.dtype, np.dtype):
+        return series.to_list() if native.dtype.kind == "O" else native.to_numpy()
+    # Other extension types (categories, sparse cells, types of other packages) have no fixed counterpart in arrow.
+    fixed = type(native.dtype).__name__ in _FIXED and type(native.dtype).__module__.partition(".")[0] == "pandas"
+    return _arrow_or_list(series) if fixed else series.to_list()
+
+
+def _arrow_or_list(series: nw.Series[Any]) -> Cells:
     try:
         return series.to_arrow()
     except Exception:  # text that is no valid unicode, 128-bit numbers: the slower way reads the same values

@@ -22,7 +22,7 @@ from sabun.release.tree import Frozen
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["FORMAT", "MAX_BYTES", "VERSION", "Release"]
+__all__ = ["FORMAT", "MAX_BYTES", "VERSION", "Release", "check_facts"]
 
 FORMAT = "sabun-release"
 VERSION = 1
@@ -38,8 +38,10 @@ _LONGEST_LIST = 8
 class Release:
     """A released value with its guarantee, its provenance, and a signature once somebody signs it.
 
-    Immutable: mappings and lists are frozen, arrays are copied and read-only. A result of a seeded coin can be looked at and
-    printed, but not saved, serialised or signed: it is NOT PRIVATE.
+    Immutable: mappings and lists are frozen, arrays are kept as bytes, and each access gives a new read-only array over them. A
+    result of a seeded coin can be looked at, printed or pickled (it keeps its mark), but not saved, serialised or signed: it is
+    NOT PRIVATE. This prevents accidents. Who builds a release with a false guarantee on purpose can do so in their own process;
+    only a reader who trusts the signer's key, or checks the receipt against the ledger, is safe from that.
 
     Args:
         value: Names and results: numbers, texts, lists, mappings, numpy arrays.
@@ -64,15 +66,9 @@ class Release:
         object.__setattr__(self, "value", Frozen(self.value, where="value"))
         if not self.value:
             raise ParameterError("value must hold at least one named result; got none.")
-        for name, kind in (("guarantee", Guarantee), ("provenance", Provenance)):
-            if not isinstance(getattr(self, name), kind):
-                raise ParameterError(f"{name} must be a {kind.__name__}; got {type(getattr(self, name)).__name__}.")
+        check_facts(self.guarantee, self.provenance)
         if not (self.signature is None or isinstance(self.signature, Signature)):
             raise ParameterError(f"signature must be a Signature or None; got {type(self.signature).__name__}.")
-        try:
-            _check_amounts(self.guarantee.to_dict())
-        except ReleaseError as error:
-            raise ParameterError(str(error)) from None
 
     def __getitem__(self, name: str) -> Any:
         return self.value[name]
@@ -210,6 +206,24 @@ class Release:
             raise ReleaseError(str(error)) from None
         release._must_be_private()
         return release
+
+
+def check_facts(guarantee: Guarantee, provenance: Provenance) -> None:
+    """Makes sure that all of a release but its value can be written down and read back.
+
+    Raises:
+        ParameterError: Something cannot.
+    """
+    for name, thing, kind in (("guarantee", guarantee, Guarantee), ("provenance", provenance, Provenance)):
+        if not isinstance(thing, kind):
+            raise ParameterError(f"{name} must be a {kind.__name__}; got {type(thing).__name__}.")
+    try:
+        _check_amounts(guarantee.to_dict())
+        canonical({"guarantee": guarantee.to_dict(), "provenance": provenance.to_dict()})
+    except ReleaseError as error:
+        raise ParameterError(str(error)) from None
+    except UnicodeEncodeError:
+        raise ParameterError("guarantee must hold valid Unicode text; got one with a lone surrogate. Write it anew.") from None
 
 
 def _guarantee(record: object) -> Guarantee:

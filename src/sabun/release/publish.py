@@ -13,7 +13,7 @@ from sabun.ledger import Ledger
 from sabun.ledger.reservation import LARGEST_PAYLOAD
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin
-from sabun.release.document import Release
+from sabun.release.document import Release, check_facts
 from sabun.release.encoding import canonical, encode
 from sabun.release.provenance import Provenance
 from sabun.release.tree import Frozen
@@ -49,7 +49,9 @@ def publish(
         | no ledger                                   | a release whose provenance says so                  |
         | budget too small                            | BudgetExceeded; `draw` is not called                |
         | `draw` raises                               | the exception; the charge stays spent               |
-        | `key` seen before, same kind and parameters | the stored release                                  |
+        | `draw` returns what no release can hold     | ParameterError; the value is lost, the charge spent |
+        | any public fact no file can hold            | ParameterError; nothing charged, nothing drawn      |
+        | `key` seen before, all public facts the same | the stored release                                 |
 
     Args:
         kind: What is released, e.g. "outlier count".
@@ -68,9 +70,11 @@ def publish(
         ParameterError: A parameter breaks its rule.
     """
     checks.text(kind=kind)
+    _check_kinds(guarantee, coin)
     facts = Frozen(parameters, where="parameters")
     promise = guarantee if coin.private else guarantee.as_simulated()
     origin = Provenance(kind=kind, mechanism=promise.mechanism, parameters=facts, schema_hash=schema_hash, notes=notes)
+    check_facts(promise, origin)  # proof: writable-first
     if ledger is None:
         checks.require(key is None, "left out when there is no ledger", "Pass a ledger that remembers it.", key=key)
         return Release(value=draw(), guarantee=promise, provenance=origin)
@@ -79,7 +83,7 @@ def publish(
             "a seeded result is not private, so it cannot be charged to a ledger. "
             "Use random_state=None for a private result, or ledger=None for a simulation."
         )
-    purpose = purpose_of(kind, facts)
+    purpose = purpose_of(kind, facts, schema_hash=schema_hash, notes=notes)
     if key is not None:
         known = ledger.recall(key, guarantee=promise, purpose=purpose)
         if known is not None:
@@ -92,17 +96,24 @@ def publish(
     return release
 
 
-def purpose_of(kind: str, parameters: Mapping[str, Any]) -> str:
-    """What the ledger writes down: the kind with a digest of its public parameters.
+def purpose_of(kind: str, parameters: Mapping[str, Any], *, schema_hash: str | None = None, notes: tuple[str, ...] = ()) -> str:
+    """What the ledger writes down: the kind with a digest of all public facts behind the release.
 
-    The digest ties an idempotency key to its parameters, so a retry with other parameters is not answered with the old value.
+    The whole SHA-256 ties an idempotency key to these facts, so a retry with others is not answered with the old value.
 
     Example:
-        >>> purpose_of("count", {"column": "age"})
-        'count (parameters 5a3307d7c6ff)'
+        >>> purpose_of("count", {"column": "age"})[:30]
+        'count (parameters a86d31cee3c0'
     """
-    digest = hashlib.sha256(canonical(encode(Frozen(parameters, where="parameters")))).hexdigest()
-    return f"{kind} (parameters {digest[:12]})"
+    facts = {"parameters": encode(Frozen(parameters, where="parameters")), "schema_hash": schema_hash, "notes": list(notes)}
+    return f"{kind} (parameters {hashlib.sha256(canonical(facts)).hexdigest()})"
+
+
+def _check_kinds(guarantee: object, coin: object) -> None:
+    if not isinstance(guarantee, Guarantee):
+        raise ParameterError(f"guarantee must be a Guarantee; got {type(guarantee).__name__}.")
+    if not isinstance(coin, Coin):
+        raise ParameterError(f"coin must be a Coin; got {type(coin).__name__}. Pass os_coin() for a private result.")
 
 
 def _kept(content: bytes) -> bytes:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHM", "Signature", "Signer", "TrustedKeys"]
 
 ALGORITHM = "ed25519"
+_DOMAIN = b"sabun-release-1\n"
+"""Stands before what is signed, so that a signature made for anything else can never pass for one of a release."""
+
 _SIZES = {"public_key": 32, "signature": 64}
 
 TrustedKeys: TypeAlias = "Ed25519PublicKey | Iterable[Ed25519PublicKey] | None"
@@ -71,7 +74,7 @@ class Signature:
 
         if not isinstance(private_key, Ed25519PrivateKey):
             raise ParameterError(f"private_key must be a private Ed25519 key; got {type(private_key).__name__}.")
-        return cls(public_key=public_bytes(private_key), signature=private_key.sign(content))
+        return cls(public_key=public_bytes(private_key), signature=private_key.sign(_DOMAIN + content))
 
     def check(self, content: bytes, trusted: TrustedKeys = None) -> Signer:
         """Makes sure that these bytes were signed, by a trusted key when keys are given.
@@ -86,7 +89,7 @@ class Signature:
         if trusted is not None and self.public_key not in _all_bytes(trusted):
             raise ReleaseError(f"the release must be signed by a trusted key; it is signed by {name}.")
         try:
-            Ed25519PublicKey.from_public_bytes(self.public_key).verify(self.signature, content)
+            Ed25519PublicKey.from_public_bytes(self.public_key).verify(self.signature, _DOMAIN + content)
         except (InvalidSignature, ValueError):
             raise ReleaseError("the release must be as it was signed; it was changed or forged. Do not use it.") from None
         return Signer(fingerprint=name, trusted=trusted is not None)

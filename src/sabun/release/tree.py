@@ -1,14 +1,17 @@
 """Immutable trees of plain values: what a release may hold.
 
 A tree is a number, a text, None, a boolean, an exact fraction, a numpy array, or a list or mapping of trees. Freezing copies
-everything, so that no later change of the caller's objects can change what was released.
+everything, so that no later change of the caller's objects can change what was released. Arrays are kept as bytes, and each
+access makes a new array over them: numpy lets anybody set the `dtype` or `shape` of an array, also of a read-only one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from types import MappingProxyType
+from typing import Any, final
 
 import numpy as np
 
@@ -28,6 +31,16 @@ LONGEST_FRACTION = 10**4000
 _SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array at rest."""
+
+    content: bytes
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@final
 class Frozen(Mapping[str, Any]):
     """A mapping that cannot change, in sorted order, with everything inside it frozen too.
 
@@ -38,16 +51,23 @@ class Frozen(Mapping[str, Any]):
     """
 
     __slots__ = ("_items",)
-    _items: dict[str, Any]
+    _items: Mapping[str, Any]
 
-    def __init__(self, items: Mapping[str, Any], *, where: str = "value", depth: int = 0) -> None:
-        object.__setattr__(self, "_items", _branches(items, where, depth + 1))
+    # Built in __new__: an __init__ could be called again, and would change what is there.
+    def __new__(cls, items: Mapping[str, Any], *, where: str = "value", depth: int = 0) -> Frozen:
+        """Copies a mapping; `where` names it in messages, `depth` says how deep it is nested."""
+        self = super().__new__(cls)
+        object.__setattr__(self, "_items", MappingProxyType(_branches(items, where, depth + 1)))
+        return self
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a frozen mapping must not change; build a new one instead.")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a frozen mapping must not change; build a new one instead.")
+
     def __getitem__(self, key: str) -> Any:
-        return self._items[key]
+        return _shown(self._items[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -56,14 +76,13 @@ class Frozen(Mapping[str, Any]):
         return len(self._items)
 
     def __repr__(self) -> str:
-        return f"Frozen({self._items!r})"
+        return f"Frozen({dict(self)!r})"
 
     def __reduce__(self) -> tuple[type[Frozen], tuple[dict[str, Any]]]:
-        # Unpickled arrays would be writeable; building anew freezes them again.
-        return Frozen, (dict(self._items),)
+        return Frozen, (dict(self),)
 
 
-def freeze(value: object, where: str, depth: int = 0) -> Any:
+def freeze(value: object, where: str) -> Any:
     """Copies a tree into its immutable form.
 
     Messages name the place and the type, never the value: a value may be private until the noise is in it.
@@ -71,15 +90,27 @@ def freeze(value: object, where: str, depth: int = 0) -> Any:
     Raises:
         ParameterError: Something in the tree is not of the closed list of types.
     """
+    return _shown(_kept(value, where, 0))
+
+
+def _kept(value: object, where: str, depth: int) -> Any:
+    """The form a tree is stored in."""
     if depth > DEEPEST:
         raise ParameterError(f"{where} must nest at most {DEEPEST} deep; got a deeper list or mapping. Flatten it.")
     if isinstance(value, Mapping):
         return Frozen(value, where=where, depth=depth)
     if isinstance(value, list | tuple):
-        return tuple(freeze(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
+        return tuple(_kept(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
     if isinstance(value, np.ndarray):
         return _array(value, where)
     return _leaf(value, where)
+
+
+def _shown(tree: Any) -> Any:
+    """The form a tree is handed out in: new arrays each time."""
+    if isinstance(tree, _Array):
+        return read_only(tree.content, tree.dtype, tree.shape)
+    return tuple(map(_shown, tree)) if isinstance(tree, tuple) else tree
 
 
 def read_only(content: bytes, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -94,10 +125,10 @@ def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
         if not isinstance(key, str) or not key:
             raise ParameterError(f"{where} must have non-empty text as names; got a key of type {type(key).__name__}.")
         _text(key, where)
-    return {str(key): freeze(items[key], f"{where}.{key}", depth) for key in sorted(items)}
+    return {str(key): _kept(items[key], f"{where}.{key}", depth) for key in sorted(items)}
 
 
-def _array(value: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+def _array(value: np.ndarray[Any, Any], where: str) -> _Array:
     if type(value) is not np.ndarray:  # a masked array would carry the values its mask hides
         raise ParameterError(f"{where} must be a plain numpy array; got {type(value).__name__}. Use numpy.array(...).")
     little = value.dtype.newbyteorder("<")
@@ -105,7 +136,7 @@ def _array(value: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
         raise ParameterError(
             f"{where} must be an array of {', '.join(DTYPES)}; got {value.dtype}. Convert it with .astype(float), or to a list."
         )
-    return read_only(value.astype(little).tobytes(), little.str, value.shape)
+    return _Array(value.astype(little).tobytes(), little.str, value.shape)
 
 
 def _leaf(value: object, where: str) -> Any:
