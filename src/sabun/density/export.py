@@ -1,0 +1,107 @@
+"""The weighted public table, as files that carry their guarantee."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from sabun import checks
+from sabun.density.features import named
+from sabun.density.kernel import Floats
+from sabun.errors import DataError
+from sabun.privacy.noise import Coin
+from sabun.release import Release
+from sabun.release.files import write_whole
+
+__all__ = ["WEIGHT", "frame_of", "resampled", "table_of", "write_csv", "write_parquet"]
+
+WEIGHT = "weight"
+"""Name of the column with the weights."""
+
+
+def table_of(public: Any) -> Any:
+    """The public table in memory: files are read, flat lists become one column, anything else stays as it is."""
+    if isinstance(public, str | os.PathLike):
+        return _read(Path(public))
+    if isinstance(public, list | tuple):
+        public = np.asarray(public)
+    return named(public)
+
+
+def frame_of(table: Any, weights: Floats, names: tuple[str, ...]) -> Any:
+    """The table with one more column; an array becomes a pandas frame."""
+    import pandas as pd
+
+    if isinstance(table, np.ndarray):
+        return pd.DataFrame(table, columns=list(names)).assign(**{WEIGHT: weights})
+    frame = nw.from_native(table, eager_only=True)
+    if WEIGHT in frame.columns:
+        raise DataError(f"the public table must not have a column {WEIGHT!r} of its own. Rename it.")
+    column = nw.new_series(WEIGHT, weights, backend=frame.implementation)
+    if frame.implementation.is_pandas():
+        return frame.to_native().assign(**{WEIGHT: weights})
+    return frame.with_columns(column).to_native()
+
+
+def resampled(table: Any, weights: Floats, m: int, coin: Coin) -> Any:
+    """m rows, each drawn with probability proportional to its weight."""
+    checks.whole(minimum=1, m=m)
+    steps = np.cumsum(weights)
+    uniform = (coin.words(m) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    rows = np.minimum(np.searchsorted(steps, uniform * steps[-1], side="right"), len(weights) - 1)
+    if isinstance(table, np.ndarray):
+        return table[rows]
+    return nw.from_native(table, eager_only=True)[rows.tolist()].to_native()
+
+
+def write_csv(frame: Any, path: Any, release: Release, *, overwrite: bool) -> None:
+    """A CSV file with the release beside it."""
+    proof = release.to_json()
+    text = io.BytesIO()
+    _arrow_csv(frame, text)
+    _write(path, text.getvalue(), proof, overwrite)
+
+
+def write_parquet(frame: Any, path: Any, release: Release, *, overwrite: bool) -> None:
+    """A Parquet file with guarantee and provenance in its metadata, and the release beside it."""
+    from pyarrow import parquet
+
+    proof = release.to_json()
+    table = _arrow(frame)
+    metadata = {**(table.schema.metadata or {}), b"sabun.guarantee": release.guarantee.to_json().encode()}
+    metadata[b"sabun.kind"] = release.provenance.kind.encode()
+    content = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(metadata), content)
+    _write(path, content.getvalue(), proof, overwrite)
+
+
+def _read(path: Path) -> Any:
+    import pandas as pd
+
+    if not path.exists():
+        raise DataError(f"{str(path)!r} must be a file; there is none of that name.")
+    try:
+        return pd.read_parquet(path) if path.suffix == ".parquet" or path.is_dir() else pd.read_csv(path)
+    except (OSError, ValueError):
+        raise DataError(f"{path.name} must be a .csv or .parquet file; it cannot be read as one.") from None
+
+
+def _arrow(frame: Any) -> Any:
+    return nw.from_native(frame, eager_only=True).to_arrow()
+
+
+def _arrow_csv(frame: Any, file: Any) -> None:
+    from pyarrow import csv
+
+    csv.write_csv(_arrow(frame), file)
+
+
+def _write(path: Any, content: bytes, proof: bytes, overwrite: bool) -> None:
+    # The proof goes first: a weighted table never stands alone.
+    write_whole(f"{os.fspath(path)}.release.json", proof, overwrite=overwrite)
+    write_whole(path, content, overwrite=overwrite)

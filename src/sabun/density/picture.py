@@ -1,0 +1,76 @@
+"""A picture of the weights: how the public table looks before and after."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sabun.density.answers import effective_size
+from sabun.density.kernel import Floats
+
+__all__ = ["weights_svg"]
+
+_MOST_PANELS = 5
+_BINS = 24
+
+
+def weights_svg(columns: Sequence[tuple[str, Any]], weights: Floats, *, private: Sequence[Any] | None = None) -> str:
+    """Draws marginals of the public table, unweighted and weighted, beside a histogram of the weights.
+
+    Args:
+        columns: Names with one value for each public row (numbers or labels); the first five are drawn.
+        weights: The weights.
+        private: The same columns of the private table. NOT PRIVATE: a picture for its owner only, which says so in its title.
+
+    Returns:
+        The picture as SVG text; the same input gives the same bytes.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    shown = list(columns)[:_MOST_PANELS]
+    looks: Any = {"svg.hashsalt": "density", "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(looks):
+        figure, panels = pyplot.subplots(1, len(shown) + 1, figsize=(3.1 * (len(shown) + 1), 2.9), layout="constrained")
+        try:
+            for index, (name, values) in enumerate(shown):
+                _marginal(panels[index], name, values, weights, None if private is None else private[index])
+            _histogram(panels[-1], weights)
+            if private is not None:
+                figure.suptitle("NOT PRIVATE: drawn from private records, for their owner only", color="crimson")
+            text = io.StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None})
+        finally:
+            pyplot.close(figure)
+    return text.getvalue()
+
+
+def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any | None) -> None:
+    kinds = [("public", values, np.ones(len(weights)), "0.65"), ("public, weighted", values, weights, "tab:blue")]
+    if private is not None:
+        kinds.append(("private", private, np.ones(len(private)), "crimson"))
+    if np.asarray(values).dtype.kind in "biuf":
+        edges = np.histogram_bin_edges(np.asarray(values, dtype=np.float64), bins=_BINS)
+        for label, numbers, mass, colour in kinds:
+            axes.hist(np.asarray(numbers, dtype=np.float64), bins=edges, weights=mass / mass.sum(), histtype="step", lw=1.5,
+                      color=colour, label=label)  # fmt: skip
+    else:
+        labels = sorted({str(value) for value in values})
+        for place, (label, cells, mass, colour) in enumerate(kinds):
+            texts = np.array([str(cell) for cell in cells])
+            shares = [float(mass[texts == one].sum() / mass.sum()) for one in labels]
+            axes.barh(np.arange(len(labels)) + 0.3 * place, shares, height=0.3, color=colour, label=label)
+        axes.set_yticks(np.arange(len(labels)) + 0.3, labels, fontsize=7)
+    axes.set_title(name, fontsize=10)
+    axes.legend(frameon=False, fontsize=7)
+
+
+def _histogram(axes: Any, weights: Floats) -> None:
+    axes.hist(weights, bins=_BINS, color="tab:blue")
+    axes.set_title(f"weights ({len(weights)} rows, worth {effective_size(weights):.0f})", fontsize=10)
+    axes.set_yticks([])

@@ -1,0 +1,91 @@
+"""A release that was read back: everything that is needed to answer questions, without any private record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sabun.density.embedding import whitening
+from sabun.density.features import Features
+from sabun.density.kernel import Floats, GaussianKernel
+from sabun.density.method import Target
+from sabun.density.rkhs import Embedding
+from sabun.errors import DataError, ReleaseError
+from sabun.records import Schema
+from sabun.release import Release
+
+__all__ = ["KIND", "features_from", "features_tree", "plan_from"]
+
+KIND = "density.weights"
+"""What `DensityRatio` releases are called."""
+
+_CLOSE = 1e-4
+
+
+def features_tree(features: Features) -> dict[str, Any]:
+    """The public map from records to points, as a release holds it."""
+    return {
+        "columns": list(features.names),
+        "schema": None if features.schema is None else features.schema.to_json(),
+        "centre": features.centre,
+        "scale": features.scale,
+    }
+
+
+def features_from(release: Release) -> Features:
+    """Reads what `features_tree` wrote.
+
+    Raises:
+        ReleaseError: The release is of another kind or method, or damaged.
+    """
+    method = release.provenance.parameters.get("method")
+    if release.provenance.kind != KIND or method != "rkhs":
+        raise ReleaseError(f"the release must be of kind {KIND!r} made by method 'rkhs'; it is another one.")
+    tree: Any = release.value.get("features")
+    try:
+        _must(isinstance(tree, Mapping))
+        schema = None if tree["schema"] is None else Schema.from_json(str(tree["schema"]))
+        centre, scale = np.array(tree["centre"], dtype=np.float64), np.array(tree["scale"], dtype=np.float64)
+        names = tuple(str(name) for name in tree["columns"])
+        width = len(names) if schema is None else schema.width
+        _must(centre.shape == scale.shape == (width,))
+    except (KeyError, TypeError, ValueError):
+        raise ReleaseError("the release must hold the features its weights were made with; it is damaged.") from None
+    return Features(names=names, schema=schema, centre=centre, scale=scale)
+
+
+def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
+    """The plan behind a release, for the public rows it was made for.
+
+    Raises:
+        ReleaseError: The release is damaged.
+        DataError: The public table is not the one of the release.
+    """
+    try:
+        kernel = GaussianKernel(centres=np.ascontiguousarray(release["centres"]), factor=float(release["factor"]))
+        axes, weights, slope = (np.array(release[name]) for name in ("coordinates", "weights", "slope"))
+        _must(kernel.centres.shape[0] == points.shape[1])
+        _must(axes.shape == (kernel.size, len(slope)))
+        float(release["penalty"]), float(release["noise_sd"]), float(release["intercept"])
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise ReleaseError("the release must hold the kernel its weights were made with; it is damaged.") from None
+    plan = Embedding(
+        kernel=kernel,
+        white=whitening(kernel),
+        axes=axes,
+        variances=np.zeros(len(slope)),
+        points=points,
+        target=target,
+        size=len(points),
+        tau2=1.0,
+    )
+    if len(weights) != len(points) or not np.allclose(plan.ratio(release.value, points), weights, atol=_CLOSE, rtol=_CLOSE):
+        raise DataError("the public table must be the one the weights were made for, row by row; it is another one.")
+    return plan
+
+
+def _must(condition: bool) -> None:
+    if not condition:
+        raise ValueError

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli.terminal import exit_code
+from sabun import Column, Ledger, Release, Schema
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, rows, mean, share in (("public", 300, 40, 0.3), ("private", 4000, 45, 0.6)):
+        frame = pd.DataFrame({"age": rng.normal(mean, 10, rows), "sex": rng.choice(["F", "M"], rows, p=[share, 1 - share])})
+        frame.to_csv(f"{name}.csv", index=False)
+        frame.to_parquet(f"{name}.parquet")
+    Schema(columns=[Column.number("age", lower=0, upper=120), Column.category("sex", ["F", "M"])]).save("schema.json")
+    return tmp_path
+
+
+WEIGHTS = ("density", "weights", "--epsilon", "1", "--schema", "schema.json")
+
+
+def test_a_new_users_first_try(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv", "--plot", "w.svg") == 0
+    said = capsys.readouterr().out
+    assert "300 public rows with a column 'weight' of mean 1" in said
+    assert "epsilon = 1 (replace-one)" in said
+    assert "<svg" in Path("w.svg").read_text()
+    assert "NOT PRIVATE" not in Path("w.svg").read_text()
+    assert exit_code("density", "query", "w.csv", "mean(age)", "mean(sex = F)", "mean(age where sex = F)", "--json") == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert abs(answers["mean(age)"]["estimate"] - 45) < 2
+    assert abs(answers["mean(sex = F)"]["estimate"] - 0.6) < 0.08
+    assert all(found["noise_error"] > 0 for found in answers.values())
+    assert exit_code("density", "query", "w.csv", "mean(age)") == 0
+    said = capsys.readouterr().out
+    assert "mean(age) = 4" in said
+    assert "not the noise" not in said
+    Path("w.csv.release.json").unlink()
+    assert exit_code("density", "query", "w.csv", "mean(age)") == 0
+    assert "There is no w.csv.release.json: the intervals cover the public sample, not the noise." in capsys.readouterr().out
+
+
+def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create("l.ledger", name="clinic", unit="patient", epsilon=1.5, delta=1e-5)
+    options = (
+        *WEIGHTS,
+        "--private",
+        "private.parquet",
+        "--public",
+        "public.parquet",
+        "--ledger",
+        "l.ledger",
+        "--delta",
+        "1e-6",
+    )
+    assert exit_code(*options, "--out", "w.parquet", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["guarantee"]["unit"] == "patient"
+    assert record["remaining"]["epsilon"] == "1/2"
+    assert Release.load("w.parquet.release.json").provenance.receipt is not None
+    assert exit_code(*options, "--out", "again.parquet", "--json") == 3
+    assert not Path("again.parquet").exists()
+
+
+def test_numbers_need_neither_schema_nor_bounds(folder: Path) -> None:
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code("density", "weights", *tables, "--epsilon", "1", "--columns", "age", "--out", "a.csv") == 0
+    assert exit_code("density", "weights", *tables, "--epsilon", "1", "--bounds", "age=0:120", "--out", "b.csv") == 0
+    assert (
+        exit_code(*WEIGHTS, *tables, "--columns", "sex", "--relation", "add-remove", "--private-rows", "4000", "--out", "c.csv")
+        == 0
+    )
+
+
+def test_the_owners_picture_says_what_it_is(folder: Path) -> None:
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "o.svg", "--owner-only") == 0
+    assert "NOT PRIVATE" in Path("o.svg").read_text()
+
+
+def test_a_plan_touches_no_private_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("private.csv").unlink()
+    plan = (
+        "density",
+        "plan",
+        "--public",
+        "public.csv",
+        "--schema",
+        "schema.json",
+        "--private-rows",
+        "4000",
+        "--epsilon",
+        "0.1",
+    )
+    assert exit_code(*plan) == 0
+    assert "Costs epsilon = 0.1" in capsys.readouterr().out
+    assert exit_code(*plan, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["private_rows"] == 4000
+
+
+def test_nothing_is_charged_for_files_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
+    options = (*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger")
+    Path("taken.csv").write_text("x")
+    assert exit_code(*options, "--out", "taken.csv") == 2
+    assert exit_code(*options, "--out", "absent/w.csv") == 2
+    assert exit_code(*options, "--out", "w.xlsx") == 2
+    assert "out must end in .csv or .parquet; got 'w.xlsx'" in capsys.readouterr().err
+    assert ledger.remaining.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--epsilon", "0", "--columns", "age"), 2, "epsilon must be finite and > 0; got '0'"),
+        (("--epsilon", "1", "--columns", "height"), 4, "no column 'height'"),
+        (("--epsilon", "1", "--bounds", "age"), 2, "bounds must look like name=low:high; got 'age'"),
+        (("--epsilon", "1", "--bounds", "age=0:1", "--schema", "schema.json"), 2, "bounds must be in the schema"),
+        (("--epsilon", "1"), 4, "column 'sex' of the public table must hold finite numbers"),
+        (("--epsilon", "1", "--columns", "age", "--relation", "local"), 2, "relation must be one of"),
+    ],
+)
+def test_mistakes_are_told_with_their_exit_code(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    options = ("density", "weights", "--private", "private.csv", "--public", "public.csv", "--out", "w.csv")
+    assert exit_code(*options, *arguments) == code
+    assert message in capsys.readouterr().err
+
+
+def test_queries_on_other_tables_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("density", "query", "public.csv", "mean(age)") == 4
+    assert "has no column 'weight'" in capsys.readouterr().err
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    assert exit_code("density", "query", "w.csv", "mean(age where sex = X)") == 4
+    assert "no public row with weight meets the condition" in capsys.readouterr().err

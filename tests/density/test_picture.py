@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import numpy as np
+
+from sabun.density.picture import weights_svg
+
+COLUMNS = [("age", np.arange(30.0)), ("sex", np.array(["F", "M"] * 15))]
+
+
+def test_the_same_weights_give_the_same_picture() -> None:
+    weights = np.linspace(0, 2, 30)
+    assert weights_svg(COLUMNS, weights) == weights_svg(COLUMNS, weights)
+    assert weights_svg(COLUMNS, weights) != weights_svg(COLUMNS, weights[::-1])
+
+
+def test_a_picture_of_private_records_says_so() -> None:
+    weights = np.ones(30)
+    assert "NOT PRIVATE" not in weights_svg(COLUMNS, weights)
+    assert "NOT PRIVATE" in weights_svg(COLUMNS, weights, private=[np.arange(9.0), np.array(["F"] * 9)])
+
+
+def test_even_weights_can_be_drawn() -> None:
+    assert weights_svg([("constant", np.ones(30))], np.ones(30)).startswith("<?xml")
