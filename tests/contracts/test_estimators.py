@@ -1,0 +1,143 @@
+"""Laws that hold for every public class that releases something about private rows."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from contracts.registry import ENTRIES, Entry
+from sabun import Guarantee, Ledger, Release
+from sabun.errors import BudgetExceeded, ParameterError, SimulatedError
+from sabun.privacy.noise import coin
+
+pytestmark = [
+    pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name),
+    # A table this small is no use to anybody; that is not what is tried here.
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "much", None, True, [1]])
+def test_a_bad_epsilon_is_refused_at_construction(entry: Entry, epsilon: object) -> None:
+    with pytest.raises(ParameterError, match="epsilon must be"):
+        entry.make(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "seed", True])
+def test_a_bad_seed_is_refused_at_construction(entry: Entry, seed: object) -> None:
+    with pytest.raises(ParameterError, match="random_state must be"):
+        entry.make(random_state=seed)
+
+
+def test_positional_parameters_are_refused(entry: Entry) -> None:
+    with pytest.raises(TypeError):
+        type(entry.make())(0.5)
+
+
+def test_clones_and_pickles_keep_the_parameters(entry: Entry, tmp_path: Path) -> None:
+    model = entry.make(ledger=entry.ledger(tmp_path / "book"))
+    before = model.get_params()
+    for twin in (clone(model), pickle.loads(pickle.dumps(model))):
+        after = twin.get_params()
+        assert after.keys() == before.keys()
+        assert after["ledger"].remaining == before["ledger"].remaining
+        assert {k: v for k, v in after.items() if k != "ledger"} == {k: v for k, v in before.items() if k != "ledger"}
+
+
+def test_a_clone_spends_from_the_same_budget(entry: Entry, tmp_path: Path) -> None:
+    ledger = entry.ledger(tmp_path / "book", epsilon=0.75)
+    model = entry.make(ledger=ledger)
+    entry.fit(model)
+    with pytest.raises(BudgetExceeded):
+        entry.fit(clone(model))
+
+
+def test_fit_returns_itself_with_its_guarantee(entry: Entry, tmp_path: Path) -> None:
+    ledger = entry.ledger(tmp_path / "book")
+    model = entry.make(ledger=ledger)
+    assert entry.fit(model) is model
+    assert isinstance(model.guarantee_, Guarantee)
+    assert isinstance(model.release_, Release)
+    assert model.release_.guarantee == model.guarantee_
+    assert model.guarantee_.unit == "patient"
+    assert not model.guarantee_.simulated
+    assert model.release_.provenance.kind.startswith(entry.kind)
+
+
+def test_the_ledger_is_charged_what_the_guarantee_says(entry: Entry, tmp_path: Path) -> None:
+    ledger = entry.ledger(tmp_path / "book", epsilon=2)
+    model = entry.fit(entry.make(ledger=ledger))
+    assert tuple(ledger.spent) == model.guarantee_.as_replace_one().cost
+    assert model.guarantee_.as_replace_one().epsilon <= 2 * 0.5
+
+
+def test_the_charge_is_on_disk_before_any_coin_is_tossed(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = entry.ledger(tmp_path / "book", epsilon=2)
+    seen: list[bool] = []
+    words = coin._OsCoin.words
+
+    def watched(self: Any, count: int) -> Any:
+        seen.append(Ledger.open(tmp_path / "book").spent.epsilon > 0)
+        return words(self, count)
+
+    monkeypatch.setattr(coin._OsCoin, "words", watched)
+    entry.fit(entry.make(ledger=ledger))
+    assert all(seen)
+
+
+def test_a_refused_budget_tosses_no_coin_and_charges_nothing(
+    entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = entry.ledger(tmp_path / "book", epsilon=0.01)
+    monkeypatch.setattr(coin._OsCoin, "words", lambda *_: pytest.fail("the coin was tossed"))
+    model = entry.make(ledger=ledger)
+    with pytest.raises(BudgetExceeded, match="Nothing was released, nothing was charged"):
+        entry.fit(model)
+    assert ledger.spent == (0, 0)
+    assert not hasattr(model, "release_")
+
+
+def test_a_seeded_result_is_never_private(entry: Entry, tmp_path: Path) -> None:
+    model = entry.fit(entry.make(random_state=7))
+    assert model.guarantee_.simulated
+    assert str(model.release_).startswith("NOT PRIVATE")
+    with pytest.raises(SimulatedError, match="NOT PRIVATE"):
+        model.release_.save(tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_a_seeded_result_is_refused_by_the_ledger(entry: Entry, tmp_path: Path) -> None:
+    ledger = entry.ledger(tmp_path / "book")
+    with pytest.raises(SimulatedError, match="not private"):
+        entry.fit(entry.make(random_state=7, ledger=ledger))
+    assert ledger.spent == (0, 0)
+
+
+def test_the_same_seed_gives_the_same_result(entry: Entry) -> None:
+    first, second = (entry.fit(entry.make(random_state=7)).release_.value for _ in range(2))
+    assert first.keys() == second.keys()
+    assert all(np.array_equal(first[name], second[name], equal_nan=_is_float(first[name])) for name in first)
+
+
+def _is_float(value: Any) -> bool:
+    return np.asarray(value).dtype.kind == "f"
+
+
+def test_a_release_survives_its_file(entry: Entry, tmp_path: Path) -> None:
+    release = entry.fit(entry.make()).release_
+    release.save(tmp_path / "release.json")
+    loaded = Release.load(tmp_path / "release.json")
+    assert loaded == release
+    assert loaded.to_json() == release.to_json()
+
+
+def test_a_spoiled_parameter_is_noticed_before_data_is_touched(entry: Entry) -> None:
+    model = entry.make()
+    with pytest.raises(ParameterError, match="epsilon must be"):
+        entry.fit(model.set_params(epsilon=-1))
