@@ -31,6 +31,7 @@ PEER_PACKAGES = (
     "pure-ldp==1.2.0",
     "multi-freq-ldpy==0.2.5",
     "xxhash",
+    "statsmodels",
 )
 
 

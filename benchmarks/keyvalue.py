@@ -1,0 +1,230 @@
+"""Key-value collection beside multi-freq-ldpy and pure-ldp (speed) and beside the paper's method (accuracy), in one run.
+
+Neither peer has a key-value protocol. Sampling one key and answering with 3-ary randomized response is the same randomizer as
+KV3; direct encoding over 2d + 1 symbols is the nearest thing in pure-ldp. Both are called as their users call them: once per
+person.
+
+    python -m benchmarks.keyvalue [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from benchmarks.measure import Figure, cpu_seconds, faster, main, run_peer
+from sabun.datasets import keyvalue_population
+from sabun.keyvalue import People, Study
+from sabun.keyvalue.channel import Counts
+from sabun.keyvalue.closed_form import maximum_likelihood
+from sabun.keyvalue.simulation import sampled_reports
+
+MULTI, PURE = "multi-freq-ldpy 0.2.5", "pure-ldp 1.2.0"
+
+PEER_SPEED = """
+import json, sys, time
+import numpy as np
+from multi_freq_ldpy.mdim_freq_est.SMP_solution import SMP_GRR_Client, SMP_GRR_Aggregator_MI
+n, d = int(sys.argv[1]), int(sys.argv[2])
+def best(job, repeat=2):
+    found = []
+    for _ in range(repeat):
+        start = time.process_time(); result = job(); found.append(time.process_time() - start)
+    return min(found), result
+tuples = [tuple(row) for row in np.random.default_rng(0).integers(0, 3, (1000, d)).tolist()]
+sizes = [3] * d
+multi = lambda: [SMP_GRR_Client(tuples[i % 1000], sizes, d, 2.0) for i in range(n)]
+SMP_GRR_Client(tuples[0], sizes, d, 2.0)
+multi_client, reports = best(multi, 1)
+SMP_GRR_Aggregator_MI(reports[: 50 * d], sizes, d, 2.0)
+multi_count, _ = best(lambda: SMP_GRR_Aggregator_MI(reports, sizes, d, 2.0))
+del reports
+import types
+try:
+    import statsmodels.api
+except ImportError:  # pure-ldp imports it without declaring it; nothing that is measured here uses it
+    sys.modules["statsmodels"] = types.ModuleType("statsmodels")
+    sys.modules["statsmodels.api"] = sys.modules["statsmodels"].api = types.ModuleType("statsmodels.api")
+from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
+client = DEClient(2.0, 2 * d + 1, index_mapper=lambda x: x)
+data = np.random.default_rng(1).integers(0, 2 * d + 1, n).tolist()
+pure_client, reports = best(lambda: [client.privatise(x) for x in data])
+def aggregate():
+    server = DEServer(2.0, 2 * d + 1, index_mapper=lambda x: x)
+    for report in reports:
+        server.aggregate(report)
+pure_count, _ = best(aggregate)
+result = {"multi_client": multi_client, "multi_count": multi_count, "pure_client": pure_client, "pure_count": pure_count}
+print(json.dumps(result))
+"""
+
+PEER_IBU = """
+import json, sys, time
+import numpy as np
+from multi_freq_ldpy.estimators.Histogram_estimator import IBU
+from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_IBU
+counts, keep, other, epsilon = np.array(json.loads(sys.argv[1])), float(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+A = np.full((3, 3), other); np.fill_diagonal(A, keep)
+shares = counts / counts.sum(axis=1, keepdims=True)
+reports = [np.repeat(np.arange(3), row).tolist() for row in counts]
+def best(job):
+    found = []
+    for _ in range(3):
+        start = time.process_time(); job(); found.append(time.process_time() - start)
+    return min(found)
+step = best(lambda: [IBU(3, A, row, 10000, 1e-12, "max_abs") for row in shares])
+whole = best(lambda: [GRR_Aggregator_IBU(row, 3, epsilon) for row in reports])
+theta = [list(map(float, IBU(3, A, row, 100000, 1e-15, "max_abs"))) for row in shares]
+print(json.dumps({"step": step, "whole": whole, "theta": theta}))
+"""
+
+
+def run(quick: bool) -> list[Figure]:
+    n = 1_000_000
+    figures = [figure for d in ((50,) if quick else (50, 1000)) for figure in _speed(n, d)]
+    return [*figures, *_estimation(n), *_accuracy(6 if quick else 60), *_sparse(2 if quick else 5), _device()]
+
+
+def made_up(n: int, d: int, most: int, seed: int = 0) -> People:
+    """People with 1 to `most` keys each, popular keys first (Zipf), values that fall with popularity."""
+    dice = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, d + 1)
+    drawn = dice.choice(d, size=(n, most), p=weights / weights.sum())
+    held = np.arange(most) < dice.integers(1, most + 1, n)[:, None]
+    owner, place = np.nonzero(held)
+    pairs = np.unique(owner.astype(np.int64) * d + drawn[owner, place])
+    keys = pairs % d
+    starts = np.searchsorted(pairs, np.arange(n + 1, dtype=np.int64) * d)
+    return People(starts=starts, keys=keys.astype(np.int32), values=np.linspace(0.8, -0.8, d)[keys])
+
+
+def _speed(n: int, d: int) -> list[Figure]:
+    study = Study(keys=list(range(d)), epsilon=2.0, protocol="kv3")
+    people = made_up(n, d, 5)
+    index, symbol = sampled_reports(study, people, random_state=0)
+    client = cpu_seconds(lambda: sampled_reports(study, people, random_state=1), repeat=7)
+    count = cpu_seconds(lambda: study.tally().add_many(symbol, index), repeat=7)
+    peer = run_peer(PEER_SPEED, str(n), str(d))
+    title = f"n = {n:,}, d = {d}"
+    return [
+        faster("keyvalue", f"clients, {title}", ours=client, peer=peer["multi_client"], peer_name=MULTI, target=100),
+        faster("keyvalue", f"clients, {title}", ours=client, peer=peer["pure_client"], peer_name=PURE, target=25),
+        faster("keyvalue", f"counting, {title}", ours=count, peer=peer["multi_count"], peer_name=MULTI, target=100),
+        faster("keyvalue", f"counting, {title}", ours=count, peer=peer["pure_count"], peer_name=PURE, target=100),
+    ]
+
+
+def _estimation(n: int) -> list[Figure]:
+    epsilon = 1.0
+    study = Study(keys=list(range(50)), epsilon=epsilon, protocol="kv3")
+    tally = study.simulate(*keyvalue_population("gaussian"), n=n, random_state=0)
+    seen = tally.counts()
+    rows = np.column_stack([seen.plus, seen.minus, seen.total - seen.plus - seen.minus])
+    index = np.repeat(np.arange(50, dtype=np.int32), rows.sum(axis=1))
+    symbol = np.concatenate([np.repeat(np.array([1, 2, 0], dtype=np.uint8), row) for row in rows])
+
+    def from_reports() -> np.ndarray:
+        counted = study.tally()
+        counted.add_many(symbol, index)
+        return maximum_likelihood(study.channel, counted.counts())
+
+    table = study.terms.table
+    shares = (repr(table.keep / table.size), repr(table.each / table.size))
+    peer = run_peer(PEER_IBU, json.dumps(rows.tolist()), *shares, repr(epsilon))
+    difference = float(np.abs(maximum_likelihood(study.channel, seen) - np.array(peer["theta"])).max())
+    step = cpu_seconds(lambda: [maximum_likelihood(study.channel, seen) for _ in range(20)], repeat=5) / 20
+    whole = cpu_seconds(from_reports, repeat=9)
+    name = f"{MULTI} IBU"
+    return [
+        faster("keyvalue", "exact MLE of 50 keys, from counts", ours=step, peer=peer["step"], peer_name=name, target=50),
+        faster(
+            "keyvalue", f"exact MLE of 50 keys, from {n:,} reports", ours=whole, peer=peer["whole"], peer_name=name, target=50
+        ),
+        Figure(
+            room="keyvalue",
+            name="exact MLE of 50 keys: largest difference to a converged IBU",
+            ours=difference,
+            peer=1e-9,
+            peer_name="allowed",
+            unit="share",
+            ratio=1e-9 / max(difference, 1e-300),
+            target=1,
+        ),
+        Figure(room="keyvalue", name="exact MLE of 100,000 keys, a third near the border", ours=_many_keys(study)),
+    ]
+
+
+def _many_keys(study: Study) -> float:
+    dice = np.random.default_rng(0)
+    rows = dice.multinomial(2000, [0.3, 0.2, 0.5], size=100_000)
+    rows[::3] = dice.multinomial(2000, [0.21, 0.2, 0.59], size=len(rows[::3]))
+    counts = Counts(plus=rows[:, 0], minus=rows[:, 1], total=rows.sum(axis=1))
+    return cpu_seconds(lambda: maximum_likelihood(study.channel, counts))
+
+
+def _accuracy(trials: int) -> list[Figure]:
+    targets = {"gaussian": 5, "linear": 1 / 0.3, "power": 2}
+    figures = []
+    for shape, target in targets.items():
+        truth = keyvalue_population(shape)
+        ours = _errors("kv3", "mle", truth, trials)
+        peer = _errors("privkv", "em", truth, trials)
+        for what, mine, theirs, stated in (("frequencies", ours[0], peer[0], 2), ("means", ours[1], peer[1], target)):
+            figures.append(
+                Figure(
+                    room="keyvalue",
+                    name=f"MSE of {what}, {shape}, epsilon 2, n = 100,000",
+                    ours=mine,
+                    peer=theirs,
+                    peer_name="PrivKV + EM (the paper)",
+                    unit="MSE",
+                    ratio=theirs / mine,
+                    target=stated,
+                    note=f"{trials} trials",
+                )
+            )
+    return figures
+
+
+def _errors(protocol: str, method: str, truth: tuple[np.ndarray, np.ndarray], trials: int) -> tuple[float, float]:
+    study = Study(keys=list(range(50)), epsilon=2.0, protocol=protocol)
+    found = [study.simulate(*truth, n=100_000, random_state=trial).estimate(method) for trial in range(trials)]
+    f = np.mean([(one.frequency - truth[0]) ** 2 for one in found])
+    return float(f), float(np.mean([(np.nan_to_num(one.mean) - truth[1]) ** 2 for one in found]))
+
+
+def _sparse(trials: int) -> list[Figure]:
+    people = made_up(200_000, 1000, 3)
+    truth = people.moments(1000)[0]
+    common = np.argsort(truth)[::-1][:50]
+    advised = Study(keys=list(range(1000)), epsilon=2.0, keys_per_user=3, expected_reports=200_000)
+    paper = Study(keys=list(range(1000)), epsilon=2.0, protocol="privkv")
+    error = {}
+    for name, study, method in (("ours", advised, "mle"), ("paper", paper, "em")):
+        runs = [study.simulate_people(people, random_state=trial).estimate(method).frequency for trial in range(trials)]
+        error[name] = [float(np.mean([(run - truth)[part] ** 2 for run in runs])) for part in (common, slice(None))]
+    return [
+        Figure(
+            room="keyvalue",
+            name=f"MSE of frequencies, 1000 sparse keys, {which}",
+            ours=error["ours"][place],
+            peer=error["paper"][place],
+            peer_name="PrivKV + EM (the paper)",
+            unit="MSE",
+            ratio=error["paper"][place] / error["ours"][place],
+            target=20,
+            note=f"protocol auto chose {advised.protocol}, padding {advised.padding_length}; {trials} trials",
+        )
+        for place, which in enumerate(("the 50 most common", "all"))
+    ]
+
+
+def _device() -> Figure:
+    study = Study(keys=list(range(50)), epsilon=2.0)
+    seconds = cpu_seconds(lambda: [study.client().report({3: 0.5}) for _ in range(200)]) / 200
+    return Figure(room="keyvalue", name="one report on a device, diary in memory", ours=seconds, note="booked, drawn, kept")
+
+
+if __name__ == "__main__":
+    main(run)

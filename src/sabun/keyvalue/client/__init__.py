@@ -1,0 +1,47 @@
+"""The device side of a key-value study, for people's own machines: the standard library and nothing else.
+
+This folder imports nothing outside itself, so it can be copied to a device as it is.
+
+Example:
+    >>> from sabun.keyvalue.client import Client, Terms
+    >>> terms = Terms(keys=("YouTube", "LINE"), epsilon=2, protocol="kv3")
+    >>> report = Client(terms, max_epsilon=2).report({"YouTube": 0.5})
+"""
+
+from __future__ import annotations
+
+from .assignment import assigned_index, new_credential, new_seed, report_id
+from .classic import Harmony, RandomizedResponse
+from .device import Client
+from .diary import Diary
+from .refusals import BudgetRefused, ClientError, DiaryError, ReportError, StudyRefused
+from .tables import PROTOCOLS, Table, certified_epsilon, table_for
+from .terms import Terms
+from .wire import Report, from_json, pack, report_size, to_json, unpack
+
+__all__ = [
+    "PROTOCOLS",
+    "BudgetRefused",
+    "Client",
+    "ClientError",
+    "Diary",
+    "DiaryError",
+    "Harmony",
+    "RandomizedResponse",
+    "Report",
+    "ReportError",
+    "StudyRefused",
+    "Table",
+    "Terms",
+    "assigned_index",
+    "certified_epsilon",
+    "from_json",
+    "new_credential",
+    "new_seed",
+    "pack",
+    "report_id",
+    "report_size",
+    "table_for",
+    "to_json",
+    "unpack",
+]

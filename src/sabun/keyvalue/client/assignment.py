@@ -1,0 +1,60 @@
+"""Which key a person is asked about, so that a faker cannot aim: a function of the report id alone, checkable by the server.
+
+The report id is a hash of the credential, so a credential's reports in one study can be linked to each other (and to nothing
+else): that is the price of a check without secrets. With a commitment in the study, the server reveals its seed only after
+enrolment, and nobody can enrol until a wanted key comes up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from .refusals import StudyRefused
+from .terms import Terms
+
+__all__ = ["assigned_index", "check_seed", "new_credential", "new_seed", "report_id"]
+
+
+def new_credential() -> bytes:
+    """A credential for one person; a server issues it at enrolment."""
+    return secrets.token_bytes(16)
+
+
+def new_seed() -> tuple[bytes, str]:
+    """A server's secret for assigning keys, with the commitment to publish before enrolment."""
+    seed = secrets.token_bytes(32)
+    return seed, hashlib.sha256(seed).hexdigest()
+
+
+def check_seed(terms: Terms, seed: bytes) -> None:
+    """Makes sure that the revealed seed is the one the study committed to.
+
+    Raises:
+        StudyRefused: It is not.
+    """
+    expected = terms.index_commitment
+    if expected is None:
+        if seed:
+            raise StudyRefused("seed must be left out; this study has no index_commitment.")
+    elif not hmac.compare_digest(hashlib.sha256(seed).hexdigest(), expected):
+        raise StudyRefused("seed must be the one this study committed to; it is not. Take part only once it is revealed.")
+
+
+def report_id(terms: Terms, credential: bytes) -> bytes:
+    """16 bytes that stand for a credential within one study."""
+    return hashlib.sha256(b"sabun report id\0" + terms.short_id + credential).digest()[:16]
+
+
+def assigned_index(terms: Terms, identity: bytes, seed: bytes = b"") -> int:
+    """The key a report id is asked about: exactly uniform over the keys, by rejection."""
+    keys = len(terms.keys)
+    limit = (1 << 64) // keys * keys
+    counter = 0
+    while True:
+        message = terms.short_id + identity + counter.to_bytes(4, "big")
+        drawn = int.from_bytes(hmac.digest(b"sabun index\0" + seed, message, "sha256")[:8], "big")
+        if drawn < limit:
+            return drawn % keys
+        counter += 1

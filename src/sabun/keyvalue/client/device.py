@@ -1,0 +1,309 @@
+"""The device: a person's pairs go in, bytes come out, nothing else leaves; proved in device.proof.md."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import os
+import secrets
+import warnings
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Any, final
+
+from .assignment import assigned_index, check_seed, new_credential, report_id
+from .bounds import decimal_text, exact
+from .channel import SIGN_BITS, joint_symbol, later_symbol, sign_of, ternary_symbol, unary_symbols
+from .diary import Diary, Page
+from .refusals import ClientError, StudyRefused, require
+from .tables import later_round
+from .terms import Terms
+from .wire import HEADER, Report, pack
+
+__all__ = ["Client"]
+
+_LARGE_EPSILON = 20
+_STATIC = b"static"
+
+
+@final
+class Client:
+    """One person's device in one study.
+
+    Guarantee: one report is `terms.certified`-LDP for everything the person holds. Asking again in the same round gives the
+    identical bytes. Over T rounds:
+
+        | answers             | what holds for the whole sequence                                                     |
+        |---------------------|---------------------------------------------------------------------------------------|
+        | `static=True`       | epsilon in total: the first answer is given for ever, whatever changes                |
+        | memoised (default)  | epsilon while nothing changes; if something changes, that it changed may show         |
+        | fresh               | T epsilon                                                                             |
+        | privkvm             | epsilon in total: its rounds are parts of one participation                           |
+
+    The diary books epsilon per round except where the table says "in total".
+
+    Edge cases:
+
+        | pairs                                        | treated as                                                   |
+        |----------------------------------------------|--------------------------------------------------------------|
+        | empty                                        | holds nothing: a report like any other                       |
+        | NaN, infinite, no number, outside the range  | that key is absent (silence would be an output); `clip=True` |
+        |                                              | moves numbers outside the range to its end                   |
+        | a key the study does not know                | ignored                                                      |
+
+    Args:
+        terms: The study's terms.
+        credential: What the server issued at enrolment; None makes one (kept in the diary).
+        seed: The server's revealed seed, for a study with a commitment.
+        diary: The device's book or its path; None keeps one in memory.
+        max_epsilon: What this device is willing to spend, over all studies in its diary; None for no limit.
+        static: Declares that the first answer is to be given for ever.
+        clip: Whether numbers outside the range are moved to its end.
+
+    Raises:
+        StudyRefused: The study asks for more than `max_epsilon`, or the seed is not the committed one.
+
+    Example:
+        >>> terms = Terms(keys=("YouTube", "LINE"), epsilon=Fraction(2), protocol="kv3")
+        >>> len(Client(terms).report({"YouTube": 0.5}))
+        38
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        *,
+        credential: bytes | None = None,
+        seed: bytes = b"",
+        diary: Diary | str | os.PathLike[str] | None = None,
+        max_epsilon: Fraction | float | str | None = None,
+        static: bool = False,
+        clip: bool = False,
+    ) -> None:
+        require(isinstance(terms, Terms), "terms", "the Terms of a study", type(terms).__name__)
+        long_enough = credential is None or (isinstance(credential, bytes) and len(credential) >= 16)
+        require(long_enough, "credential", "None or at least 16 bytes", type(credential).__name__)
+        for name, flag in (("static", static), ("clip", clip)):
+            require(isinstance(flag, bool), name, "True or False", flag)
+        require(not static or terms.answers == "memoised", "static", "False where answers are fresh", static)
+        check_seed(terms, seed)
+        self.terms = terms
+        self._limit = _limit(terms, max_epsilon)
+        self._seed, self._static, self._clip = seed, static, clip
+        self._diary = diary if isinstance(diary, Diary) else Diary(diary)
+        self._credential, self._place = self._enrol(credential)
+
+    @property
+    def spent(self) -> Fraction:
+        """What this device has spent so far, over all studies in its diary."""
+        return self._diary.spent
+
+    @property
+    def index(self) -> int | None:
+        """The key this device is asked about; None where the protocol picks one of the person's own."""
+        return self._place
+
+    def report(
+        self,
+        pairs: Mapping[str | int, float],
+        *,
+        round: int = 0,
+        means: Mapping[str | int, float] | None = None,
+        today: date | None = None,
+    ) -> bytes:
+        """The bytes to send; booked and on disk before they are handed over.
+
+        Args:
+            pairs: What the person holds: value by key. Its contents never raise an error.
+            round: Which round of the study.
+            means: PrivKVM after its first round: the means published last, by key.
+            today: The date, for tests; None asks the clock (UTC).
+
+        Raises:
+            ClientError: An argument breaks a rule that has nothing to do with what the person holds.
+            StudyRefused: The study is not open today.
+            BudgetRefused: The device's budget is spent.
+        """
+        require(isinstance(pairs, Mapping), "pairs", "a mapping from key to value", type(pairs).__name__)
+        good = isinstance(round, int) and not isinstance(round, bool) and 0 <= round < self.terms.rounds
+        require(good, "round", f"a whole number below {self.terms.rounds}", round)
+        _must_be_open(self.terms, datetime.now(UTC).date() if today is None else today)
+        task = self.terms.task_id
+        with self._diary.page() as page:
+            stored = page.sent(task, round)
+            if stored is not None:
+                return stored  # proof: same-bytes
+            self._book(page, round)  # proof: charge-first
+            payload = self._answer(page, pairs, round, means)
+            report = self._header(round) + payload
+            page.keep(task, round, report)  # proof: kept-before-sent
+        return report
+
+    def check(self, pairs: Mapping[Any, Any]) -> tuple[str, ...]:
+        """What `report` would silently leave out, in words for the developer; never to be sent anywhere."""
+        unknown = [f"key {key!r} is not in the study" for key in pairs if key not in self.terms.position]
+        bad = [
+            f"the value of {key!r} is not a number in the study's range"
+            for key, value in pairs.items()
+            if key in self.terms.position and self._threshold(value) is None
+        ]
+        return (*unknown, *bad)
+
+    def _enrol(self, credential: bytes | None) -> tuple[bytes, int | None]:
+        with self._diary.page() as page:
+            known = page.enrolment(self.terms.task_id)
+            if known is not None:
+                if credential is not None and credential != known[0]:
+                    raise ClientError("credential must be the one this diary enrolled with; got another.")
+                own, place = known
+            else:
+                own, place = credential or new_credential(), self._choose()
+                page.enrol(self.terms.task_id, own, place)
+        if self.terms.sampled and self.terms.index_mode == "assigned":
+            place = assigned_index(self.terms, report_id(self.terms, own), self._seed)
+        return own, place
+
+    @property
+    def _freezes(self) -> bool:
+        """Whether the first answer is given for ever."""
+        return self._static and self.terms.protocol != "privkvm"
+
+    def _choose(self) -> int | None:
+        chosen = self.terms.sampled and self.terms.index_mode == "chosen"
+        return secrets.randbelow(len(self.terms.keys)) if chosen else None
+
+    def _book(self, page: Page, round: int) -> None:
+        task = self.terms.task_id
+        if self.terms.protocol == "privkvm":
+            paid = page.booked(task)
+        else:
+            # Free only where nothing new is drawn: a device that was not static before pays for its static answer.
+            paid = self._freezes and page.remembered(task, _STATIC) is not None  # proof: paid
+        cost = Fraction(0) if paid else self.terms.certified
+        page.charge(task, round, cost, limit=self._limit)
+
+    def _answer(
+        self, page: Page, pairs: Mapping[str | int, float], round: int, means: Mapping[str | int, float] | None
+    ) -> bytes:
+        """The payload: a remembered one, or a fresh one that is remembered."""
+        states = self._states(page, pairs)
+        if self.terms.protocol == "privkvm":
+            return self._payload(self._privkvm(states, round, means))
+        if self.terms.answers == "fresh":
+            return self._payload(self._draw(states))
+        name = _STATIC if self._freezes else _digest(page.secret(), states)
+        answer = page.remembered(self.terms.task_id, name)
+        if answer is None:
+            answer = self._payload(self._draw(states))
+            page.remember(self.terms.task_id, name, answer)  # proof: memory
+        return answer
+
+    def _states(self, page: Page, pairs: Mapping[str | int, float]) -> dict[int, int]:
+        """The state of each key that is present; of the asked key alone where only one is asked about."""
+        held = {self.terms.position[key]: value for key, value in pairs.items() if key in self.terms.position}
+        if self.terms.sampled:
+            held = {place: value for place, value in held.items() if place == self._place}
+        states = {}
+        for place in sorted(held):
+            threshold = self._threshold(held[place])
+            if threshold is not None:
+                states[place] = sign_of(threshold, self._sign_word(page, place))
+        return states
+
+    def _sign_word(self, page: Page, place: int) -> int:
+        """Fresh bits for the sign; for memoised answers the same ones for ever, so that a small change rarely shows."""
+        if self.terms.answers == "fresh" or self.terms.protocol == "privkvm":
+            return secrets.randbits(SIGN_BITS)
+        message = b"sign\0" + self.terms.task_id.encode() + place.to_bytes(4, "big")
+        return int.from_bytes(hmac.digest(page.secret(), message, "sha256")[:8], "big") >> (64 - SIGN_BITS)
+
+    def _threshold(self, value: Any) -> int | None:
+        """Where a value stands in its range, out of 2**SIGN_BITS; None when it is no value of this study."""
+        low, high = self.terms.value_range
+        try:
+            number = float(value)
+        except Exception:  # whatever an odd object does, the device must not fall silent
+            return None
+        if not math.isfinite(number) and not (self._clip and math.isinf(number)):
+            return None
+        if not float(low) <= number <= float(high) and not self._clip:
+            return None
+        inside = min(max(Fraction(min(max(number, float(low)), float(high))), low), high)
+        return math.floor((inside - low) / (high - low) * (1 << SIGN_BITS))
+
+    def _draw(self, states: dict[int, int]) -> int | tuple[int, ...]:
+        table, keys = self.terms.table, len(self.terms.keys)
+        if self.terms.sampled:
+            assert self._place is not None
+            return ternary_symbol(table, states.get(self._place, 0), secrets.randbits(table.bits))
+        picked = _pick(states, self.terms.padding_length)
+        if self.terms.protocol == "pckv-ue":
+            return unary_symbols(table, keys, picked, secrets.token_bytes(keys * -(-table.bits // 8)))
+        return joint_symbol(table, keys, picked, secrets.randbits(table.bits))
+
+    def _privkvm(self, states: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> int:
+        if round == 0:
+            drawn = self._draw(states)
+            assert isinstance(drawn, int)
+            return drawn
+        assert self._place is not None
+        key = self.terms.keys[self._place]
+        good = isinstance(means, Mapping) and self._threshold(means.get(key)) is not None
+        require(good, "means", "the published mean of every key, within the value range", type(means).__name__)
+        assert means is not None
+        published = self._threshold(means[key])
+        assert published is not None
+        state = states.get(self._place) or sign_of(published, secrets.randbits(SIGN_BITS))
+        terms = self.terms
+        keep, opposite = later_round(epsilon=terms.epsilon, rounds=terms.rounds, bits=terms.table_bits)
+        return later_symbol(keep, opposite, state, secrets.randbits(terms.table_bits))
+
+    def _header(self, round: int) -> bytes:
+        return self._packed(0, round)[:HEADER]
+
+    def _payload(self, symbol: int | tuple[int, ...]) -> bytes:
+        return self._packed(symbol, 0)[HEADER:]
+
+    def _packed(self, symbol: int | tuple[int, ...], round: int) -> bytes:
+        index = self._place if self.terms.index_mode == "chosen" else None
+        identity = report_id(self.terms, self._credential)
+        return pack(self.terms, Report(round=round, report_id=identity, index=index, symbol=symbol))
+
+
+def _pick(states: dict[int, int], padding: int) -> tuple[int, int] | None:
+    """One of max(L, padding) places, exactly uniform: an own pair, or a dummy."""
+    own = list(states.items())
+    place = secrets.randbelow(max(len(own), padding))  # proof: pick
+    return own[place] if place < len(own) else None
+
+
+def _digest(secret: bytes, states: dict[int, int]) -> bytes:
+    """The name of a state in the diary; keyed, so that the diary does not show the state itself."""
+    message = b"".join(place.to_bytes(4, "big") + bytes([state]) for place, state in states.items())
+    return hmac.digest(secret, b"state\0" + message, hashlib.sha256)
+
+
+def _limit(terms: Terms, max_epsilon: Fraction | float | str | None) -> Fraction | None:
+    if terms.epsilon > _LARGE_EPSILON:
+        warnings.warn(f"epsilon above {_LARGE_EPSILON} protects nobody in practice; this study asks for more.", stacklevel=3)
+    if max_epsilon is None:
+        return None
+    try:
+        limit = exact(max_epsilon)
+    except ValueError:
+        raise ClientError(f"max_epsilon must be a finite number; got {max_epsilon!r:.80}.") from None
+    if terms.certified > limit:
+        raise StudyRefused(
+            f"the study asks for epsilon {decimal_text(terms.certified)}; this device accepts at most {decimal_text(limit)}. "
+            "Nothing was drawn."
+        )
+    return limit
+
+
+def _must_be_open(terms: Terms, today: date) -> None:
+    if terms.not_before is not None and today < terms.not_before:
+        raise StudyRefused(f"the study opens on {terms.not_before}; today is {today}.")
+    if terms.not_after is not None and today > terms.not_after:
+        raise StudyRefused(f"the study closed on {terms.not_after}; today is {today}.")

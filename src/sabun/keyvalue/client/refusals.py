@@ -1,0 +1,38 @@
+"""Why a device says no; none of these words depends on what a person holds.
+
+ClientError (ValueError)
+├── StudyRefused      the study asks for something this device does not accept
+├── BudgetRefused     the device's own budget would be exceeded; nothing was drawn, nothing was booked
+├── DiaryError        the device's book cannot be read or written; nothing was sent
+└── ReportError       bytes that are no report of this study
+"""
+
+from __future__ import annotations
+
+__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "require"]
+
+
+class ClientError(ValueError):
+    """Base of every error of the device side; a rule about public facts was broken."""
+
+
+class StudyRefused(ClientError):
+    """The study asks for something this device does not accept."""
+
+
+class BudgetRefused(ClientError):
+    """The device's own budget would be exceeded; nothing was drawn, nothing was booked."""
+
+
+class DiaryError(ClientError):
+    """The device's book cannot be read or written; nothing was sent."""
+
+
+class ReportError(ClientError):
+    """Bytes that are no report of this study."""
+
+
+def require(condition: bool, name: str, rule: str, value: object, advice: str = "") -> None:
+    """Raises `<name> must be <rule>; got <value>. <advice>` unless the condition holds."""
+    if not condition:
+        raise ClientError(f"{name} must be {rule}; got {value!r:.80}.{' ' + advice if advice else ''}")

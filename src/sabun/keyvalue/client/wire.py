@@ -1,0 +1,172 @@
+"""One report as bytes of a fixed size, or as JSON for people who debug.
+
+    ver u8 | task 16 bytes | round u32 | report id 16 bytes | [index u32] | symbol
+
+All numbers big-endian. The symbol is one byte (sampled protocols: 0 nothing, 1 plus, 2 minus; the index is there when the
+device chose it), a u32 (joint protocols: 0 nothing, 1 + 2k plus and 2 + 2k minus for key k), or two bits per key (unary
+encoding: 0 nothing, 1 plus, 2 minus, key 0 in the highest bits of the first byte). The size depends on the study alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .refusals import ReportError
+from .tables import JOINT
+from .terms import Terms
+
+__all__ = [
+    "HEADER",
+    "VERSION",
+    "Report",
+    "from_json",
+    "pack",
+    "pack_symbols",
+    "report_size",
+    "to_json",
+    "unpack",
+    "unpack_symbols",
+]
+
+VERSION = 1
+HEADER = 37
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What one device says in one round.
+
+    Attributes:
+        round: Which round it answers.
+        report_id: 16 bytes bound to the credential; the same in every round of a study.
+        index: The key it is about, where the device chose it; otherwise None.
+        symbol: A whole number, or for unary encoding one of 0, 1, 2 per key.
+    """
+
+    round: int
+    report_id: bytes
+    index: int | None
+    symbol: int | tuple[int, ...]
+
+
+def payload_size(terms: Terms) -> int:
+    """Bytes after the header."""
+    if terms.sampled:
+        return 5 if terms.index_mode == "chosen" else 1
+    return 4 if terms.protocol in JOINT else -(-len(terms.keys) // 4)
+
+
+def report_size(terms: Terms) -> int:
+    """Bytes of a report: the same for every person of a study."""
+    return HEADER + payload_size(terms)
+
+
+def pack(terms: Terms, report: Report) -> bytes:
+    """The report as bytes."""
+    head = bytes([VERSION]) + terms.short_id + report.round.to_bytes(4, "big") + report.report_id
+    if isinstance(report.symbol, tuple):
+        return head + pack_symbols(report.symbol)
+    if terms.protocol in JOINT:
+        return head + report.symbol.to_bytes(4, "big")
+    index = b"" if report.index is None else report.index.to_bytes(4, "big")
+    return head + index + bytes([report.symbol])
+
+
+def unpack(terms: Terms, content: bytes) -> Report:
+    """Reads a report; never repairs one.
+
+    Raises:
+        ReportError: The bytes are no report of this study.
+    """
+    if len(content) != report_size(terms):
+        raise ReportError(f"a report of this study must have {report_size(terms)} bytes; got {len(content)}.")
+    if content[0] != VERSION:
+        raise ReportError(f"version must be {VERSION}; got {content[0]}.")
+    if content[1:17] != terms.short_id:
+        raise ReportError("the report must belong to this study; it names another.")
+    round_number = int.from_bytes(content[17:21], "big")
+    if round_number >= terms.rounds:
+        raise ReportError(f"round must be below {terms.rounds}; got {round_number}.")
+    index, symbol = _payload(terms, content[HEADER:])
+    return Report(round=round_number, report_id=content[21:HEADER], index=index, symbol=symbol)
+
+
+def _payload(terms: Terms, payload: bytes) -> tuple[int | None, int | tuple[int, ...]]:
+    keys = len(terms.keys)
+    if terms.protocol == "pckv-ue":
+        return None, unpack_symbols(payload, keys)
+    if terms.protocol in JOINT:
+        symbol = int.from_bytes(payload, "big")
+        if symbol > 2 * keys:
+            raise ReportError(f"symbol must be at most {2 * keys}; got {symbol}.")
+        return None, symbol
+    index = int.from_bytes(payload[:4], "big") if terms.index_mode == "chosen" else None
+    if index is not None and index >= keys:
+        raise ReportError(f"index must be below {keys}; got {index}.")
+    if payload[-1] > 2:
+        raise ReportError(f"symbol must be 0, 1 or 2; got {payload[-1]}.")
+    return index, payload[-1]
+
+
+def pack_symbols(symbols: Sequence[int]) -> bytes:
+    """Two bits per key."""
+    padded = [*symbols, *[0] * (-len(symbols) % 4)]
+    quads = zip(padded[0::4], padded[1::4], padded[2::4], padded[3::4], strict=True)
+    return bytes(a << 6 | b << 4 | c << 2 | d for a, b, c, d in quads)
+
+
+def unpack_symbols(payload: bytes, keys: int) -> tuple[int, ...]:
+    """What `pack_symbols` wrote.
+
+    Raises:
+        ReportError: A symbol is 3, or the padding is not zero.
+    """
+    symbols = [byte >> shift & 3 for byte in payload for shift in (6, 4, 2, 0)]
+    if 3 in symbols or any(symbols[keys:]):
+        raise ReportError("each symbol must be 0, 1 or 2, with zeros after the last key; they are not.")
+    return tuple(symbols[:keys])
+
+
+def to_json(terms: Terms, content: bytes) -> str:
+    """The JSON form of a report, for debugging."""
+    report = unpack(terms, content)
+    symbol = list(report.symbol) if isinstance(report.symbol, tuple) else report.symbol
+    record = {"version": VERSION, "task": terms.short_id.hex(), "round": report.round, "id": report.report_id.hex()}
+    return json.dumps(record | {"index": report.index, "symbol": symbol}, sort_keys=True, separators=(",", ":"))
+
+
+def from_json(terms: Terms, text: str) -> bytes:
+    """The bytes of a report in its JSON form, checked like any other.
+
+    Raises:
+        ReportError: It is no report of this study.
+    """
+    try:
+        record = json.loads(text)
+        content = _bytes_of(terms, record)
+        same = json.loads(to_json(terms, content)) == record
+    except ReportError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise ReportError("a report must be a JSON object as `to_json` writes it; it is not.") from None
+    if not same:
+        raise ReportError("a report must name version, task, round, id, index and symbol of this study; it does not.")
+    return content
+
+
+def _bytes_of(terms: Terms, record: dict[str, Any]) -> bytes:
+    symbol = record["symbol"]
+    whole = isinstance(symbol, int) and not isinstance(symbol, bool)
+    if terms.protocol == "pckv-ue":
+        good = isinstance(symbol, list) and len(symbol) == len(terms.keys) and all(entry in (0, 1, 2) for entry in symbol)
+    else:
+        good = whole and 0 <= symbol <= (2 * len(terms.keys) if terms.protocol in JOINT else 2)
+    if not good:
+        raise ReportError("symbol must be one that this study's protocol knows; it is not.")
+    value = tuple(symbol) if isinstance(symbol, list) else symbol
+    return pack(
+        terms, Report(round=record["round"], report_id=bytes.fromhex(record["id"]), index=record["index"], symbol=value)
+    )

@@ -1,0 +1,231 @@
+"""What a study learned: one row per key, with intervals and plain words about what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun import checks
+from sabun.keyvalue.channel import Channel, Counts, Floats
+from sabun.keyvalue.closed_form import maximum_likelihood
+from sabun.keyvalue.em import four_states, three_states
+from sabun.keyvalue.intervals import frequency_interval, mean_interval, normal_quantile
+from sabun.keyvalue.moments import unbiased, ye
+from sabun.keyvalue.posterior import posterior_mean
+from sabun.privacy import Guarantee
+from sabun.privacy.noise import os_coin, seeded_coin
+from sabun.release import Release, publish
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["METHODS", "Estimates", "estimates_of", "point_estimates"]
+
+
+def _mle(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    return _of_shares(maximum_likelihood(channel, counts))
+
+
+def _em(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    return _of_shares(four_states(channel, counts))
+
+
+def _em3(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    return _of_shares(three_states(channel, counts))
+
+
+def _posterior(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    return posterior_mean(channel, counts, *_mle(channel, counts))
+
+
+def _of_shares(theta: Floats) -> tuple[Floats, Floats]:
+    """Frequency and mean from the shares of plus and minus; an unheld key has no mean."""
+    frequency = theta[:, 0] + theta[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(frequency == 0, np.nan, (theta[:, 0] - theta[:, 1]) / frequency)
+    return np.minimum(frequency, 1.0), np.clip(mean, -1.0, 1.0)
+
+
+_ESTIMATORS: dict[str, Callable[[Channel, Counts], tuple[Floats, Floats]]] = {
+    "mle": _mle,
+    "unbiased": unbiased,
+    "ye": ye,
+    "em": _em,
+    "em3": _em3,
+    "posterior": _posterior,
+}
+METHODS = tuple(_ESTIMATORS)
+_WORDS = ("no reports", "no mean", "weak")
+
+
+def point_estimates(method: str, channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    """Frequency and mean (in [-1, 1]) of each key by a named method.
+
+    Raises:
+        ParameterError: There is no such method.
+    """
+    checks.one_of(METHODS, method=method)
+    return _ESTIMATORS[method](channel, counts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates:
+    """Frequencies and means with intervals, one entry per key.
+
+    Attributes:
+        keys: The study's keys.
+        frequency: Share of people who hold the key; NaN without reports. Only `unbiased` and `ye` may leave [0, 1].
+        mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none.
+        frequency_interval: Lower and upper ends, one row per key.
+        mean_interval: The same for the mean; the whole range where the reports say nothing.
+        reports: Reports about the key.
+        bias_bound: By how much a frequency may be too small on average, beside the interval, because people hold more keys than
+            the padding length. Zero where nothing is cut off, NaN where the bound is not known.
+        flags: Words per key: `no reports`, `no mean` (undetermined), `weak` (the frequency is within noise of 0, so is the mean
+            within noise of anything).
+        method: Which estimator.
+        confidence: Of each interval by itself.
+        guarantee: What each person was promised.
+        parameters: The study's public facts.
+    """
+
+    keys: tuple[str | int, ...]
+    frequency: Floats
+    mean: Floats
+    frequency_interval: Floats
+    mean_interval: Floats
+    reports: NDArray[np.int64]
+    bias_bound: Floats
+    flags: tuple[tuple[str, ...], ...]
+    method: str
+    confidence: float
+    guarantee: Guarantee
+    parameters: Mapping[str, Any]
+
+    def to_frame(self, *, suppress: bool = False) -> pd.DataFrame:
+        """A pandas frame with one row per key; `suppress` blanks the means flagged `weak`."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(self.shown_mean if suppress else self.mean))
+
+    @property
+    def shown_mean(self) -> Floats:
+        """The means that are worth showing: NaN where the frequency is within noise of 0."""
+        weak = np.array(["weak" in words for words in self.flags], dtype=bool)
+        return np.where(weak, np.nan, self.mean)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; a number that does not exist is None."""
+        columns = {name: _plain(column) for name, column in self._columns(self.mean).items()}
+        columns["flags"] = [list(words) for words in self.flags]
+        facts = {"method": self.method, "confidence": self.confidence, "guarantee": self.guarantee.to_dict()}
+        return {**facts, "study": dict(self.parameters), "rows": columns}
+
+    def release(self) -> Release:
+        """The estimates as a release file's content; every person's epsilon was spent on their own device."""
+        coin = seeded_coin(0) if self.guarantee.simulated else os_coin()
+        values = {name: _plain(column) for name, column in self._columns(self.mean).items() if name not in ("key", "flags")}
+        values |= {"key": [str(key) for key in self.keys], "flags": [", ".join(words) for words in self.flags]}
+        facts = {"method": self.method, "confidence": self.confidence, **self.parameters}
+        promise = self.guarantee
+        return publish(
+            kind="keyvalue.estimates", guarantee=promise, parameters=facts, draw=lambda: values, ledger=None, coin=coin
+        )
+
+    def _columns(self, mean: Floats) -> dict[str, Any]:
+        return {
+            "key": list(self.keys),
+            "frequency": self.frequency,
+            "frequency_low": self.frequency_interval[:, 0],
+            "frequency_high": self.frequency_interval[:, 1],
+            "mean": mean,
+            "mean_low": self.mean_interval[:, 0],
+            "mean_high": self.mean_interval[:, 1],
+            "n": self.reports,
+            "flags": [", ".join(words) for words in self.flags],
+        }
+
+    def __str__(self) -> str:
+        notice = "NOT PRIVATE: simulated.\n" if self.guarantee.simulated else ""
+        head = f"{'key':<16} {'frequency':>9}  {'interval':^15} {'mean':>8}  {'interval':^17} {'n':>9}  flags"
+        rows = [
+            f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
+            for key, f, fi, m, mi, n, words in zip(
+                self.keys,
+                self.frequency,
+                self.frequency_interval,
+                self.shown_mean,
+                self.mean_interval,
+                self.reports,
+                self.flags,
+                strict=True,
+            )
+        ]
+        return notice + "\n".join([head, *rows])
+
+
+def estimates_of(
+    *,
+    channel: Channel,
+    counts: Counts,
+    found: tuple[Floats, Floats],
+    method: str,
+    confidence: float,
+    comparisons: int,
+    scale: tuple[float, float],
+    cut: float,
+    keys: tuple[str | int, ...],
+    guarantee: Guarantee,
+    parameters: Mapping[str, Any],
+) -> Estimates:
+    """Puts points, intervals and flags together, with means mapped from [-1, 1] to the study's range.
+
+    A key's expected frequency is at least its true one divided by `cut` (1 where padding cuts nothing off, NaN if unknown).
+    """
+    frequency, mean = found
+    low, high = scale
+    middle, half = (low + high) / 2, (high - low) / 2
+    return Estimates(
+        keys=keys,
+        frequency=frequency,
+        mean=middle + half * mean,
+        frequency_interval=frequency_interval(channel, counts, confidence=confidence, comparisons=comparisons),
+        mean_interval=middle + half * mean_interval(channel, counts, confidence=confidence, comparisons=comparisons),
+        reports=counts.total,
+        bias_bound=np.clip(frequency, 0, 1) * (cut - 1),
+        flags=_flags(channel, counts, mean, confidence, comparisons),
+        method=method,
+        confidence=confidence,
+        guarantee=guarantee,
+        parameters=parameters,
+    )
+
+
+def _flags(channel: Channel, counts: Counts, mean: Floats, confidence: float, comparisons: int) -> tuple[tuple[str, ...], ...]:
+    frequency, _ = unbiased(channel, counts)
+    z = normal_quantile(confidence, comparisons)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.sqrt(channel.frequency_variance(np.clip(frequency, 0, 1), counts.total.astype(float)))
+        weak = ~(frequency > z * spread)
+    nothing, undetermined = counts.total == 0, np.isnan(mean)
+    codes = nothing * 1 + undetermined * 2 + (weak & ~nothing) * 4
+    words = [tuple(word for bit, word in enumerate(_WORDS) if code >> bit & 1) for code in range(8)]
+    return tuple(words[code] for code in codes.tolist())
+
+
+def _plain(column: Any) -> list[Any]:
+    """JSON has no NaN."""
+    values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+
+
+def _shown(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4f}"
+
+
+def _pair(ends: Floats) -> str:
+    return f"{ends[0]:.3f}, {ends[1]:.3f}"

@@ -1,0 +1,332 @@
+"""Counters that add up: reports in, one estimate per key out; two tallies of one study merge into the whole.
+
+State: 24 bytes per key and round (+, -, nothing) for sampled protocols, 16 bytes per key (+, -) for padded ones, plus the
+number of reports. A tally knows nothing of who reported: seeing each report once is the collector's job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sabun import checks
+from sabun.errors import DataError, ParameterError
+from sabun.keyvalue.channel import Counts
+from sabun.keyvalue.client import ClientError, assigned_index, unpack
+from sabun.keyvalue.client.tables import JOINT
+from sabun.keyvalue.client.terms import Terms
+from sabun.keyvalue.estimates import METHODS, Estimates, estimates_of, point_estimates
+from sabun.keyvalue.kernels import count_kernel
+
+if TYPE_CHECKING:
+    from sabun.keyvalue.study import Study
+
+__all__ = ["Outcome", "Tally"]
+
+_MAGIC = b"sabun-tally-1\n"
+_MANY = 50_000
+"""From this many reports on, compiling the loop pays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a batch.
+
+    Attributes:
+        accepted: Reports that were counted.
+        rejected: Position and reason of each that was not; the others were counted all the same.
+    """
+
+    accepted: int
+    rejected: tuple[tuple[int, str], ...]
+
+
+@final
+class Tally:
+    """The counters of one study; made by `Study.tally()`.
+
+    Args:
+        study: The study whose reports are counted; others are refused.
+        seed: The server's seed, for a study with a commitment; None for counters that never read assigned reports.
+        enrolled: The report ids of issued credentials (see `sabun.keyvalue.client.report_id`); others are refused. None counts
+            every id, and then a faker can make up credentials until an assigned key is the wanted one.
+        simulated: Whether the reports came from a simulation.
+
+    Example:
+        >>> from sabun.keyvalue import Study
+        >>> study = Study(keys=["YouTube", "LINE"], epsilon=2.0)
+        >>> tally = study.tally()
+        >>> tally.add(study.client().report({"YouTube": 0.5}))
+        >>> tally.n
+        1
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        *,
+        seed: bytes | None = b"",
+        enrolled: Collection[bytes] | None = None,
+        simulated: bool = False,
+    ) -> None:
+        self.study = study
+        self.simulated = simulated
+        self._seed = None if seed is None else study.checked_seed(seed)
+        self._enrolled = None if enrolled is None else frozenset(enrolled)
+        terms = study.terms
+        rounds = terms.rounds if terms.protocol == "privkvm" else 1
+        self._counts = np.zeros((rounds, len(terms.keys), 3 if terms.sampled else 2), dtype=np.int64)
+        self._n = 0
+
+    @property
+    def n(self) -> int:
+        """Reports counted so far."""
+        return self._n
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the counters."""
+        return self._counts.nbytes
+
+    def counts(self, round: int = 0) -> Counts:
+        """How often each symbol was reported about each key."""
+        cells = self._counts[round]
+        total = cells.sum(axis=1) if self.study.terms.sampled else np.full(len(cells), self._n, dtype=np.int64)
+        return Counts(plus=cells[:, 0], minus=cells[:, 1], total=total)
+
+    def add(self, report: bytes) -> None:
+        """Counts one report.
+
+        Raises:
+            DataError: It is no report of this study; nothing was counted.
+        """
+        terms = self.study.terms
+        try:
+            read = unpack(terms, bytes(report))
+        except ClientError as error:
+            raise DataError(str(error)) from None
+        if self._enrolled is not None and read.report_id not in self._enrolled:
+            raise DataError("a report must come from an enrolled id; this one does not.")
+        place = read.round if terms.protocol == "privkvm" else 0
+        if terms.sampled:
+            index = self._assigned(read.report_id) if read.index is None else read.index
+            assert isinstance(read.symbol, int)
+            self._counts[place, index, _column(read.symbol)] += 1
+        elif isinstance(read.symbol, tuple):
+            symbols = np.array(read.symbol)
+            self._counts[0] += np.column_stack([symbols == 1, symbols == 2])
+        elif read.symbol:
+            self._counts[0, (read.symbol - 1) // 2, (read.symbol - 1) % 2] += 1
+        self._n += 1
+
+    def _assigned(self, identity: bytes) -> int:
+        if self._seed is None:
+            raise DataError("this tally cannot tell which key was assigned. Make one with the study's seed.")
+        return assigned_index(self.study.terms, identity, self._seed)
+
+    def add_reports(self, reports: Iterable[bytes]) -> Outcome:
+        """Counts many reports; a bad one is left out and named, the others are counted."""
+        accepted, rejected = 0, []
+        for position, report in enumerate(reports):
+            try:
+                self.add(report)
+                accepted += 1
+            except DataError as error:
+                rejected.append((position, str(error)))
+        return Outcome(accepted=accepted, rejected=tuple(rejected))
+
+    def add_many(self, symbols: ArrayLike, indices: ArrayLike | None = None, *, round: int = 0) -> None:
+        """Counts many symbols at once, as arrays.
+
+        Args:
+            symbols: Sampled protocols: 0, 1, 2 per report. Joint ones: 0 .. 2d per report. Unary encoding: a table of 0, 1, 2
+                with one row per report.
+            indices: The key of each report, for sampled protocols only.
+            round: The round, for PrivKVM.
+
+        Raises:
+            DataError: A symbol or an index is not one of this study; nothing was counted.
+        """
+        terms, keys = self.study.terms, len(self.study.terms.keys)
+        if not (type(round) is int and 0 <= round < len(self._counts)):
+            raise DataError(f"round must be a whole number below {len(self._counts)}; got {round!r:.40}.")
+        if (indices is not None) != terms.sampled:
+            raise DataError(f"indices must be {'given' if terms.sampled else 'left out'} for protocol {terms.protocol!r}.")
+        if terms.protocol == "pckv-ue":
+            table = _checked("symbols", symbols, 3, ndim=2)
+            if table.shape[1] != keys:
+                raise DataError(f"symbols must have one column per key ({keys}); got {table.shape[1]}.")
+            new, size = np.column_stack([(table == 1).sum(axis=0), (table == 2).sum(axis=0)]), len(table)
+        elif terms.protocol in JOINT:
+            row = _checked("symbols", symbols, 2 * keys + 1)
+            new, size = np.bincount(row, minlength=2 * keys + 1)[1:].reshape(keys, 2), len(row)
+        else:
+            new, size = _cells(symbols, indices, keys)
+        self._counts[round] += new
+        self._n += size
+
+    def absorb(self, counts: NDArray[np.int64], n: int) -> None:
+        """Adds counters of the tally's own shape, as a simulation draws them.
+
+        Raises:
+            ParameterError: The shape is another, or a counter is negative.
+        """
+        if counts.shape != self._counts.shape or (counts.size and counts.min() < 0):
+            raise ParameterError(f"counts must be whole numbers >= 0 of shape {self._counts.shape}; got {counts.shape}.")
+        self._counts += counts
+        self._n += n
+
+    def merge(self, other: Tally) -> Tally:
+        """Adds another tally's counts to this one; returns this one.
+
+        Raises:
+            ParameterError: The other tally is of another study, or a simulated one meets a real one.
+        """
+        if not isinstance(other, Tally):
+            raise ParameterError(f"other must be a Tally; got {type(other).__name__}.")
+        if other.study.task_id != self.study.task_id:
+            raise ParameterError("tallies must be of the same study to merge; got two task ids.")
+        if other.simulated != self.simulated:
+            raise ParameterError("a simulated tally must not be merged with a real one; got one of each.")
+        self._counts += other._counts
+        self._n += other._n
+        return self
+
+    def estimate(self, method: str | None = None, *, confidence: float = 0.95, simultaneous: bool = False) -> Estimates:
+        """Frequencies and means with intervals.
+
+        Args:
+            method: `mle` (default), `unbiased`, `ye`, `em`, `em3` or `posterior`. PrivKVM's own estimator is `ye` (its
+                default): the frequency of its first round, the mean of its last; any other method uses its first round.
+            confidence: Of each interval.
+            simultaneous: Whether all intervals are to hold together (Bonferroni).
+
+        Raises:
+            ParameterError: A parameter breaks its rule.
+            DataError: There are fewer reports than the study's `min_batch`.
+        """
+        terms = self.study.terms
+        named = ("ye" if terms.protocol == "privkvm" else "mle") if method is None else method
+        checks.one_of(METHODS, method=named)
+        checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
+        checks.boolean(simultaneous=simultaneous)
+        if self._n < terms.min_batch:
+            raise DataError(
+                f"a batch must have at least {terms.min_batch} reports; it has fewer. Collect more before estimating."
+            )
+        channel, counts = self.study.channel, self.counts()
+        found = point_estimates(named, channel, counts)
+        if named == "ye" and len(self._counts) > 1:
+            found = found[0], point_estimates("ye", channel, self.counts(len(self._counts) - 1))[1]
+        return estimates_of(
+            channel=channel,
+            counts=counts,
+            found=found,
+            method=named,
+            confidence=float(confidence),
+            comparisons=len(terms.keys) if simultaneous else 1,
+            scale=(float(terms.value_range[0]), float(terms.value_range[1])),
+            cut=_cut(terms),
+            keys=terms.keys,
+            guarantee=self.study.guarantee.as_simulated() if self.simulated else self.study.guarantee,
+            parameters=self.study.facts | {"reports": self._n},
+        )
+
+    def to_bytes(self) -> bytes:
+        """The tally with its study's id and a checksum."""
+        head = _MAGIC + bytes.fromhex(self.study.task_id) + bytes([self.simulated]) + self._n.to_bytes(8, "little")
+        body = head + self._counts.astype("<i8").tobytes()
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, study: Study, seed: bytes | None = b"") -> Tally:
+        """Reads what `to_bytes` wrote.
+
+        Raises:
+            DataError: The bytes are damaged or of another study.
+        """
+        body, check = content[:-32], content[-32:]
+        if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != check:
+            raise DataError("a tally must be whole, as it was saved; it is not.")
+        if body[len(_MAGIC) : len(_MAGIC) + 32] != bytes.fromhex(study.task_id):
+            raise DataError("the tally must belong to this study; it is of another.")
+        rest = body[len(_MAGIC) + 32 :]
+        tally = cls(study, seed=seed, simulated=bool(rest[0]))
+        tally._n = int.from_bytes(rest[1:9], "little")
+        tally._counts = np.frombuffer(rest[9:], dtype="<i8").astype(np.int64).reshape(tally._counts.shape)
+        return tally
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the tally to a file."""
+        with open(path, "wb") as file:
+            file.write(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, study: Study, seed: bytes | None = b"") -> Tally:
+        """Reads what `save` wrote.
+
+        Raises:
+            DataError: The file is damaged or of another study.
+        """
+        with open(path, "rb") as file:
+            return cls.from_bytes(file.read(), study=study, seed=seed)
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_bytes() == other.to_bytes() if isinstance(other, Tally) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        warning = "NOT PRIVATE, " if self.simulated else ""
+        return f"<Tally {warning}{self._n} reports, study {self.study.task_id[:12]}>"
+
+
+def _cut(terms: Terms) -> float:
+    """How many times too small a frequency may be on average, because people hold more keys than the padding length."""
+    if terms.sampled or terms.padding_length == len(terms.keys):
+        return 1.0
+    return math.nan if terms.keys_per_user is None else max(1.0, terms.keys_per_user / terms.padding_length)
+
+
+def _column(symbol: int) -> int:
+    """Where a symbol is counted: plus, minus, nothing."""
+    return (2, 0, 1)[symbol]
+
+
+def _cells(symbols: ArrayLike, indices: ArrayLike | None, keys: int) -> tuple[NDArray[np.int64], int]:
+    many = _cells_of_many(np.asarray(symbols), np.asarray(indices), keys)
+    if many is not None:
+        return many, len(np.asarray(symbols))
+    row, places = _checked("symbols", symbols, 3), _checked("indices", indices, keys)
+    if row.shape != places.shape:
+        raise DataError("symbols and indices must have one length; they do not.")
+    cells = np.bincount(places * np.int64(3) + row, minlength=3 * keys).reshape(keys, 3)
+    return cells[:, (1, 2, 0)], len(row)
+
+
+def _cells_of_many(row: NDArray[Any], places: NDArray[Any], keys: int) -> NDArray[np.int64] | None:
+    """The same in one compiled pass; None where the arrays are few or not what they should be, for numpy to say why."""
+    # Bytes in the order of the wire are for numpy: compiled code reads the machine's own order only.
+    whole = all(array.dtype.kind in "iu" and array.dtype.isnative for array in (row, places))
+    if not whole or row.ndim != 1 or row.shape != places.shape or len(row) < _MANY:
+        return None
+    cells = np.zeros((keys, 3), dtype=np.int64)
+    return cells[:, (1, 2, 0)] if count_kernel()(row, places, keys, cells) else None
+
+
+def _checked(name: str, values: Any, limit: int, ndim: int = 1) -> NDArray[Any]:
+    """Whole numbers in 0 .. limit - 1, or an error; never moved into range."""
+    array = np.asarray(values)
+    good = array.ndim == ndim and array.dtype.kind in "iu"
+    if array.size == 0:
+        return array.astype(np.int64).reshape(array.shape if array.ndim == ndim else (0,) * ndim)
+    if not good or array.min() < 0 or array.max() >= limit:
+        raise DataError(f"{name} must be whole numbers from 0 to {limit - 1}; they are not.")
+    return array

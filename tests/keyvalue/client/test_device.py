@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sabun.keyvalue.client import (
+    PROTOCOLS,
+    BudgetRefused,
+    Client,
+    ClientError,
+    Diary,
+    DiaryError,
+    StudyRefused,
+    Terms,
+    new_seed,
+    report_size,
+    unpack,
+)
+
+KEYS = ("YouTube", "LINE", "Maps")
+
+
+def terms(protocol: str = "kv3", **more: object) -> Terms:
+    rounds = {"rounds": 3} if protocol == "privkvm" else {}
+    return Terms(**({"keys": KEYS, "epsilon": Fraction(2), "protocol": protocol} | rounds | more))  # type: ignore[arg-type]
+
+
+class Odd:
+    def __float__(self) -> float:
+        raise RuntimeError("no")
+
+
+values = st.one_of(
+    st.floats(), st.integers(), st.none(), st.text(), st.booleans(), st.just(Odd()), st.decimals(), st.lists(st.floats())
+)
+pairs = st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(), st.integers(), st.none()), values)
+
+
+@given(pairs, st.sampled_from(PROTOCOLS), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_whatever_a_person_holds_the_device_answers_with_as_many_bytes(
+    held: dict[object, object], protocol: str, clip: bool
+) -> None:
+    study = terms(protocol)
+    report = Client(study, clip=clip).report(held)  # type: ignore[arg-type]
+    assert len(report) == report_size(study)
+    assert unpack(study, report)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1.0000001, "x", None, 10**400, Odd(), Decimal("NaN")])
+def test_a_bad_value_counts_as_absent(bad: object) -> None:
+    client = Client(terms())
+    with client._diary.page() as page:
+        assert client._states(page, dict.fromkeys(KEYS, bad)) == {}  # type: ignore[misc]
+
+
+def test_clipping_moves_numbers_to_the_end_of_the_range() -> None:
+    client = Client(terms(), clip=True)
+    assert client._threshold(5.0) == client._threshold(math.inf) == client._threshold(1.0) == 1 << 53
+    assert client._threshold(-5.0) == 0
+    assert client._threshold(math.nan) is None
+
+
+def test_a_value_at_the_end_of_a_decimal_range_is_inside() -> None:
+    client = Client(terms(value_range=(Fraction(0), Fraction(1, 10))))
+    assert client._threshold(0.1) == 1 << 53
+    assert client._threshold(0.05) == pytest.approx(2**52)
+
+
+def test_the_developer_can_ask_what_would_be_left_out() -> None:
+    found = Client(terms()).check({"YouTube": 0.5, "LINE": math.nan, "Snake": 1.0})
+    assert found == ("key 'Snake' is not in the study", "the value of 'LINE' is not a number in the study's range")
+
+
+def test_asking_again_gives_the_identical_bytes() -> None:
+    client = Client(terms())
+    first = client.report({"YouTube": 0.5})
+    assert all(client.report({"YouTube": 0.5}) == first for _ in range(50))
+    assert client.report({}) == first, "the round was answered; a change of mind does not show"
+    assert client.spent == 2
+
+
+def test_a_restarted_device_sends_the_identical_bytes(tmp_path: Path) -> None:
+    first = Client(terms(), diary=tmp_path / "diary").report({"YouTube": 0.5})
+    again = Client(terms(), diary=tmp_path / "diary")
+    assert again.report({"YouTube": 0.5}) == first
+    assert again.spent == 2
+    assert stat.S_IMODE(os.stat(tmp_path / "diary").st_mode) == 0o600
+
+
+def test_averaging_learns_nothing_from_a_state_that_stays() -> None:
+    study = terms(epsilon=Fraction(1), rounds=90)
+    right = 0
+    for _ in range(60):
+        client = Client(study)
+        key = study.keys[client.index or 0]
+        symbols = {client.report({key: 1.0}, round=day)[-1] for day in range(90)}
+        assert len(symbols) == 1
+        right += symbols == {1}
+    # The best guess from one answer is right with E/(E+2) = 0.576; 90 fresh answers would make it 1.00.
+    assert right / 60 < 0.9
+
+
+def test_averaging_works_against_fresh_answers_which_is_why_they_cost_more() -> None:
+    study = terms(epsilon=Fraction(1), rounds=250, answers="fresh")
+    client = Client(study)
+    key = study.keys[client.index or 0]
+    symbols = [client.report({key: 1.0}, round=day)[-1] for day in range(250)]
+    assert symbols.count(1) > max(symbols.count(0), symbols.count(2))
+    assert client.spent == 250
+
+
+def test_memoised_answers_are_one_per_state() -> None:
+    study = terms(rounds=40)
+    client = Client(study)
+    key = study.keys[client.index or 0]
+    held = [{key: 1.0}, {key: -1.0}, {}]
+    seen = [{client.report(held[turn % 3], round=turn)[-1] for turn in range(state, 39, 3)} for state in range(3)]
+    assert [len(answers) for answers in seen] == [1, 1, 1]
+    assert client.spent == 39 * 2
+
+
+def test_a_static_answer_never_changes_and_costs_once() -> None:
+    study = terms(rounds=40)
+    client = Client(study, static=True)
+    key = study.keys[client.index or 0]
+    answers = {client.report({key: (-1.0) ** day}, round=day)[-1] for day in range(40)}
+    assert len(answers) == 1
+    assert client.spent == 2
+
+
+def test_a_device_that_becomes_static_later_pays_for_its_static_answer(tmp_path: Path) -> None:
+    study = terms(rounds=5)
+    Client(study, diary=tmp_path / "diary").report({}, round=0)
+    later = Client(study, diary=tmp_path / "diary", static=True)
+    later.report({}, round=1)
+    later.report({}, round=2)
+    assert later.spent == 4
+    with pytest.raises(BudgetRefused):
+        Client(study, diary=tmp_path / "diary", max_epsilon=5).report({}, round=3)
+
+
+def test_the_rounds_of_privkvm_cost_once() -> None:
+    study = terms("privkvm")
+    client = Client(study)
+    for number in range(3):
+        client.report({"LINE": 0.5}, round=number, means=None if number == 0 else dict.fromkeys(KEYS, 0.1))
+    assert client.spent == study.certified < 2
+
+
+@pytest.mark.parametrize("means", [None, {"YouTube": 0.0}, dict.fromkeys(KEYS, math.nan), dict.fromkeys(KEYS, 2.0)])
+def test_privkvm_needs_the_published_means(means: dict[str, float] | None) -> None:
+    clients = [Client(terms("privkvm")) for _ in range(40)]
+    client = next(one for one in clients if one.index != 0)
+    with pytest.raises(ClientError, match=r"means must be the published mean of every key, within the value range; got"):
+        client.report({"YouTube": 0.5}, round=1, means=means)
+
+
+def test_a_device_has_one_budget_for_all_studies(tmp_path: Path) -> None:
+    diary = Diary(tmp_path / "diary")
+    Client(terms(), diary=diary, max_epsilon=3).report({})
+    other = Client(terms(keys=("YouTube",)), diary=diary, max_epsilon=3)
+    with pytest.raises(BudgetRefused, match=r"this device has epsilon 1 of 3 left; this report needs 2\. Nothing was drawn"):
+        other.report({})
+    assert diary.spent == 2
+
+
+def test_a_device_refuses_a_study_above_its_cap() -> None:
+    with pytest.raises(
+        StudyRefused, match=r"the study asks for epsilon 2; this device accepts at most 1\.5\. Nothing was drawn\."
+    ):
+        Client(terms(), max_epsilon=1.5)
+
+
+def test_the_charge_is_on_disk_before_the_answer_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash in the middle leaves nothing: neither a charge nor an answer, so no answer was ever drawn for free."""
+    client = Client(terms(), diary=tmp_path / "diary")
+
+    def crash(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sabun.keyvalue.client.device.secrets.randbits", crash)
+        with pytest.raises(KeyboardInterrupt):
+            client.report({})
+    base = sqlite3.connect(tmp_path / "diary")
+    assert base.execute("SELECT count(*) FROM spent").fetchone() == base.execute("SELECT count(*) FROM sent").fetchone() == (0,)
+    client.report({})
+    assert base.execute("SELECT count(*) FROM spent").fetchone() == base.execute("SELECT count(*) FROM sent").fetchone() == (1,)
+    base.close()
+
+
+def test_a_killed_device_never_sent_what_it_does_not_remember(tmp_path: Path) -> None:
+    """kill -9 right after the bytes were handed over: a new process sends the same ones."""
+    script = (
+        "import os, sys; from fractions import Fraction; from sabun.keyvalue.client import Client, Terms;"
+        "t = Terms(keys=('a', 'b'), epsilon=Fraction(1), protocol='kv3');"
+        "r = Client(t, diary=sys.argv[1]).report({'a': 1.0});"
+        "os.write(1, r.hex().encode()); os.kill(os.getpid(), 9)"
+    )
+    sent = {
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / "diary")], capture_output=True, check=False).stdout
+        for _ in range(3)
+    }
+    assert len(sent) == 1
+    assert len(sent.pop()) == 76
+
+
+def test_two_processes_cannot_both_spend_the_last_epsilon(tmp_path: Path) -> None:
+    script = (
+        "import sys; from fractions import Fraction; from sabun.keyvalue.client import BudgetRefused, Client, Terms\n"
+        "t = Terms(keys=('a', sys.argv[2]), epsilon=Fraction(1), protocol='kv3')\n"
+        "c = Client(t, diary=sys.argv[1], max_epsilon=1)\n"
+        "sys.stdin.readline()\n"
+        "try:\n    c.report({}); print('sent')\nexcept BudgetRefused:\n    print('refused')\n"
+    )
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path / "diary"), f"key-{number}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    said = [racer.communicate("go\n")[0].strip() for racer in racers]
+    assert sorted(said) == ["refused", "refused", "refused", "sent"]
+    assert Diary(tmp_path / "diary").spent == 1
+
+
+def test_studies_are_open_between_their_dates() -> None:
+    client = Client(terms(not_before=date(2026, 1, 2), not_after=date(2026, 1, 3)))
+    with pytest.raises(StudyRefused, match="the study opens on 2026-01-02; today is 2026-01-01"):
+        client.report({}, today=date(2026, 1, 1))
+    with pytest.raises(StudyRefused, match="the study closed on 2026-01-03; today is 2026-01-04"):
+        client.report({}, today=date(2026, 1, 4))
+    assert client.report({}, today=date(2026, 1, 3))
+
+
+def test_a_seed_must_be_the_committed_one() -> None:
+    seed, commitment = new_seed()
+    study = terms(index_commitment=commitment)
+    assert Client(study, seed=seed).report({})
+    with pytest.raises(StudyRefused, match="seed must be the one this study committed to; it is not"):
+        Client(study, seed=b"another")
+    with pytest.raises(StudyRefused, match="seed must be left out; this study has no index_commitment"):
+        Client(terms(), seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"credential": b"short"}, "credential must be None or at least 16 bytes"),
+        ({"static": 1}, "static must be True or False; got 1"),
+        ({"clip": "yes"}, "clip must be True or False; got 'yes'"),
+        ({"max_epsilon": "much"}, "max_epsilon must be a finite number; got 'much'"),
+    ],
+)
+def test_a_bad_argument_is_named(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ClientError, match=message):
+        Client(terms(), **arguments)  # type: ignore[arg-type]
+
+
+def test_fresh_answers_cannot_be_static() -> None:
+    with pytest.raises(ClientError, match="static must be False where answers are fresh; got True"):
+        Client(terms(answers="fresh"), static=True)
+
+
+def test_a_bad_call_is_named() -> None:
+    client = Client(terms())
+    with pytest.raises(ClientError, match="pairs must be a mapping from key to value; got 'list'"):
+        client.report([])  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match="round must be a whole number below 1; got 1"):
+        client.report({}, round=1)
+    with pytest.raises(ClientError, match="terms must be the Terms of a study; got 'dict'"):
+        Client({})  # type: ignore[arg-type]
+
+
+def test_a_diary_keeps_its_credential(tmp_path: Path) -> None:
+    Client(terms(), diary=tmp_path / "diary", credential=b"0123456789abcdef")
+    with pytest.raises(ClientError, match="credential must be the one this diary enrolled with; got another"):
+        Client(terms(), diary=tmp_path / "diary", credential=b"fedcba9876543210")
+
+
+def test_a_broken_diary_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a diary " * 200)
+    for place in (tmp_path / "text", tmp_path, tmp_path / "no" / "folder"):
+        with pytest.raises(DiaryError, match="the diary must be a file this device can read and write; it is not"):
+            Client(terms(), diary=place)
+
+
+def test_a_diary_that_another_process_broke_sends_nothing(tmp_path: Path) -> None:
+    client = Client(terms(), diary=tmp_path / "diary")
+    base = sqlite3.connect(tmp_path / "diary")
+    base.execute("DROP TABLE sent")
+    base.commit()
+    base.close()
+    with pytest.raises(DiaryError, match="Nothing was sent"):
+        client.report({})
+
+
+def test_a_very_large_epsilon_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="epsilon above 20 protects nobody in practice"):
+        Client(terms(epsilon=Fraction(21)))
+
+
+def test_the_chosen_index_is_kept(tmp_path: Path) -> None:
+    study = terms(index_mode="chosen", keys=tuple(range(1000)))
+    first = Client(study, diary=tmp_path / "diary")
+    assert Client(study, diary=tmp_path / "diary").index == first.index
+    assert unpack(study, first.report({})).index == first.index

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sabun.errors import DataError, ParameterError
+from sabun.keyvalue import Study
+from sabun.keyvalue.advisor import advise
+
+
+def test_the_advisor_takes_kv3_for_dense_keys_and_unary_encoding_for_sparse_ones() -> None:
+    assert Study(keys=list(range(50)), epsilon=2.0).protocol == "kv3"
+    sparse = Study(keys=list(range(5000)), epsilon=1.0, keys_per_user=3)
+    assert sparse.protocol == "pckv-ue"
+    assert sparse.padding_length in (1, 2, 3)
+    assert "chosen by the advisor" in sparse.explain()
+    assert "at most 3 keys per person" in sparse.explain()
+
+
+def test_a_moderately_sparse_domain_at_high_epsilon_gets_the_joint_protocol() -> None:
+    assert advise(keys=50, epsilon=Fraction(5), keys_per_user=5).best.protocol == "pckv-grr+"
+
+
+def test_the_prediction_is_the_error_that_is_measured() -> None:
+    keys, f = 40, 0.2
+    for protocol, padding in (("kv3", None), ("pckv-ue", 40), ("pckv-grr+", 40)):
+        study = Study(keys=list(range(keys)), epsilon=2.0, protocol=protocol, padding_length=padding)
+        runs = [study.simulate([f] * keys, [0.0] * keys, n=50_000, random_state=s).estimate("unbiased") for s in range(10)]
+        found = np.sqrt(np.mean([(run.frequency - f) ** 2 for run in runs]))
+        assert study.plan(n=50_000, frequency=f).frequency_error == pytest.approx(found, rel=0.15)
+
+
+def test_a_study_survives_its_file(tmp_path: Path) -> None:
+    study = Study(keys=["a", "b"], epsilon=0.1, keys_per_user=1, not_before="2026-01-01", expected_reports=10**6)
+    study.save(tmp_path / "study.json")
+    again = Study.load(tmp_path / "study.json")
+    assert again.task_id == study.task_id
+    assert again.explain() == study.explain()
+    assert again == study
+    assert pickle.loads(pickle.dumps(study)) == copy.deepcopy(study) == study
+
+
+def test_a_study_cannot_be_changed() -> None:
+    study = Study(keys=["a"], epsilon=1.0)
+    with pytest.raises(AttributeError):
+        study.epsilon = 2  # type: ignore[misc]
+
+
+def test_damaged_studies_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff")
+    with pytest.raises(DataError, match="a study must be ASCII text, as it was saved; it is not"):
+        Study.load(tmp_path / "x")
+    with pytest.raises(DataError, match="a study must be valid JSON"):
+        Study.from_json("{")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": -1.0}, r"epsilon must be finite and > 0; got -1\.0\."),
+        ({"epsilon": float("nan")}, "epsilon must be a number; got nan"),
+        ({"epsilon": float("inf")}, "epsilon must be finite and > 0; got inf"),
+        ({"epsilon": "much"}, "epsilon must be a number such as"),
+        ({"keys": []}, "keys must be a list of 1 to"),
+        ({"keys": "abc"}, "keys must be a list of names; got 'str'"),
+        ({"keys": ["a", "a"]}, "keys must be distinct"),
+        ({"protocol": "rappor"}, "protocol must be one of 'auto', 'kv3'"),
+        ({"padding_length": 2, "protocol": "kv3"}, "padding_length must be 1 for 'kv3'; got 2"),
+        ({"padding_length": 0, "protocol": "pckv-ue"}, "padding_length must be a whole number from 1 to 2; got 0"),
+        ({"keys": 3, "protocol": "pckv-ue"}, "keys must be a list of names; got 'int'"),
+        ({"keys": {"a"}}, "keys must be a list of names; got 'set'"),
+        ({"keys_per_user": "x", "protocol": "pckv-ue"}, "keys_per_user must be a whole number from 1"),
+        ({"padding_length": 1.5, "protocol": "pckv-ue"}, "padding_length must be a whole number from 1 to 2; got 1.5"),
+        ({"rounds": "x"}, "rounds must be a whole number from 1"),
+        ({"value_range": "ab"}, "value_range must be a pair"),
+        ({"not_before": 3}, "not_before must be a date or None; got 3"),
+        ({"not_after": "tomorrow"}, "not_after must be a date such as 2026-01-31; got 'tomorrow'"),
+        ({"value_range": (1, 0)}, "value_range must be a pair with lower < upper"),
+        ({"epsilon": 1e-9, "table_bits": 16}, "epsilon must be large enough to leave a trace in a table of 16 bits"),
+    ],
+)
+def test_a_bad_parameter_is_named_at_construction(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Study(**{"keys": ["a", "b"], "epsilon": 1.0} | change)
+
+
+def test_every_parameter_is_a_keyword() -> None:
+    with pytest.raises(TypeError):
+        Study(["a"], 1.0)  # type: ignore[misc]
+
+
+def test_arrays_of_keys_are_lists_of_keys() -> None:
+    assert Study(keys=np.arange(3), epsilon=1.0).keys == (0, 1, 2)  # type: ignore[arg-type]
+
+
+def test_the_guarantee_is_the_one_of_the_table() -> None:
+    promise = Study(keys=["a", "b"], epsilon=2, protocol="privkv").guarantee
+    assert float(promise.epsilon) == pytest.approx(1.379885, abs=1e-6)
+    assert (promise.relation, promise.model, promise.unit) == ("local", "local", "person")
+    assert Study(keys=["a"], epsilon=Fraction(1, 3)).guarantee.epsilon <= Fraction(1, 3)
+
+
+def test_a_device_that_refuses_is_a_parameter_error() -> None:
+    with pytest.raises(ParameterError, match="the study asks for epsilon 2; this device accepts at most 1"):
+        Study(keys=["a", "b"], epsilon=2.0).client(max_epsilon=1.0)
+
+
+def test_a_plan_is_words_and_numbers() -> None:
+    plan = Study(keys=list("abcd"), epsilon=1.0, value_range=(0, 10)).plan(n=10_000, frequency=0.3, mean=4.0)
+    assert plan.reports_per_key == 2500
+    assert "expected error of a frequency" in str(plan)
+    assert plan.to_dict()["epsilon"] == 1.0
+    assert Study(keys=list("abcd"), epsilon=0.5).plan(n=400, frequency=0.1).mean_is_weak
+    with pytest.raises(ParameterError, match="mean must be within the value range; got 11"):
+        Study(keys=list("abcd"), epsilon=1.0, value_range=(0, 10)).plan(n=10, mean=11)
+    with pytest.raises(ParameterError, match="frequency must be above 0 and at most 1; got 0"):
+        Study(keys=list("abcd"), epsilon=1.0).plan(n=10, frequency=0)
+
+
+def test_the_padding_is_never_biased_unless_somebody_says_so() -> None:
+    assert Study(keys=list("abcd"), epsilon=1.0, protocol="pckv-ue").padding_length == 4
+    assert Study(keys=list("abcd"), epsilon=1.0, protocol="pckv-ue", keys_per_user=2).padding_length == 2

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sabun.errors import DataError, ParameterError
+from sabun.keyvalue import People, Study
+from sabun.keyvalue.client import PROTOCOLS, new_credential, new_seed, report_id
+from sabun.keyvalue.tally import Tally
+from sabun.release import Release
+
+KEYS = ["a", "b", "c", "d", "e"]
+
+
+def study(protocol: str = "kv3", **more: Any) -> Study:
+    return Study(keys=KEYS, epsilon=2.0, protocol=protocol, **more)
+
+
+@pytest.mark.parametrize("mode", ["assigned", "chosen"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_merge_of_parts_equals_whole(protocol: str, mode: str) -> None:
+    one = study(protocol, index_mode=mode)
+    reports = [one.client().report({"a": 1.0, "d": -0.5}) for _ in range(30)]
+    whole, left, right = one.tally(), one.tally(), one.tally()
+    for number, report in enumerate(reports):
+        whole.add(report)
+        (left if number < 11 else right).add(report)
+    assert left.merge(right) == whole
+    assert whole.n == 30
+    assert one.tally().merge(whole) == whole, "an empty tally changes nothing"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=40), st.integers(0, 40), st.randoms())
+@settings(deadline=None)
+def test_merging_is_associative_and_commutative(rows: list[tuple[int, int]], cut: int, dice: Any) -> None:
+    one = study()
+
+    def counted(part: list[tuple[int, int]]) -> Tally:
+        tally = one.tally()
+        tally.add_many([symbol for _, symbol in part], [index for index, _ in part])
+        return tally
+
+    mixed = list(rows)
+    dice.shuffle(mixed)
+    assert counted(rows[:cut]).merge(counted(rows[cut:])) == counted(rows[cut:]).merge(counted(rows[:cut])) == counted(mixed)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "per_key"), [("kv3", 24), ("privkv", 24), ("privkvm", 72), ("pckv-ue", 16), ("pckv-grr+", 16)]
+)
+def test_the_state_is_a_few_bytes_per_key(protocol: str, per_key: int) -> None:
+    assert study(protocol).tally().nbytes == per_key * len(KEYS)
+
+
+def test_arrays_and_single_reports_are_counted_alike() -> None:
+    for protocol in ("pckv-ue", "pckv-grr", "pckv-grr+"):
+        one = study(protocol)
+        reports = [one.client().report({"b": 0.5}) for _ in range(25)]
+        single, many = one.tally(), one.tally()
+        assert single.add_reports(reports).accepted == 25
+        if protocol == "pckv-ue":
+            unpacked = np.unpackbits(np.frombuffer(b"".join(report[37:] for report in reports), dtype=np.uint8)).reshape(
+                25, 8, 2
+            )
+            many.add_many((unpacked[:, :, 0] * 2 + unpacked[:, :, 1])[:, :5])
+        else:
+            many.add_many([int.from_bytes(report[37:], "big") for report in reports])
+        assert single == many
+    one = study(index_mode="chosen")
+    reports = [one.client().report({"b": 0.5}) for _ in range(25)]
+    single, many = one.tally(), one.tally()
+    single.add_reports(reports)
+    many.add_many([report[-1] for report in reports], [int.from_bytes(report[37:41], "big") for report in reports])
+    assert single == many
+
+
+def test_a_bad_report_never_spoils_the_batch() -> None:
+    one = study()
+    good = [one.client().report({}) for _ in range(3)]
+    tally = one.tally()
+    outcome = tally.add_reports([good[0], b"", good[1], good[2][:-1] + b"\x07"])
+    assert (outcome.accepted, tally.n) == (2, 2)
+    assert outcome.rejected == (
+        (1, "a report of this study must have 38 bytes; got 0."),
+        (3, "symbol must be 0, 1 or 2; got 7."),
+    )
+
+
+def test_reports_of_other_studies_are_refused() -> None:
+    with pytest.raises(DataError, match="the report must belong to this study; it names another"):
+        study().tally().add(study("privkv").client().report({}))
+    with pytest.raises(ParameterError, match="tallies must be of the same study to merge; got two task ids"):
+        study().tally().merge(study("privkv").tally())
+    with pytest.raises(ParameterError, match="other must be a Tally; got int"):
+        study().tally().merge(3)  # type: ignore[arg-type]
+
+
+def test_a_simulated_tally_never_mixes_with_a_real_one() -> None:
+    made_up = study().simulate([0.5] * 5, [0.0] * 5, n=10, random_state=0)
+    with pytest.raises(ParameterError, match="a simulated tally must not be merged with a real one"):
+        study().tally().merge(made_up)
+    assert "NOT PRIVATE" in repr(made_up)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "symbols", "indices", "message"),
+    [
+        ("kv3", [3], [0], "symbols must be whole numbers from 0 to 2; they are not"),
+        ("kv3", [-1], [0], "symbols must be whole numbers from 0 to 2; they are not"),
+        ("kv3", [0.5], [0], "symbols must be whole numbers from 0 to 2; they are not"),
+        ("kv3", [1], [5], "indices must be whole numbers from 0 to 4; they are not"),
+        ("kv3", [1, 1], [0], "symbols and indices must have one length"),
+        ("kv3", [1], None, "indices must be given for protocol 'kv3'"),
+        ("pckv-grr", [1], [0], "indices must be left out for protocol 'pckv-grr'"),
+        ("pckv-grr", [11], None, "symbols must be whole numbers from 0 to 10; they are not"),
+        ("pckv-ue", [[0, 1]], None, r"symbols must have one column per key \(5\); got 2"),
+        ("pckv-ue", [0, 1], None, "symbols must be whole numbers from 0 to 2"),
+    ],
+)
+def test_arrays_are_checked_and_never_moved_into_range(protocol: str, symbols: Any, indices: Any, message: str) -> None:
+    tally = study(protocol).tally()
+    with pytest.raises(DataError, match=message):
+        tally.add_many(symbols, indices)
+    assert tally.n == 0
+
+
+def test_many_symbols_are_counted_like_few() -> None:
+    one = study()
+    dice = np.random.default_rng(0)
+    index, symbol = dice.integers(0, 5, 60_000), dice.integers(0, 3, 60_000)
+    whole, parts = one.tally(), one.tally()
+    whole.add_many(symbol.astype(np.uint8), index.astype(np.int32))
+    for begin in range(0, 60_000, 20_000):
+        parts.add_many(symbol[begin : begin + 20_000], index[begin : begin + 20_000])
+    assert whole == parts
+    wire = one.tally()
+    wire.add_many(symbol.astype(">u2"), index.astype(">u4"))
+    assert wire == whole
+    for bad in (3, 255):
+        symbol[-1] = bad
+        with pytest.raises(DataError, match="symbols must be whole numbers from 0 to 2; they are not"):
+            one.tally().add_many(symbol.astype(np.uint8), index)
+    with pytest.raises(ParameterError, match=r"counts must be whole numbers >= 0 of shape \(1, 5, 3\)"):
+        one.tally().absorb(np.zeros((1, 5, 2), dtype=np.int64), 0)
+
+
+def test_a_round_outside_the_study_is_refused() -> None:
+    with pytest.raises(DataError, match="round must be a whole number below 3; got 3"):
+        study("privkvm").tally().add_many([1], [0], round=3)
+
+
+def test_a_tally_survives_its_file(tmp_path: Path) -> None:
+    one = study("pckv-ue")
+    tally = one.simulate([0.5] * 5, [0.0] * 5, n=100, random_state=0)
+    tally.save(tmp_path / "counts")
+    again = Tally.load(tmp_path / "counts", study=one)
+    assert again == tally
+    assert again.simulated
+    content = bytearray((tmp_path / "counts").read_bytes())
+    content[70] ^= 1
+    with pytest.raises(DataError, match="a tally must be whole, as it was saved; it is not"):
+        Tally.from_bytes(bytes(content), study=one)
+    with pytest.raises(DataError, match="the tally must belong to this study; it is of another"):
+        Tally.load(tmp_path / "counts", study=study())
+
+
+def test_estimates_wait_for_the_smallest_batch() -> None:
+    one = study(min_batch=3)
+    tally = one.tally()
+    tally.add_many([1, 2], [0, 1])
+    with pytest.raises(DataError, match="a batch must have at least 3 reports; it has fewer"):
+        tally.estimate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "best"}, "method must be one of 'mle', 'unbiased', 'ye', 'em', 'em3', 'posterior'; got 'best'"),
+        ({"confidence": 1}, "confidence must be above 0 and below 1; got 1"),
+        ({"simultaneous": 2}, "simultaneous must be True or False; got 2"),
+    ],
+)
+def test_bad_parameters_of_an_estimate_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        study().tally().estimate(**arguments)
+
+
+def test_a_committed_seed_is_needed_to_count() -> None:
+    seed, commitment = new_seed()
+    one = study(index_commitment=commitment)
+    tally = one.tally(seed=seed)
+    tally.add(one.client(seed=seed).report({}))
+    assert tally.n == 1
+    with pytest.raises(ParameterError, match="seed must be the one this study committed to"):
+        one.tally()
+    blind = Tally(one, seed=None)
+    with pytest.raises(DataError, match="this tally cannot tell which key was assigned"):
+        blind.add(one.client(seed=seed).report({}))
+
+
+def test_only_enrolled_ids_count_where_credentials_are_issued() -> None:
+    one = study()
+    issued = [new_credential() for _ in range(3)]
+    tally = one.tally(enrolled={report_id(one.terms, credential) for credential in issued})
+    outcome = tally.add_reports([one.client(credential=issued[0]).report({}), one.client().report({})])
+    assert (outcome.accepted, tally.n) == (1, 1)
+    assert outcome.rejected == ((1, "a report must come from an enrolled id; this one does not."),)
+
+
+def test_the_bias_of_padding_is_bounded_where_it_can_be() -> None:
+    def bound(**facts: Any) -> np.ndarray:
+        made = study("pckv-ue", **facts)
+        return made.simulate([0.5] * 5, [0.0] * 5, n=50_000, random_state=0).estimate().bias_bound
+
+    assert (bound(padding_length=5) == 0).all()
+    assert (bound(padding_length=2, keys_per_user=2) == 0).all()
+    assert np.isnan(bound(padding_length=2)).all()
+    people = People.of_table(np.where(np.random.default_rng(0).random((100_000, 5)) < 0.5, 0.0, np.nan))
+    made = study("pckv-ue", padding_length=2, keys_per_user=5)
+    found = made.simulate_people(people, random_state=0).estimate()
+    missing = people.moments(5)[0] - found.frequency
+    assert (missing > 0.05).all(), "padding below what people hold is biased"
+    assert (missing <= found.bias_bound + 0.02).all()
+
+
+def test_a_hundred_thousand_keys_are_estimated_in_well_under_a_second() -> None:
+    made = Study(keys=list(range(100_000)), epsilon=2.0, protocol="pckv-ue", padding_length=3)
+    tally = made.tally()
+    tally.absorb(np.random.default_rng(0).binomial(10**6, 0.1, size=(1, 100_000, 2)), 10**6)
+    start = time.process_time()
+    assert len(tally.estimate().frequency) == 100_000
+    assert time.process_time() - start < 1.0
+
+
+def test_the_tally_finds_the_key_the_device_was_asked_about() -> None:
+    one = study()
+    for _ in range(20):
+        client, tally = one.client(), one.tally()
+        tally.add(client.report({}))
+        assert tally.counts().total[client.index or 0] == 1
+
+
+def test_real_reports_give_good_estimates() -> None:
+    one = Study(keys=["a", "b"], epsilon=6.0)
+    tally = one.tally()
+    for number in range(1500):
+        tally.add(one.client().report({"a": 1.0} if number % 2 else {"b": -1.0}))
+    result = tally.estimate()
+    assert result.frequency == pytest.approx([0.5, 0.5], abs=0.12)
+    assert result.mean == pytest.approx([1, -1], abs=0.1)
+    assert not result.guarantee.simulated
+    assert result.release()["frequency"] == pytest.approx(result.frequency.tolist())
+
+
+def test_keys_without_reports_can_be_released(tmp_path: Path) -> None:
+    one = study()
+    tally = one.tally()
+    tally.add_many([1, 1], [0, 0])
+    tally.estimate().release().save(tmp_path / "x.json")
+    assert Release.load(tmp_path / "x.json")["mean"][1] is None
+
+
+def test_a_simulated_estimate_cannot_be_saved_as_a_release(tmp_path: Path) -> None:
+    release = study().simulate([0.5] * 5, [0.0] * 5, n=100, random_state=0).estimate().release()
+    assert release.guarantee.simulated
+    with pytest.raises(Exception, match="NOT PRIVATE"):
+        release.save(tmp_path / "x.json")

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.terminal import exit_code
+from sabun.keyvalue import Study
+from sabun.keyvalue.batches import read_reports, write_reports
+from sabun.keyvalue.client import new_seed, to_json
+from sabun.release import Release
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def sabun(*arguments: str, code: int = 0) -> None:
+    assert exit_code("keyvalue", *arguments) == code
+
+
+def as_json(capsys: Capture, *arguments: str) -> Any:
+    capsys.readouterr()
+    sabun(*arguments, "--json")
+    return json.loads(capsys.readouterr().out)
+
+
+def test_from_a_study_to_a_table_of_estimates(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "YouTube,LINE", "--epsilon", "4", "--value-range", "0:10")
+    with open("people.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["YouTube", "LINE"])
+        writer.writerows([[8, ""] if number % 2 else ["", "what?"] for number in range(400)])
+    found = as_json(capsys, "report", "study.json", "--table", "people.csv", "--out", "reports.bin")
+    assert (found["reports"], found["bytes_each"]) == (400, 38)
+    found = as_json(capsys, "tally", "study.json", "reports.bin", "--out", "counts.tally")
+    assert (found["accepted"], found["repeated"], found["rejected"]) == (400, 0, [])
+    found = as_json(
+        capsys,
+        "estimate",
+        "study.json",
+        "counts.tally",
+        "--plot",
+        "means.svg",
+        "--out",
+        "rows.csv",
+        "--release",
+        "release.json",
+    )
+    assert found["rows"]["frequency"][0] == pytest.approx(0.5, abs=0.2)
+    assert found["rows"]["frequency"][1] == pytest.approx(0.0, abs=0.15)
+    assert found["rows"]["mean"][0] == pytest.approx(8, abs=3.5)
+    assert Path("means.svg").read_text().lstrip().startswith("<?xml")
+    assert len(Path("rows.csv").read_text().splitlines()) == 3
+    assert Release.load("release.json").guarantee.relation == "local"
+
+
+def test_repeated_and_forged_reports_count_once(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "1")
+    study = Study.load("study.json")
+    good = study.client().report({"a": 1.0})
+    forged = good[:-1] + bytes([(good[-1] + 1) % 3])
+    write_reports("one.bin", [good, good, forged, b"junk"])
+    Path("two.jsonl").write_text(to_json(study.terms, good) + "\n{}\n" + to_json(study.terms, study.client().report({})) + "\n")
+    found = as_json(capsys, "tally", "study.json", "one.bin", "two.jsonl", "--out", "counts.tally")
+    assert (found["accepted"], found["repeated"], found["n"]) == (2, 2, 2)
+    assert [entry["position"] for entry in found["rejected"]] == [2, 3, 5]
+    assert found["rejected"][0]["reason"] == "a person must report once per round; this id came before with another answer."
+    found = as_json(capsys, "tally", "study.json", "one.bin", "--merge", "counts.tally", "--out", "more.tally")
+    assert found["n"] == 3
+
+
+def test_a_device_keeps_its_budget_between_calls(capsys: Capture) -> None:
+    sabun("study", "one.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("study", "two.json", "--keys", "a,c", "--epsilon", "2")
+    sabun("report", "one.json", "--pair", "a=0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "1.bin")
+    sabun("report", "one.json", "--pair", "a=-0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "2.bin")
+    assert Path("1.bin").read_bytes() == Path("2.bin").read_bytes()
+    capsys.readouterr()
+    sabun("report", "two.json", "--pair", "a=0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "3.bin", code=2)
+    assert "this device has epsilon 1 of 3 left; this report needs 2" in capsys.readouterr().err
+
+
+def test_a_simulated_attack_shows_its_gain(capsys: Capture) -> None:
+    keys = ",".join(f"k{number}" for number in range(50))
+    arguments = ("--population", "power", "--n", "100000", "--seed", "1", "--attack", "m2ga", "--target", "k49")
+    gains = {}
+    for mode in ("assigned", "chosen"):
+        sabun("study", f"{mode}.json", "--keys", keys, "--epsilon", "1", "--index-mode", mode)
+        gains[mode] = as_json(capsys, "simulate", f"{mode}.json", *arguments)["gains"]["k49"]
+    assert gains["chosen"] > 0.4
+    assert gains["assigned"] < 0.1
+
+
+def test_a_simulation_says_that_it_is_one_and_cannot_be_released(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    Path("truth.csv").write_text("key,frequency,mean\nb,0.2,0.5\na,0.6,-0.5\n")
+    capsys.readouterr()
+    sabun("simulate", "study.json", "--truth", "truth.csv", "--n", "50000", "--seed", "3", "--out", "made-up.tally")
+    shown = capsys.readouterr().out
+    assert shown.startswith("NOT PRIVATE: simulated.")
+    found = as_json(capsys, "estimate", "study.json", "made-up.tally", "--truth", "truth.csv", "--plot", "x.svg")
+    assert found["rows"]["frequency"] == pytest.approx([0.6, 0.2], abs=0.03)
+    sabun("estimate", "study.json", "made-up.tally", "--release", "release.json", code=2)
+    assert not Path("release.json").exists()
+
+
+def test_a_committed_seed_travels_in_hex(capsys: Capture) -> None:
+    seed, commitment = new_seed()
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2", "--index-commitment", commitment)
+    sabun("report", "study.json", "--pair", "a=0.5", "--index-seed", seed.hex(), "--out", "r.bin")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "s.bin", code=2)
+    assert as_json(capsys, "tally", "study.json", "r.bin", "--index-seed", seed.hex(), "--out", "c.tally")["accepted"] == 1
+    assert as_json(capsys, "estimate", "study.json", "c.tally")["rows"]["n"] in ([1, 0], [0, 1])
+
+
+def test_made_up_credentials_are_not_counted(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("report", "study.json", "--pair", "a=0.5", "--credential", "00" * 16, "--out", "r.bin")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "s.bin")
+    Path("issued.txt").write_text("00" * 16 + "\n" + "11" * 16 + "\n")
+    found = as_json(capsys, "tally", "study.json", "r.bin", "s.bin", "--credentials", "issued.txt", "--out", "c.tally")
+    assert (found["accepted"], len(found["rejected"])) == (1, 1)
+
+
+def test_the_explanation_names_the_options(capsys: Capture) -> None:
+    Path("keys.txt").write_text("\n".join(f"k{number}" for number in range(2000)))
+    sabun("study", "study.json", "--keys-file", "keys.txt", "--epsilon", "2", "--keys-per-user", "3")
+    found = as_json(capsys, "explain", "study.json")
+    assert found["protocol"] == "pckv-ue"
+    assert found["options"][0]["protocol"] == "pckv-ue"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("study", "s.json", "--epsilon", "1"), 2, "keys must be given once: pass --keys or --keys-file."),
+        (("study", "s.json", "--keys", "a,b", "--epsilon", "-1"), 2, "epsilon must be finite and > 0; got '-1'."),
+        (
+            ("study", "s.json", "--keys", "a,b", "--epsilon", "1", "--value-range", "3"),
+            2,
+            "value_range must be low:high; got '3'.",
+        ),
+        (("study", "study.json", "--keys", "a,b", "--epsilon", "1"), 2, "study.json must be a new file; it exists."),
+        (("report", "study.json", "--pair", "a", "--out", "r"), 2, "pair must be KEY=VALUE; it has no '='."),
+        (("report", "study.json", "--table", "t", "--pair", "a=1", "--out", "r"), 2, "--table must stand alone"),
+        (("report", "study.json", "--table", "broken.csv", "--out", "r"), 4, "must have a column for every key; 'a' has none."),
+        (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "index_seed must be hex digits; it is not."),
+        (("tally", "study.json", "broken.bin", "--out", "c"), 4, "must hold whole reports, each after its length"),
+        (("estimate", "study.json", "broken.bin"), 4, "a tally must be whole, as it was saved; it is not."),
+        (("simulate", "study.json", "--target", "a"), 2, "target must come with --attack; it came alone."),
+        (("simulate", "study.json", "--attack", "m2ga", "--target", "x"), 2, "target must be keys of the study; got ['x']."),
+        (("simulate", "study.json", "--truth", "broken.csv"), 4, "must have the columns key, frequency, mean"),
+        (("explain", "broken.csv"), 4, "a study must be valid JSON; it could not be parsed."),
+        (("explain", "nowhere.json"), 4, "No such file"),
+    ],
+)
+def test_mistakes_are_named(arguments: tuple[str, ...], code: int, message: str, capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "1")
+    Path("broken.bin").write_bytes(b"\0\0\0\x26short")
+    Path("broken.csv").write_text("x,y\n1,2\n")
+    capsys.readouterr()
+    sabun(*arguments, code=code)
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_of_reports_is_never_overwritten(tmp_path: Path) -> None:
+    write_reports(tmp_path / "r", [b"abc"])
+    with pytest.raises(ValueError, match="must be a new file; it exists"):
+        write_reports(tmp_path / "r", [b"abc"])
+    assert list(read_reports(tmp_path / "r", Study(keys=["a"], epsilon=1.0))) == [b"abc"]
