@@ -138,3 +138,16 @@ def test_no_rows_are_a_table_too() -> None:
     assert SCHEMA.encode([]).shape == (0, 2)
     assert SCHEMA.encode(np.zeros((0, 2))).shape == (0, 2)
     assert SCHEMA.encode(pd.DataFrame({"age": [], "sex": []})).shape == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", [float, object])
+def test_an_unnamed_series_is_one_column(dtype: type) -> None:
+    schema = Schema.of_bounds({"a": (0, 10)})
+    assert schema.encode(pd.Series([1.0, 2, 30], dtype=dtype)).ravel().tolist() == [1, 2, 10]
+    assert schema.encode(pd.Series([1.0, 2, 30], dtype=dtype, name=7)).ravel().tolist() == [1, 2, 10]
+
+
+def test_numbered_columns_are_named_like_those_of_an_array() -> None:
+    schema = Schema.of_bounds([(0, 1), (0, 2)])
+    table = np.array([[0.5, 5.0], [0.25, 1.0]])
+    assert (schema.encode(pd.DataFrame(table)) == schema.encode(table)).all()

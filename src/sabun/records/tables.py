@@ -46,10 +46,21 @@ def as_table(thing: object, *, width: int | None = None) -> Table:
         return rows_as_array(thing, width)
     found = _native(thing)
     if isinstance(found, nw.Series):
-        return _only_one(found.to_frame(), width)
+        return _only_one(found.alias("x0").to_frame(), width)
     if found is None:
         raise DataError(f"a table must be {_KINDS}; got {type(thing).__name__}.")
-    return found
+    return _with_names(found)
+
+
+def _with_names(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """A frame whose columns are only numbered (`pandas.DataFrame(array)`) is an array in a frame: x0, x1, …"""
+    labels: list[Any] = list(table.columns)
+    numbered = labels == list(range(len(labels)))
+    if not numbered:
+        return table
+    named = table.to_native().set_axis([f"x{index}" for index in labels], axis=1)
+    wrapped: nw.DataFrame[Any] = nw.from_native(named, eager_only=True)
+    return wrapped
 
 
 def names_in(table: Table) -> tuple[str, ...]:
