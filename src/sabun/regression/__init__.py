@@ -1,0 +1,28 @@
+"""One linear model from organisations that cannot share data: only private numbers leave each of them.
+
+records ─► Moments (exact sums) ─► mechanism ─► Release ─► combine ─► PublicModel / HomeModel
+"""
+
+from sabun.regression.combining import METHODS, combine
+from sabun.regression.contribution import Contribution, read_all
+from sabun.regression.mirror import mirror_weights
+from sabun.regression.models import HomeModel, Influence, PublicModel
+from sabun.regression.planning import Plan, plan_of
+from sabun.regression.ridge import PrivateRidge
+from sabun.regression.study import MECHANISMS, Study
+
+__all__ = [
+    "MECHANISMS",
+    "METHODS",
+    "Contribution",
+    "HomeModel",
+    "Influence",
+    "Plan",
+    "PrivateRidge",
+    "PublicModel",
+    "Study",
+    "combine",
+    "mirror_weights",
+    "plan_of",
+    "read_all",
+]

@@ -1,0 +1,1 @@
+"""A Flower app that moves signed release files."""

@@ -1,0 +1,205 @@
+"""One model out of many releases, with or without the home organisation's own data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sabun import checks
+from sabun.errors import DataError, ParameterError
+from sabun.records import Schema, open_source
+from sabun.regression.contribution import Contribution, read_all
+from sabun.regression.design import UNIT, Floats
+from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
+from sabun.regression.models import HomeModel, PublicModel
+from sabun.regression.moments import Moments
+from sabun.regression.plausibility import findings, influences
+from sabun.regression.pooling import Posterior, home_sums, pooled
+from sabun.regression.study import STATISTICS, Study
+from sabun.release import Release
+
+__all__ = ["METHODS", "combine", "own_model"]
+
+METHODS = ("pool", "guard", "mirror", "average", "stack", "best")
+_NEED_HOME = ("guard", "mirror", "stack", "best")
+_ORDERS = 8
+_FEWEST_ROWS = 5
+
+
+def combine(
+    releases: Iterable[Any],
+    X_home: object = None,
+    y_home: object = None,
+    *,
+    method: str = "pool",
+    study: Study | None = None,
+    tau: float | str = "theory",
+    convention: str = "jrt",
+) -> HomeModel | PublicModel:
+    """Joins the releases of several organisations into one linear model.
+
+    Guarantee: without home data the result is a function of releases (`PublicModel`), so each organisation keeps the
+    guarantee of
+    its own release. With home data it is not private for that data (`HomeModel`); for the others nothing changes.
+
+    Args:
+        releases: Paths of release files, or `Release` objects.
+        X_home: The home organisation's features (a table, or a file that also holds the target); stays at home.
+        y_home: Its targets; left out when X_home is a file or frame that holds them under the study's name.
+        method: `pool` weighs noisy sums by their noise (the default, for the population of all organisations). `guard` chooses
+            between pool with home data, pool without, and home alone (for the home organisation's own population). `mirror` is
+            the paper's averaging. `average`, `stack` (weights on the simplex), `best` work on coefficients too.
+        study: The study to trust. With it only signed releases of its organisations are taken.
+        tau: Temperature of `mirror`: "theory" or a number in squared scaled units of the target.
+        convention: `jrt` or `paper`, see `mirror_weights`.
+
+    Returns:
+        A HomeModel if home data was given, else a PublicModel.
+
+    Raises:
+        ReleaseError: A release is damaged, forged, of another study, from an unknown organisation, or one sent two.
+        ParameterError: A parameter breaks its rule.
+
+    Example:
+        >>> from sabun.regression import PrivateRidge
+        >>> X = np.column_stack([np.linspace(-1, 1, 800), np.sin(np.arange(800))])
+        >>> terms = {"epsilon": 5, "x_bounds": (-1, 1), "y_bounds": (-2, 2)}
+        >>> releases = [PrivateRidge(**terms).fit(X[part::2], X[part::2, 0]).release_ for part in (0, 1)]
+        >>> bool(abs(combine(releases).coef_[0] - 1) < 0.5)
+        True
+    """
+    checks.one_of(METHODS, method=method)
+    checks.one_of(CONVENTIONS, convention=convention)
+    if tau != "theory":
+        checks.positive(tau=tau)
+    contributions = read_all(releases, study)
+    terms = contributions[0].study
+    home = None if X_home is None else _Home.of(terms, X_home, y_home)
+    _check_method(method, terms, home)
+    notes = findings(contributions)
+    for note in notes:
+        if note.startswith("Implausible"):
+            warnings.warn(note, stacklevel=2)
+    result = _combined(method, contributions, home, tau, convention)
+    facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
+    facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
+    facts["simulated"] = any(contribution.release.guarantee.simulated for contribution in contributions)
+    return PublicModel(**facts) if home is None else HomeModel(**facts)
+
+
+def own_model(study: Study, release: Release) -> PublicModel:
+    """The public model of one's own release, signed or not yet."""
+    contribution = Contribution(organisation=release["organisation"] or "one organisation", study=study, release=release)
+    method = "pool" if study.mechanism in STATISTICS else "average"
+    result = _combined(method, [contribution], None, "theory", "jrt")
+    names, simulated = (contribution.organisation,), release.guarantee.simulated
+    return PublicModel(study=study, method=method, organisations=names, simulated=simulated, **result)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Home:
+    """The home organisation's rows in row units. PRIVATE."""
+
+    rows: Floats
+    targets: Floats
+    moments: Moments
+
+    @classmethod
+    def of(cls, study: Study, features: object, target: object) -> _Home:
+        design = study.design
+        if target is None:
+            together = Schema(columns=(*study.features.columns, study.target))
+            table = open_source(features, schema=together).matrix()
+            encoded, targets = table[:, :-1], table[:, -1]
+        else:
+            encoded = open_source(features, schema=study.features).matrix()
+            targets = design.encoded_target(target)
+        if len(targets) != len(encoded) or not len(encoded):
+            raise DataError("home data must have at least one row, and as many targets as rows.")
+        values = design.feature_values(encoded)
+        body = np.empty(values.shape)
+        constant = np.broadcast_to(design.whole_rows(values, body), (len(body),))
+        rows = np.column_stack([body, constant]) if design.intercept else body
+        moments = Moments.of_values(design, values, targets)
+        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, moments=moments)
+
+
+def _check_method(method: str, study: Study, home: _Home | None) -> None:
+    if home is None and method in _NEED_HOME:
+        raise ParameterError(f"method {method!r} must have home data; got none. Pass X_home and y_home, or use 'pool'.")
+    if method in ("pool", "guard") and study.mechanism not in STATISTICS:
+        raise ParameterError(
+            f"method must be 'stack', 'mirror', 'average' or 'best' for mechanism {study.mechanism!r}; got {method!r}. "
+            "Released coefficients carry no precision to pool by."
+        )
+    if method == "guard" and home is not None and len(home.rows) < _FEWEST_ROWS:
+        raise DataError(f"method 'guard' must have at least {_FEWEST_ROWS} home rows. Use 'pool'.")
+
+
+def _combined(
+    method: str, contributions: Sequence[Contribution], home: _Home | None, tau: float | str, convention: str
+) -> dict[str, Any]:
+    if method == "pool":
+        return _pool(contributions, home)
+    if method == "guard":
+        assert home is not None
+        return _guard(contributions, home)
+    study = contributions[0].study
+    candidates = np.array([_in_ball(contribution) for contribution in contributions])
+    weights = _weights(method, candidates, study, home, tau, convention)
+    return {"beta": weights @ candidates, "weights": tuple(weights.tolist())}
+
+
+def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str, Any]:
+    study = contributions[0].study
+    sums = [contribution.sums() for contribution in contributions]
+    own = None if home is None else home_sums(study, home.moments)
+    total = sum(sums[1:], sums[0])
+    whole = pooled(study, [total], own)
+
+    def without(place: int) -> Posterior:
+        return pooled(study, [total - sums[place]], own)
+
+    found = influences(contributions, whole, without) if len(sums) > 1 else ()
+    return {"beta": whole.beta, "covariance": whole.covariance, "variance": whole.variance, "influences": found}
+
+
+def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:
+    """Mirror averaging over {pool with home, pool, home} with exact leave-one-out losses where the home data was used."""
+    study = contributions[0].study
+    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.moments)
+    both, others, alone = pooled(study, sums, own), pooled(study, sums), pooled(study, [], own)
+    losses = []
+    for posterior, used_home in ((both, True), (others, False), (alone, True)):
+        residuals = home.targets - home.rows @ posterior.beta
+        if used_home:
+            leverage = np.einsum("ij,jk,ik->i", home.rows, posterior.covariance, home.rows) / posterior.variance
+            residuals = residuals / np.maximum(1 - leverage, 1e-3)
+        losses.append(residuals**2)
+    weights = mirror_weights(np.column_stack(losses), tau=8 * alone.variance, permutations=_ORDERS)
+    beta = weights @ np.array([both.beta, others.beta, alone.beta])
+    return {"beta": beta, "weights": tuple(weights.tolist()), "variance": alone.variance}
+
+
+def _in_ball(contribution: Contribution) -> Floats:
+    """The organisation's estimate, inside the ball that the theory of mirror averaging asks for (eq. 8 stays as printed)."""
+    beta = contribution.beta()
+    bound, length = float(contribution.study.coef_bound), float(np.linalg.norm(beta))
+    return beta if contribution.study.mechanism == "paper" or length <= bound else beta * (bound / length)
+
+
+def _weights(method: str, candidates: Floats, study: Study, home: _Home | None, tau: float | str, convention: str) -> Floats:
+    if method == "average" or home is None:
+        return np.full(len(candidates), 1 / len(candidates))
+    predictions = home.rows @ candidates.T
+    if method == "stack":
+        return stacking_weights(predictions, home.targets)
+    losses = (home.targets[:, None] - predictions) ** 2
+    if method == "best":
+        return best_weights(losses)
+    temperature = theory_tau(float(study.coef_bound)) if tau == "theory" else float(tau)
+    return mirror_weights(losses, tau=temperature, convention=convention, permutations=_ORDERS if convention == "jrt" else 1)

@@ -1,0 +1,188 @@
+"""What one organisation sent, read strictly: nothing in a file is believed before it was checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sabun.errors import ParameterError, ReleaseError
+from sabun.regression.design import Floats
+from sabun.regression.perturbation import coefficients_of
+from sabun.regression.pooling import Sums, pooled, sums_of
+from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
+from sabun.release import Release
+
+__all__ = ["KIND", "Contribution", "read_all", "read_one"]
+
+KIND = "regression."
+_ROWS_LIMIT = 2**39
+_WHOLE_LIMIT = 2**62
+_COMMON = {"organisation", "rows"}
+_FIELDS = {
+    "ssp-gauss": _COMMON | {"gram", "moment", "square", "count"},
+    "ssp-laplace": _COMMON | {"gram", "moment", "square", "count"},
+    "objpert": _COMMON | {"coefficients"},
+    "paper": _COMMON | {"estimate"},
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contribution:
+    """One organisation's release, checked.
+
+    Args:
+        organisation: Its name in the study, or a made-up one outside a study.
+        study: The study that the release was made for.
+        release: The release itself.
+    """
+
+    organisation: str
+    study: Study
+    release: Release
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """The released numbers."""
+        return self.release.value
+
+    def sums(self) -> Sums:
+        """The noisy sums; only for mechanisms that release them."""
+        return sums_of(self.study, self.value)
+
+    def beta(self) -> Floats:
+        """The organisation's own private estimate in row units."""
+        if self.study.mechanism in STATISTICS:
+            return pooled(self.study, [self.sums()]).beta
+        if self.study.mechanism == "objpert":
+            return coefficients_of(list(self.value["coefficients"])) * self.study.design.shrink
+        return np.asarray(self.value["estimate"]) * self.study.design.shrink
+
+
+def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Contribution, ...]:
+    """Reads releases that belong together.
+
+    Args:
+        sources: Paths or `Release` objects.
+        study: The study the reader trusts. With it, only signed releases of its organisations are taken. Without it, the study
+            inside the releases is used, which anybody could have written.
+
+    Raises:
+        ReleaseError: A release is damaged, forged, of another study, or an organisation appears twice; it is named.
+    """
+    if isinstance(sources, str | os.PathLike | Release):
+        sources = [sources]
+    found = [read_one(source, study, label=f"release {place}") for place, source in enumerate(sources, start=1)]
+    if not found:
+        raise ParameterError("releases must hold at least one release; got none.")
+    seen: set[object] = set()
+    for contribution in found:
+        _must_agree(found[0], contribution)
+        marks = {contribution.organisation, contribution.release}
+        if marks & seen:
+            raise ReleaseError(
+                f"each organisation must send one release; {contribution.organisation!r} sent two. Use the one it stands by."
+            )
+        seen |= marks
+    return tuple(found)
+
+
+def read_one(source: object, study: Study | None = None, *, label: str = "release") -> Contribution:
+    """Reads one release: size, form, study, organisation, signature, numbers, in that order."""
+    if isinstance(source, str | os.PathLike):
+        label, release = os.fspath(source), Release.load(source, max_bytes=LARGEST_FILE)
+    elif isinstance(source, Release):
+        release = source
+    else:
+        raise ParameterError(f"a release must be a path or a Release; got {type(source).__name__}.")
+    if not release.provenance.kind.startswith(KIND):
+        raise ReleaseError(f"{label} must be a regression release; got kind {release.provenance.kind!r:.60}.")
+    own = _study_of(release, label)
+    if study is not None and own.hash != study.hash:
+        raise ReleaseError(
+            f"{label} must be made for study {study.hash[:12]}; it is for {own.hash[:12]}. Ask for the right one."
+        )
+    contribution = Contribution(organisation=_organisation(release, own, label), study=own, release=release)
+    _check_numbers(contribution, label)
+    return contribution
+
+
+def _study_of(release: Release, label: str) -> Study:
+    facts = release.provenance.parameters
+    try:
+        study = Study.from_dict(facts.get("study"))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ReleaseError(f"{label} must carry its study: {error}") from None
+    if facts.get("study_hash") != study.hash or release.provenance.kind != KIND + study.mechanism:
+        raise ReleaseError(f"{label} must carry the hash of its own study; it does not. It was changed.")
+    return study
+
+
+def _organisation(release: Release, study: Study, label: str) -> str:
+    name = release.value.get("organisation")
+    if not study.organisations:
+        if release.signature is not None:
+            release.verify()
+        return name if isinstance(name, str) and name else label
+    if name not in study.organisations:
+        known = ", ".join(map(repr, study.organisations))
+        raise ReleaseError(f"{label}: organisation must be one of {known}; got {name!r:.60}.")
+    assert isinstance(name, str)
+    try:
+        release.verify(study.public_key(name))
+    except ReleaseError as error:
+        raise ReleaseError(f"{label} (organisation {name!r}): {error}") from None
+    return name
+
+
+def _must_agree(first: Contribution, other: Contribution) -> None:
+    if first.study.hash == other.study.hash:
+        return
+    if first.study.organisations or other.study.organisations or _terms(first.study) != _terms(other.study):
+        raise ReleaseError(
+            f"releases must be made for one study; {other.organisation!r} is of another than {first.organisation!r}. "
+            "Agree on bounds, radius and mechanism first."
+        )
+
+
+def _terms(study: Study) -> dict[str, Any]:
+    """What must agree even outside a study; the privacy of each release may differ there."""
+    record = study.to_dict()
+    return {
+        key: value for key, value in record.items() if key not in ("epsilon", "delta", "unit", "records_per_person", "name")
+    }
+
+
+def _check_numbers(contribution: Contribution, label: str) -> None:
+    study, value = contribution.study, contribution.value
+    wanted = _FIELDS[study.mechanism]
+    if set(value) != wanted:
+        raise ReleaseError(f"{label} must hold exactly {', '.join(sorted(wanted))}; check {sorted(set(value) ^ wanted)}.")
+    public_rows = study.relation == "replace-one"
+    if public_rows != _is_whole(value["rows"], 1, _ROWS_LIMIT) or (not public_rows and value["rows"] is not None):
+        raise ReleaseError(f"{label}: rows must be {'a whole number' if public_rows else 'left out'}; it is not.")
+    if study.mechanism in STATISTICS:
+        _whole_list(value["gram"], study.width * (study.width + 1) // 2, "gram", label)
+        _whole_list(value["moment"], study.width, "moment", label)
+        _whole_list([value["square"]], 1, "square", label)
+        counts = [] if public_rows else [value["count"]]
+        _whole_list(counts, len(counts), "count", label)
+        if public_rows and value["count"] is not None:
+            raise ReleaseError(f"{label}: count must be left out; it is not.")
+    elif study.mechanism == "objpert":
+        _whole_list(value["coefficients"], study.width, "coefficients", label)
+    elif not (isinstance(value["estimate"], np.ndarray) and value["estimate"].shape == (study.width,)):
+        raise ReleaseError(f"{label}: estimate must be an array of {study.width} numbers; it is not.")
+
+
+def _whole_list(numbers: object, length: int, name: str, label: str) -> None:
+    good = isinstance(numbers, Sequence) and not isinstance(numbers, str) and len(numbers) == length
+    if not good or not all(_is_whole(number, -_WHOLE_LIMIT, _WHOLE_LIMIT) for number in numbers):  # type: ignore[attr-defined]
+        raise ReleaseError(f"{label}: {name} must be {length} whole numbers of at most 62 bits; it is not.")
+
+
+def _is_whole(number: object, low: int, high: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and low <= number <= high

@@ -1,0 +1,303 @@
+"""The public class: a ridge regression whose released numbers are differentially private."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from sabun import checks
+from sabun.errors import BoundsError, DataError, ParameterError, SimulatedError
+from sabun.privacy.amounts import AmountLike
+from sabun.privacy.noise import Coin, coin_for
+from sabun.records import Column, NumberColumn, Schema
+from sabun.records.tables import as_table, names_in
+from sabun.regression.combining import own_model
+from sabun.regression.design import Floats
+from sabun.regression.models import PublicModel
+from sabun.regression.moments import Moments
+from sabun.regression.planning import Plan, plan_of
+from sabun.regression.releasing import release_moments
+from sabun.regression.study import Study
+from sabun.release import load_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from sabun.ledger import Ledger
+    from sabun.privacy.guarantee import Guarantee
+
+__all__ = ["PrivateRidge"]
+
+_STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "ridge", "relation")
+
+
+class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear regression that releases differentially private numbers.
+
+    Guarantee: (epsilon, delta) for one `unit`'s rows, under the relation; see the proof files beside the mechanisms. With
+    `mechanism="paper"` there is none, and the guarantee says so.
+
+    Args:
+        epsilon: Privacy of the release.
+        delta: The same; 1e-6 for `ssp-gauss` when left out. The pure mechanisms (`ssp-laplace`, `objpert`) keep 0 whatever
+        is asked.
+        mechanism: `ssp-gauss` (noisy sums, the default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation
+        over a
+            ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients).
+        x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns, or a Schema.
+        y_bounds: Public bounds of the target: a pair, or a mapping from its name to a pair.
+        coef_bound: Public guess of the length of the coefficient vector in scaled units.
+        fit_intercept: Whether the model has a constant.
+        clip_radius: Length that rows in scaled units are shortened to; none is shortened when left out.
+        relation: `replace-one` or `add-remove`; the ledger's when left out, else `replace-one`.
+        records_per_person: The most rows of one unit.
+        ridge: Public constant on the diagonal, for `objpert` and `paper`.
+        study: Says all of the above at once.
+        organisation: The releasing organisation's name.
+        key: Its private key, or better the path of its file; the release is then signed. A key never goes into a pickle.
+        ledger: The book to charge. In a study, asking again returns the identical bytes and costs nothing.
+        random_state: None draws from the operating system. A number gives a simulation: NOT PRIVATE.
+
+    Attributes:
+        coef_: Coefficients in original units.
+        intercept_: The constant in original units.
+        guarantee_: The promise about the release.
+        release_: What may leave the organisation.
+        model_: The public model of this one release.
+
+    Example:
+        >>> X = np.column_stack([np.linspace(0, 10, 400), 5 + 5 * np.sin(np.arange(400))])
+        >>> m = PrivateRidge(epsilon=1, x_bounds=[(0, 10), (0, 10)], y_bounds=(0, 30)).fit(X, X[:, 0] + 2 * X[:, 1])
+        >>> m.coef_.shape, str(m.guarantee_.delta), m.conf_int().shape
+        ((2,), '1/1000000', (2, 2))
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: AmountLike | None = None,
+        delta: AmountLike | None = None,
+        mechanism: str = "ssp-gauss",
+        x_bounds: Any = None,
+        y_bounds: Any = None,
+        coef_bound: AmountLike = 2.0,
+        fit_intercept: bool = True,
+        clip_radius: AmountLike | None = None,
+        relation: str | None = None,
+        records_per_person: int = 1,
+        ridge: AmountLike | None = None,
+        study: Study | None = None,
+        organisation: str | None = None,
+        key: Ed25519PrivateKey | str | os.PathLike[str] | None = None,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.x_bounds = x_bounds
+        self.y_bounds = y_bounds
+        self.coef_bound = coef_bound
+        self.fit_intercept = fit_intercept
+        self.clip_radius = clip_radius
+        self.relation = relation
+        self.records_per_person = records_per_person
+        self.ridge = ridge
+        self.study = study
+        self.organisation = organisation
+        self.key = key
+        self.ledger = ledger
+        self.random_state = random_state
+        self._terms(_width_of(x_bounds))
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Releases private numbers about the records, then estimates coefficients from them.
+
+        Args:
+            X: Features: a table; or, without `y`, a table, file, folder of Parquet files or stream that also holds the
+            target under
+                its name (files are read in bounded memory).
+            y: Targets.
+
+        Raises:
+            SimulatedError: A seed came with a ledger; no data was read.
+            BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
+            DataError: The tables do not fit the declared columns.
+        """
+        coin = self._coin()
+        signer = None if self.key is None else _private_key(self.key)
+        _check_table(X)
+        if y is None and isinstance(X, np.ndarray | list | tuple):
+            raise DataError(
+                "PrivateRidge requires y to be passed, but the target y is None. Only files and frames can hold both."
+            )
+        study = self._terms(_names_of(X, self.x_bounds))
+        moments = Moments.of_source(study.design, X) if y is None else Moments.of(study.design, X, y)
+        release = release_moments(study, moments, coin=coin, organisation=self.organisation, ledger=self.ledger)
+        if signer is not None:
+            release = release.sign(signer)
+        self.study_, self.release_ = study, release
+        self.guarantee_: Guarantee = release.guarantee
+        self.n_features_in_ = len(study.features.columns)
+        self.model_ = own_model(study, release)
+        self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
+        return self
+
+    def predict(self, X: object) -> Floats:
+        """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
+        model = self._fitted()
+        _check_table(X, self.n_features_in_)
+        return model.predict(X)
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Confidence intervals of the coefficients, privacy noise included; not for `objpert` and `paper`."""
+        return self._fitted().conf_int(level)
+
+    def predict_interval(self, X: object, level: float = 0.95) -> Floats:
+        """Prediction intervals for new records."""
+        return self._fitted().predict_interval(X, level)
+
+    def plan(self, *, rows: int, organisations: int = 1) -> Plan:
+        """Cost and expected error from public numbers: rows of each organisation, how many organisations."""
+        width = _width_of(self.x_bounds)
+        advice = "Pass x_bounds as a list with a pair for each column."
+        checks.require(
+            self.study is not None or width is not None, "bounds of each column to plan", advice, x_bounds=self.x_bounds
+        )
+        return plan_of(self._terms(width), rows=rows, organisations=organisations)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: everything but a private key."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state if isinstance(self.key, str | os.PathLike) else state | {"key": None}
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing cells are allowed, noise makes scores poor on small tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _fitted(self) -> PublicModel:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def _coin(self) -> Coin:
+        coin = coin_for(self.random_state)
+        if self.ledger is not None and not coin.private:
+            raise SimulatedError(
+                "a seeded result is not private, so it cannot be charged to a ledger. "
+                "Use random_state=None for a private result, or ledger=None for a simulation."
+            )
+        return coin
+
+    def _terms(self, columns: int | Sequence[str] | None) -> Study:
+        """The study this estimator stands for; raises where a parameter breaks its rule."""
+        coin_for(self.random_state)
+        if self.organisation is not None:
+            checks.text(organisation=self.organisation)
+        if self.study is not None:
+            return self._checked_study(self.study)
+        checks.require(self.epsilon is not None, "given", "It has no default.", epsilon=self.epsilon)
+        for name in ("x_bounds", "y_bounds"):
+            if getattr(self, name) is None:
+                raise BoundsError(f"{name} must be declared. Bounds must not come from the data: pass {name}=(lower, upper).")
+        relation = self.relation or (self.ledger.relation if self.ledger is not None else "replace-one")
+        return Study(
+            features=_schema(self.x_bounds, columns),
+            target=_target(self.y_bounds),
+            epsilon=self.epsilon,  # type: ignore[arg-type]
+            delta=self.delta,
+            mechanism=self.mechanism,
+            fit_intercept=self.fit_intercept,
+            clip_radius=self.clip_radius,
+            coef_bound=self.coef_bound,
+            relation=relation,
+            unit="record" if self.ledger is None else self.ledger.unit,
+            records_per_person=self.records_per_person,
+            ridge=self.ridge,
+        )
+
+    def _checked_study(self, study: Study) -> Study:
+        if not isinstance(study, Study):
+            raise ParameterError(f"study must be a Study; got {type(study).__name__}. Read one with Study.load(path).")
+        for name in _STUDY_SAYS:
+            checks.require(getattr(self, name) is None, "left out when a study says it", **{name: getattr(self, name)})
+        if study.organisations:
+            study.public_key(self.organisation or "")
+        return study
+
+
+def _private_key(key: object) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    found = load_key(key) if isinstance(key, str | os.PathLike) else key
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ParameterError(f"key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
+    return found
+
+
+def _check_table(table: object, columns: int | None = None) -> None:
+    """Refuses arrays that scikit-learn's users expect to be refused; shapes only, never cells."""
+    if hasattr(table, "toarray"):
+        raise DataError("X must be a dense table; got a sparse one, and sparse input is not supported. Use X.toarray().")
+    if isinstance(table, np.ndarray) and table.ndim != 2:
+        raise DataError(f"X must have 2 dimensions (rows, columns); got {table.ndim}. Reshape your data with X.reshape(-1, 1).")
+    if isinstance(table, np.ndarray) and columns is not None and table.shape[1] != columns:
+        raise DataError(f"X has {table.shape[1]} features, but PrivateRidge is expecting {columns} features as input.")
+
+
+def _width_of(bounds: object) -> int | None:
+    """How many columns the bounds alone speak of."""
+    if isinstance(bounds, Schema):
+        return len(bounds.columns)
+    return len(bounds) if isinstance(bounds, Sequence | Mapping) and not _is_pair(bounds) else None
+
+
+def _names_of(table: object, bounds: object) -> Sequence[str] | int | None:
+    """Column names of a table that is in memory, where bounds go by position; names and number of columns are public."""
+    if isinstance(bounds, Mapping | Schema) or isinstance(table, str):
+        return None
+    shape = getattr(table, "shape", None)
+    if isinstance(table, np.ndarray) and shape is not None and len(shape) == 2:
+        return int(shape[1])
+    try:
+        return names_in(as_table(table))
+    except DataError:
+        return _width_of(bounds)
+
+
+def _schema(bounds: Any, columns: int | Sequence[str] | None) -> Schema:
+    if isinstance(bounds, Schema):
+        return bounds
+    if isinstance(bounds, Mapping):
+        return Schema.of_bounds(bounds)
+    if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
+        raise BoundsError(f"x_bounds must be pairs (lower, upper), by position or by name; got {bounds!r:.60}.")
+    pairs = list(bounds)
+    if _is_pair(bounds):
+        pairs = [tuple(bounds)] * (columns if isinstance(columns, int) else len(columns or [""]))
+    if isinstance(columns, Sequence) and len(columns) == len(pairs):
+        return Schema.of_bounds(dict(zip(columns, pairs, strict=True)))
+    return Schema.of_bounds(pairs)
+
+
+def _is_pair(bounds: object) -> bool:
+    return isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2 and all(checks.is_number(end) for end in bounds)
+
+
+def _target(bounds: Any) -> NumberColumn:
+    if isinstance(bounds, NumberColumn):
+        return bounds
+    if isinstance(bounds, Mapping):
+        checks.require(len(bounds) == 1, "one name with its pair", y_bounds=dict(bounds))
+        [(name, pair)] = bounds.items()
+        return Column.number(name, bounds=pair)
+    return Column.number("y", bounds=bounds)

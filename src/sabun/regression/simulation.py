@@ -1,0 +1,201 @@
+"""Made-up organisations: how well the methods do when the truth is known. Everything here is simulated and NOT PRIVATE.
+
+Notation: y = x beta + normal noise of standard deviation 0.2, |beta| = 0.8, rows in the unit ball. `iid`: every
+organisation draws x
+uniformly from the ball. `narrow`: organisation m sees only x = 0.8 u_m + 0.1 ball, u_m its own direction. An error is
+|estimate - beta|**2 / |beta|**2, the excess risk relative to predicting with all coefficients 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sabun import checks
+from sabun.privacy.noise import Coin, seeded_coin
+from sabun.records import Column, Schema
+from sabun.regression.design import UNIT, Floats
+from sabun.regression.mirror import mirror_weights, theory_tau
+from sabun.regression.moments import Moments
+from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
+from sabun.regression.pooling import Posterior, Sums, home_sums, pooled, sums_of
+from sabun.regression.printed import printed_estimate
+from sabun.regression.study import MECHANISMS, STATISTICS, Study
+from sabun.regression.sufficient import add_noise
+
+__all__ = [
+    "SETTINGS",
+    "Errors",
+    "World",
+    "errors_of",
+    "interval_hits",
+    "organisation_table",
+    "simulate",
+    "simulated_study",
+    "world",
+]
+
+SETTINGS = ("iid", "narrow")
+Errors: TypeAlias = dict[str, float]
+
+_RESIDUAL = 0.2
+_LENGTH = 0.8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """Data of a home organisation and of others, with the truth."""
+
+    beta: Floats
+    home_rows: Floats
+    home_targets: Floats
+    home: Moments
+    others: tuple[Moments, ...]
+
+
+def simulated_study(
+    *, features: int, epsilon: Any, delta: Any = None, mechanism: str = "ssp-gauss", relation: str = "replace-one"
+) -> Study:
+    """The study of the simulations: rows in the unit ball, no intercept, coefficients of length at most 1."""
+    return Study(
+        features=Schema.of_bounds([(-1, 1)] * features),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        relation=relation,
+        fit_intercept=False,
+        clip_radius=1,
+        coef_bound=1,
+    )
+
+
+def world(*, features: int, rows: int, organisations: int, setting: str, seed: int) -> World:
+    """Draws a truth, a home organisation, that many other organisations."""
+    checks.one_of(SETTINGS, setting=setting)
+    checks.whole(minimum=1, features=features, rows=rows, organisations=organisations)
+    coin = seeded_coin(seed)
+    design = simulated_study(features=features, epsilon=1).design
+    beta = _LENGTH * _directions(coin, 1, features)[0]
+    tables = [organisation_table(coin, beta, rows, setting) for _ in range(organisations + 1)]
+    home, *others = [Moments.of(design, x, y) for x, y in tables]
+    body = np.empty(tables[0][0].shape)
+    design.whole_rows(tables[0][0], body)
+    targets = design.whole_targets(tables[0][1]) / UNIT
+    return World(beta=beta, home_rows=body / (UNIT * design.shrink), home_targets=targets, home=home, others=tuple(others))
+
+
+def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) -> Errors:
+    """Errors of the ways to use one round of releases; `mirror=False` leaves out what works on single estimates."""
+    released = [_release(study, moments, coin) for moments in world.others]
+    own = home_sums(study, world.home)
+    estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
+    if study.mechanism in STATISTICS:
+        sums: list[Sums] = [sums_of(study, value) for value in released]
+        estimates |= {"pool": pooled(study, sums, own).beta, "public": pooled(study, sums).beta}
+        candidates = np.array([_inside(pooled(study, [one]).beta) for one in sums] if mirror else [])
+    else:
+        shrink = study.design.shrink
+        raw = [coefficients_of(v["coefficients"]) if "coefficients" in v else v["estimate"] for v in released]
+        candidates = np.array(raw) * shrink
+    if len(candidates):
+        losses = (world.home_targets[:, None] - world.home_rows @ candidates.T) ** 2
+        estimates["mirror"] = mirror_weights(losses, tau=theory_tau(1.0)) @ candidates
+        estimates["average"] = candidates.mean(axis=0)
+    return {name: float(np.sum((beta - world.beta) ** 2) / _LENGTH**2) for name, beta in estimates.items()}
+
+
+def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 1.959964) -> tuple[int, int]:
+    """How many 95 % intervals of the pooled model hold the truth, out of how many."""
+    sums = [sums_of(study, _release(study, moments, coin)) for moments in world.others]
+    posterior: Posterior = pooled(study, sums, home_sums(study, world.home))
+    reach = level * np.sqrt(np.diag(posterior.covariance))
+    return int(np.sum(np.abs(posterior.beta - world.beta) <= reach)), len(reach)
+
+
+def simulate(
+    *,
+    rows: int,
+    features: int,
+    organisations: int,
+    epsilon: Any,
+    delta: Any = None,
+    mechanism: str = "ssp-gauss",
+    setting: str = "iid",
+    repeats: int = 10,
+    random_state: int = 0,
+) -> Errors:
+    """Median errors to expect, from made-up data with these public numbers.
+
+    Args:
+        rows: Rows of each organisation.
+        features: Number of features.
+        organisations: How many organisations release.
+        epsilon: Privacy of each release.
+        delta: The same.
+        mechanism: As in `Study`.
+        setting: `iid` or `narrow`.
+        repeats: How many worlds.
+        random_state: Seed of the first one.
+
+    Example:
+        >>> found = simulate(rows=500, features=3, organisations=5, epsilon=1, setting="narrow", repeats=3)
+        >>> found["pool"] < found["alone"]
+        True
+    """
+    checks.one_of(MECHANISMS, mechanism=mechanism)
+    checks.whole(minimum=1, repeats=repeats)
+    checks.whole(minimum=0, random_state=random_state)
+    study = simulated_study(features=features, epsilon=epsilon, delta=delta, mechanism=mechanism)
+    found: list[Errors] = []
+    for repeat in _seeds(random_state, repeats):
+        drawn = world(features=features, rows=rows, organisations=organisations, setting=setting, seed=repeat)
+        found.append(errors_of(drawn, study, coin=seeded_coin(repeat + 1)))
+    return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
+
+
+def _seeds(first: int, count: int) -> Iterator[int]:
+    return iter(range(2 * first, 2 * (first + count), 2))
+
+
+def _release(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+    if study.mechanism == "objpert":
+        return perturbed_minimiser(study, moments, coin)
+    if study.mechanism == "paper":
+        return printed_estimate(study, moments, coin)
+    return add_noise(study, moments, coin)
+
+
+def _everything(study: Study, world: World) -> Any:
+    return home_sums(study, sum(world.others, world.home))
+
+
+def _inside(beta: Floats) -> Floats:
+    return beta / max(1.0, float(np.linalg.norm(beta)))
+
+
+def organisation_table(coin: Coin, beta: Floats, rows: int, setting: str) -> tuple[Floats, Floats]:
+    """Made-up features and targets of one organisation."""
+    width = len(beta)
+    x = _directions(coin, rows, width) * _uniforms(coin, (rows, 1)) ** (1 / width)
+    if setting == "narrow":
+        x = 0.8 * _directions(coin, 1, width) + 0.1 * x
+    return x, x @ beta + _RESIDUAL * _normals(coin, (rows,))
+
+
+def _directions(coin: Coin, count: int, width: int) -> Floats:
+    drawn = _normals(coin, (count, width))
+    return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+
+def _uniforms(coin: Coin, shape: Sequence[int]) -> Floats:
+    """Numbers strictly between 0 and 1."""
+    return ((coin.words(int(np.prod(shape))) >> np.uint64(11)).astype(np.float64) + 0.5).reshape(shape) * 2.0**-53
+
+
+def _normals(coin: Coin, shape: Sequence[int]) -> Floats:
+    radius = np.sqrt(-2 * np.log(_uniforms(coin, shape)))
+    return np.asarray(radius * np.cos(2 * np.pi * _uniforms(coin, shape)))

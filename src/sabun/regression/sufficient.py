@@ -1,0 +1,163 @@
+"""Noisy sufficient statistics: the sums of products with exact discrete noise, which add up over organisations.
+
+Notation: sums are whole numbers in units of UNIT**-2. `ssp-gauss` adds discrete Gaussian noise of variance V to the
+diagonal of A
+and to c, V/2 above the diagonal, V/u**2 to q and V/w**2 to n. `ssp-laplace` adds one spherical Laplace vector to whole
+multiples of the sums.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sabun import checks
+from sabun.privacy.calibration import discrete_gaussian_variance
+from sabun.privacy.certified import sqrt_up
+from sabun.privacy.noise import Coin, discrete_gaussian, spherical_laplace
+from sabun.regression.design import UNIT
+from sabun.regression.moments import Moments
+from sabun.regression.sensitivity import count_weight, square_weight, sufficient_l2_squared
+from sabun.regression.study import Study
+
+__all__ = ["NoiseLevel", "Weights", "add_noise", "gauss_variance", "laplace_scale", "noise_level", "weights_of"]
+
+_GRID = UNIT**2
+_DIAGONAL, _ABOVE = 10, 14  # 14/10 is the largest short fraction below sqrt(2)
+_LARGEST = 2**62
+_MOST_NOISE = 2.0**55
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Whole numbers that the released sums are multiples of."""
+
+    diagonal: int
+    above: int
+    moment: int
+    square: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLevel:
+    """Variance of the noise in row units; public."""
+
+    gram: float
+    above: float
+    moment: float
+    square: float
+    count: float
+
+
+def gauss_variance(study: Study) -> Fraction:
+    """V: the parameter of the discrete Gaussian on the diagonal of A, in squared units of the grid; rounded up."""
+    return _variance(study.relation, study.records_per_person, Fraction(study.epsilon), Fraction(study.delta or 0))
+
+
+@functools.lru_cache(maxsize=256)
+def _variance(relation: str, records_per_person: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    l2_squared = sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2
+    return discrete_gaussian_variance(l2_squared=l2_squared, epsilon=epsilon, delta=delta)  # proof: variance-up
+
+
+def laplace_scale(study: Study) -> Fraction:
+    """Scale of the spherical Laplace noise on the weighted whole numbers; rounded up."""
+    l2_squared = sufficient_l2_squared(study.relation, records_per_person=study.records_per_person)
+    scale = _DIAGONAL * _GRID * sqrt_up(l2_squared) / Fraction(study.epsilon)
+    return Fraction(math.ceil(scale * 2**20), 2**20)  # proof: scale-up
+
+
+def weights_of(study: Study) -> Weights:
+    """What each kind of sum is multiplied by before the noise."""
+    if study.mechanism == "ssp-gauss":
+        return Weights(diagonal=1, above=1, moment=1, square=1, count=1)
+    square, count = _DIAGONAL * square_weight(study.relation), _DIAGONAL * count_weight(study.relation) * _GRID
+    return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
+
+
+def noise_level(study: Study) -> NoiseLevel:
+    """How much noise a release of this study has, from public facts alone.
+
+    Raises:
+        ParameterError: The noise would not fit into 64-bit whole numbers.
+    """
+    u, w, weights = float(square_weight(study.relation)), float(count_weight(study.relation)), weights_of(study)
+    if study.mechanism == "ssp-gauss":
+        variance = float(gauss_variance(study))
+        parts = {"gram": variance, "above": variance / 2, "moment": variance, "square": variance / u**2}
+        count = variance / (w * _GRID) ** 2 if w else 0.0
+    else:
+        variance = float(laplace_scale(study)) ** 2 * (_dimension(study) + 1)
+        weighted = {"gram": weights.diagonal, "above": weights.above, "moment": weights.moment, "square": weights.square}
+        parts = {name: variance / weight**2 for name, weight in weighted.items()}
+        count = variance / weights.count**2 if w else 0.0
+    advice = "The noise would not fit into 64-bit numbers."
+    good = math.sqrt(variance) * math.sqrt(_dimension(study)) < _MOST_NOISE
+    checks.require(good, "larger for so many records per person", advice, epsilon=str(study.epsilon))
+    r = study.design.shrink
+    undo = {"gram": r**4, "above": r**4, "moment": r**2, "square": 1.0}
+    return NoiseLevel(count=count, **{name: value / (_GRID**2 * undo[name]) for name, value in parts.items()})
+
+
+def add_noise(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+    """The released value: weighted sums plus noise, whole numbers only.
+
+    Guarantee: (epsilon, delta) of the study for its relation, see `sufficient.proof.md`. Sizes depend on the study alone.
+    """
+    width = study.width
+    products = moments.products
+    upper = [(i, j) for i in range(width) for j in range(i, width)]
+    weights = weights_of(study)
+    exact = [int(products[i, j]) * (weights.diagonal if i == j else weights.above) for i, j in upper]
+    exact += [int(products[i, width]) * weights.moment for i in range(width)]
+    exact.append(int(products[width, width]) * weights.square)
+    if study.relation == "add-remove":
+        exact.append(moments.rows * weights.count)
+    draw = _gauss_noise if study.mechanism == "ssp-gauss" else _laplace_noise
+    noise = draw(study, [i == j for i, j in upper], coin)
+    noisy = [max(-_LARGEST, min(_LARGEST, value + extra)) for value, extra in zip(exact, noise, strict=True)]  # proof: add
+    return _named(study, noisy, rows=moments.rows)
+
+
+def _gauss_noise(study: Study, diagonal: Sequence[bool], coin: Coin) -> list[int]:
+    variance, width = gauss_variance(study), study.width
+    on = iter(_whole(discrete_gaussian(variance, coin=coin, size=2 * width)))  # proof: full-variance
+    off = iter(_whole(discrete_gaussian(variance / 2, coin=coin, size=len(diagonal) - width)))  # proof: half-variance
+    noise = [next(on) if own else next(off) for own in diagonal] + list(on)
+    noise.append(discrete_gaussian(variance / square_weight(study.relation) ** 2, coin=coin))  # proof: square-variance
+    if study.relation == "add-remove":
+        per_row = variance / (count_weight(study.relation) * _GRID) ** 2
+        noise.append(discrete_gaussian(per_row, coin=coin))  # proof: count-variance
+    return noise
+
+
+def _laplace_noise(study: Study, diagonal: Sequence[bool], coin: Coin) -> list[int]:
+    del diagonal  # the weights make all coordinates alike
+    return _whole(spherical_laplace(laplace_scale(study), dimension=_dimension(study), coin=coin))  # proof: spherical
+
+
+def _dimension(study: Study) -> int:
+    return study.width * (study.width + 3) // 2 + 1 + (study.relation == "add-remove")
+
+
+def _whole(draws: np.ndarray[Any, Any]) -> list[int]:
+    return [int(draw) for draw in draws]
+
+
+def _named(study: Study, noisy: list[int], *, rows: int) -> dict[str, Any]:
+    triangle = study.width * (study.width + 1) // 2
+    public_rows = study.relation == "replace-one"
+    return {
+        "gram": noisy[:triangle],
+        "moment": noisy[triangle : triangle + study.width],
+        "square": noisy[triangle + study.width],
+        "count": None if public_rows else noisy[-1],
+        "rows": rows if public_rows else None,
+    }

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli.terminal import exit_code
+from regression.worlds import clinic
+from sabun.regression import PublicModel
+
+BOUNDS = ["--bounds", "age=0:120", "--bounds", "bmi=10:60", "--bounds", "dose=0:100", "--target", "dose"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for place, name in enumerate(("north", "east", "home")):
+        X, y = clinic(4000 if name != "home" else 80, seed=place)
+        pd.DataFrame(X, columns=["age", "bmi"]).assign(dose=y).to_csv(f"{name}.csv", index=False)
+    return tmp_path
+
+
+def run(*arguments: str) -> None:
+    assert exit_code("regression", *arguments) == 0
+
+
+def study(*extra: str) -> None:
+    for name in ("north", "east"):
+        run("keygen", name)
+    names = ["--organisation", "north=north.pub.pem", "--organisation", "east=east.pub.pem"]
+    run("study", "init", "study.json", "--name", "dose", *BOUNDS, "--epsilon", "1", "--unit", "patient", *names, *extra)
+
+
+def release(name: str) -> list[str]:
+    assert (
+        exit_code(
+            "ledger", "create", f"{name}.ledger", "--name", name, "--unit", "patient", "--epsilon", "1.5", "--delta", "1e-5"
+        )
+        == 0
+    )
+    files = ["--key", f"{name}.pem", "--ledger", f"{name}.ledger", "--out", f"{name}.json"]
+    command = ["fit", f"{name}.csv", "--study", "study.json", "--organisation", name, *files]
+    run(*command)
+    return command
+
+
+def test_three_organisations_go_from_csv_to_a_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    run("study", "check", "study.json")
+    for name in ("north", "east"):
+        release(name)
+        run("verify", f"{name}.json", "--study", "study.json")
+        run("explain", f"{name}.json")
+    capsys.readouterr()
+    run("combine", "north.json", "east.json", "--study", "study.json", "--out", "model.json", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "public"
+    assert {row["feature"]: row["coef"] for row in found["coefficients"]}["age"] == pytest.approx(0.3, abs=0.1)
+    assert PublicModel.load("model.json").organisations == ("north", "east")
+    predict = ["--predict", "home.csv", "--predictions", "p.csv"]
+    run("combine", "north.json", "east.json", "--study", "study.json", "--home", "home.csv", *predict)
+    said = capsys.readouterr().out
+    assert "NOT PRIVATE for the home data" in said
+    assert "without north" in said
+    assert len(Path("p.csv").read_text().splitlines()) == 81
+    assert (folder / "north.pem").stat().st_mode & 0o077 == 0
+
+
+def test_asking_again_gives_the_same_file_and_costs_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    command = release("north")
+    before = (folder / "north.json").read_bytes()
+    run(*command)
+    assert (folder / "north.json").read_bytes() == before
+    capsys.readouterr()
+    assert exit_code("ledger", "show", "north.ledger", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] in ("1", "1/1")
+
+
+def test_a_second_study_over_the_budget_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    command = release("north")
+    assert (
+        exit_code("regression", "study", "init", "two.json", "--name", "two", *BOUNDS, "--epsilon", "1", "--unit", "patient")
+        == 0
+    )
+    again = [part.replace("study.json", "two.json").replace("north.json", "n2.json") for part in command]
+    assert exit_code("regression", *again) == 3
+    assert not (folder / "n2.json").exists()
+
+
+def test_a_fit_outside_a_study_needs_only_bounds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["guarantee"]["epsilon"] == "1"
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "m.json", "--columns", "age", "--relation", "add-remove")
+    run("explain", "m.json", "--json")
+
+
+def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["fit", "home.csv", *BOUNDS, "--epsilon", "0.01", "--out", "h.json"]
+    assert exit_code("regression", *command) == 2
+    assert "nothing was charged" in capsys.readouterr().err
+    assert not (folder / "h.json").exists()
+    run(*command, "--yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "north.csv", "--out", "x.json"], 2, "columns must be declared: pass --schema or --bounds"),
+        (["fit", "north.csv", *BOUNDS, "--out", "x.json"], 2, "epsilon must be given. Pass --epsilon"),
+        (["fit", "north.csv", "--bounds", "age=0-120", "--target", "dose", "--out", "x"], 2, "bounds must be a number"),
+        (
+            ["fit", "north.csv", *BOUNDS[:-2], "--target", "height", "--epsilon", "1", "--out", "x"],
+            2,
+            "one of 'age', 'bmi', 'dose'",
+        ),
+        (["fit", "none.csv", *BOUNDS, "--epsilon", "1", "--out", "x.json"], 4, "there is none of that name"),
+        (["fit", "north.csv", *BOUNDS, "--bounds", "height=0:3", "--epsilon", "1", "--out", "x"], 4, "has no column 'height'"),
+        (["combine", "north.csv"], 4, "must be valid JSON"),
+        (["combine", "none.json"], 4, "must be a readable file"),
+        (["verify", "north.csv", "--study", "none.json"], 4, "study file"),
+        (["keygen", "a/b"], 2, "name must be a plain file name"),
+        (
+            ["study", "init", "s.json", "--name", "s", *BOUNDS, "--epsilon", "1", "--organisation", "x"],
+            2,
+            "name=public-key.pem",
+        ),
+        (
+            ["simulate", "--rows", "0", "--features", "1", "--organisations", "1", "--epsilon", "1"],
+            2,
+            "rows must be a whole number",
+        ),
+        (["combine", "a", "--home", "h.csv", "--out", "m.json"], 2, "a model that used raw data stays at home"),
+        (["combine", "a", "--predict", "h.csv"], 2, "must be given together"),
+        (["combine", "a", "--tau", "hot"], 2, "tau must be a number"),
+    ],
+)
+def test_bad_input_has_an_exit_code_and_no_traceback(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert exit_code("regression", *arguments) == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_wrong_keys_and_doubled_words_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    base = ["fit", "north.csv", "--study", "study.json", "--out", "x.json", "--organisation"]
+    assert exit_code("regression", *base, "west") == 2
+    assert exit_code("regression", *base, "north", "--epsilon", "2") == 2
+    assert "--epsilon must be left out with --study" in capsys.readouterr().err
+    assert exit_code("regression", *base, "north", "--key", "north.pub.pem") == 2
+    assert "key must be the private half" in capsys.readouterr().err
+
+
+def test_simulate_tells_what_to_expect(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = ["--rows", "200", "--features", "2", "--organisations", "3", "--epsilon", "2", "--repeats", "2"]
+    run("simulate", *facts, "--json")
+    assert json.loads(capsys.readouterr().out)["relative_errors"]["pool"] < 1
+    run("simulate", *facts, "--setting", "narrow")
+    assert "pool" in capsys.readouterr().out

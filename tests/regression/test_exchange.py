@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regression.worlds import clinic
+from sabun.errors import ParameterError, ReleaseError
+from sabun.privacy.guarantee import Guarantee
+from sabun.records import Column, Schema
+from sabun.regression import PrivateRidge, Study, combine, read_all
+from sabun.release import Provenance, Release, generate_key
+
+KEYS = {name: generate_key() for name in ("north", "east", "south")}
+
+
+def study(**terms: Any) -> Study:
+    facts: dict[str, Any] = {
+        "name": "dose",
+        "features": Schema.of_bounds([(0, 120), (10, 60)]),
+        "target": Column.number("y", lower=0, upper=100),
+        "epsilon": 2,
+        "organisations": {name: key.public_key() for name, key in KEYS.items()},
+    }
+    return Study(**(facts | terms))
+
+
+STUDY = study()
+
+
+def released(organisation: str, terms: Study = STUDY, key: str | None = None, rows: int = 400) -> Release:
+    X, y = clinic(rows, seed=len(organisation))
+    return PrivateRidge(study=terms, organisation=organisation, key=KEYS[key or organisation]).fit(X, y).release_
+
+
+NORTH, EAST = released("north"), released("east")
+
+
+def changed(release: Release, **value: Any) -> Release:
+    """A release with other numbers, as a clumsy or malicious sender would make it, signed by its own key."""
+    forged = Release(value=dict(release.value) | value, guarantee=release.guarantee, provenance=release.provenance)
+    return forged.sign(KEYS["north"])
+
+
+def test_honest_releases_are_read(tmp_path: Path) -> None:
+    NORTH.save(tmp_path / "north.json")
+    found = read_all([tmp_path / "north.json", EAST], STUDY)
+    assert [contribution.organisation for contribution in found] == ["north", "east"]
+    assert (tmp_path / "north.json").stat().st_size < 4000
+
+
+def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
+    content = NORTH.to_json().replace(b'"rows":400', b'"rows":401')
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(ReleaseError, match=r"organisation 'north'\): the release must be as it was signed"):
+        read_all([tmp_path / "x.json"], STUDY)
+
+
+def test_another_organisations_signature_is_refused() -> None:
+    with pytest.raises(ReleaseError, match=r"organisation 'north'\): the release must be signed by a trusted key"):
+        read_all([released("north", key="east")], STUDY)
+    unsigned = PrivateRidge(study=STUDY, organisation="north").fit(*clinic(100)).release_
+    with pytest.raises(ReleaseError, match="must be signed; it is not"):
+        read_all([unsigned], STUDY)
+
+
+def test_another_study_is_refused() -> None:
+    other = study(coef_bound=3)
+    with pytest.raises(ReleaseError, match=f"must be made for study {STUDY.hash[:12]}; it is for {other.hash[:12]}"):
+        read_all([released("north", other)], STUDY)
+    with pytest.raises(ReleaseError, match="releases must be made for one study; 'east' is of another than 'north'"):
+        read_all([NORTH, released("east", other)])
+
+
+def test_an_organisation_counts_once() -> None:
+    with pytest.raises(ReleaseError, match="each organisation must send one release; 'north' sent two"):
+        read_all([NORTH, released("north")], STUDY)
+    loose = PrivateRidge(epsilon=1, x_bounds=[(0, 120), (10, 60)], y_bounds=(0, 100)).fit(*clinic(50)).release_
+    with pytest.raises(ReleaseError, match="sent two"):
+        read_all([loose, loose])
+
+
+def test_an_unknown_organisation_is_refused() -> None:
+    with pytest.raises(ReleaseError, match="organisation must be one of 'east', 'north', 'south'; got 'west'"):
+        read_all([changed(NORTH, organisation="west")], STUDY)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"gram": [1, 2]}, "gram must be 6 whole numbers of at most 62 bits"),
+        ({"gram": [1.5] * 6}, "gram must be 6 whole numbers"),
+        ({"moment": [True] * 3}, "moment must be 3 whole numbers"),
+        ({"square": None}, "square must be 1 whole numbers"),
+        ({"square": 2**63}, "square must be 1 whole numbers of at most 62 bits"),
+        ({"rows": -1}, "rows must be a whole number"),
+        ({"rows": None}, "rows must be a whole number"),
+        ({"count": 5}, "count must be left out"),
+        ({"extra": 1}, "must hold exactly count, gram, moment, organisation, rows, square"),
+    ],
+)
+def test_numbers_of_the_wrong_kind_are_refused(value: dict[str, Any], message: str) -> None:
+    with pytest.raises(ReleaseError) as caught:
+        read_all([changed(NORTH, **value)], STUDY)
+    assert message in str(caught.value)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    plain = Release(value={"a": 1}, guarantee=Guarantee(epsilon=1), provenance=Provenance(kind="count", mechanism="m"))
+    with pytest.raises(ReleaseError, match="must be a regression release; got kind 'count'"):
+        read_all([plain])
+    bare = Release(value={"a": 1}, guarantee=Guarantee(epsilon=1), provenance=Provenance(kind="regression.x", mechanism="m"))
+    with pytest.raises(ReleaseError, match="must carry its study"):
+        read_all([bare])
+    facts = dict(NORTH.provenance.parameters) | {"study_hash": "0" * 64}
+    kind = "regression.ssp-gauss"
+    lying = Release(
+        value=NORTH.value, guarantee=NORTH.guarantee, provenance=Provenance(kind=kind, mechanism="m", parameters=facts)
+    )
+    with pytest.raises(ReleaseError, match="must carry the hash of its own study"):
+        read_all([lying])
+    (tmp_path / "big.json").write_bytes(b" " * (2**20 + 1))
+    with pytest.raises(ReleaseError, match="must have at most 1048576 bytes"):
+        read_all([tmp_path / "big.json"])
+    with pytest.raises(ParameterError, match="releases must hold at least one release; got none"):
+        read_all([])
+    with pytest.raises(ParameterError, match="a release must be a path or a Release; got int"):
+        read_all([5])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_mangled_file_is_read_or_crashes(data: st.DataObject) -> None:
+    """Fuzz: cut, flip or splice bytes of a signed release; the only exception is ReleaseError."""
+    content = bytearray(NORTH.to_json())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    if bytes(content) == NORTH.to_json():
+        return
+    with pytest.raises(ReleaseError):
+        read_all([Release.from_json(bytes(content))], STUDY)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=3), lambda c: st.lists(c, max_size=3), max_leaves=5
+    )
+)
+def test_any_signed_nonsense_is_refused_by_name(nonsense: Any) -> None:
+    try:
+        forged = changed(NORTH, gram=nonsense)
+    except ParameterError:
+        return
+    with pytest.raises(ReleaseError, match="gram must be 6 whole numbers"):
+        read_all([forged], STUDY)
+
+
+@pytest.mark.filterwarnings("ignore:Implausible")
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ({"gram": [10**15] * 6}, "products of features that are too large"),
+        ({"moment": [10**15] * 3}, "products with the target that are too large"),
+        ({"square": -(10**12)}, "squares of the target that cannot be"),
+        ({"gram": [-(10**10)] * 6}, "feature products that no data can have"),
+    ],
+)
+def test_implausible_numbers_name_their_organisation(value: dict[str, Any], what: str) -> None:
+    found = combine([changed(NORTH, **value), EAST], study=STUDY).findings
+    assert f"Implausible: 'north' sent {what}. Ask that organisation before you use it." in found
+    assert not any("east" in note for note in found)
+
+
+def test_an_implausible_release_is_a_warning() -> None:
+    with pytest.warns(UserWarning, match="Implausible: 'north' sent squares of the target that cannot be"):
+        combine([changed(NORTH, square=-(10**12)), EAST], study=STUDY)
+
+
+def test_honest_releases_are_plausible() -> None:
+    assert combine([NORTH, EAST], study=STUDY).findings == ()
+    assert combine([NORTH], study=STUDY).findings == ("There is only one release: nothing is pooled.",)
+
+
+def test_influence_points_at_the_organisation_that_flipped_its_signs() -> None:
+    south = released("south", rows=3000)
+    flipped = Release(
+        value=dict(south.value) | {"moment": [-entry for entry in south["moment"]]},
+        guarantee=south.guarantee,
+        provenance=south.provenance,
+    ).sign(KEYS["south"])
+    model = combine([released("north", rows=3000), released("east", rows=3000), flipped], study=STUDY)
+    assert model.influences[0].organisation == "south"
+    assert model.influences[0].largest_shift > 5
+
+
+def test_a_release_file_never_holds_data_or_its_hash() -> None:
+    record = json.loads(NORTH.to_json())
+    assert set(record["value"]) == {"organisation", "gram", "moment", "square", "count", "rows"}
+    assert set(record["provenance"]["parameters"]) == {"study", "study_hash", "organisation"}
+
+
+def test_outside_a_study_privacy_may_differ_but_bounds_may_not() -> None:
+    X, y = clinic(300)
+    terms: dict[str, Any] = {"x_bounds": [(0, 120), (10, 60)], "y_bounds": (0, 100)}
+    one = PrivateRidge(epsilon=1, **terms).fit(X, y).release_
+    two = PrivateRidge(epsilon=2, **terms).fit(X, y).release_
+    assert np.isfinite(combine([one, two]).coef_).all()
+    with pytest.raises(ReleaseError, match="Agree on bounds, radius and mechanism first"):
+        combine([one, PrivateRidge(epsilon=1, x_bounds=[(0, 121), (10, 60)], y_bounds=(0, 100)).fit(X, y).release_])
+    with pytest.raises(ReleaseError, match="of another than"):
+        combine([one, PrivateRidge(epsilon=1, mechanism="ssp-laplace", **terms).fit(X, y).release_])

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from regression.worlds import CLINIC, unit_study
+from sabun.errors import ParameterError
+from sabun.regression import PrivateRidge, plan_of
+from sabun.regression.simulation import simulate, simulated_study
+
+
+@pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])
+def test_a_plan_tells_cost_and_error_without_data(mechanism: str) -> None:
+    plan = plan_of(unit_study(4, mechanism=mechanism), rows=1000, organisations=5)
+    assert 0 < plan.error_combined <= min(plan.error_alone, plan.error_released) * 1.0001
+    assert "Expected relative error" in str(plan)
+    assert plan.to_dict()["rows"] == 1000
+
+
+def test_more_of_everything_means_less_error() -> None:
+    base = plan_of(unit_study(4), rows=500, organisations=5).error_released
+    assert plan_of(unit_study(4), rows=1000, organisations=5).error_released < base
+    assert plan_of(unit_study(4), rows=500, organisations=50).error_released < base
+    assert plan_of(unit_study(4, epsilon=5), rows=500, organisations=5).error_released < base
+    assert plan_of(unit_study(8), rows=500, organisations=5).error_released > base
+
+
+def test_the_plan_is_near_the_simulation() -> None:
+    found = simulate(rows=1000, features=4, organisations=10, epsilon=1, repeats=12)
+    plan = plan_of(simulated_study(features=4, epsilon=1), rows=1000, organisations=10)
+    scale = 0.25 / 0.64  # the plan guesses |beta| = coef_bound / 2, the simulation has 0.8
+    for name, planned in (("alone", plan.error_alone), ("public", plan.error_released), ("pool", plan.error_combined)):
+        assert 0.3 < found[name] / (planned * scale) < 3
+
+
+def test_mostly_noise_is_said_plainly() -> None:
+    plan = plan_of(unit_study(5, epsilon="1/100"), rows=100)
+    assert not plan.helps
+    assert "mostly noise" in str(plan)
+
+
+def test_a_weak_promise_is_said_plainly() -> None:
+    assert "weak promise" in str(plan_of(unit_study(2, epsilon=11), rows=100))
+    assert "weak promise" not in str(plan_of(unit_study(2, epsilon=10), rows=100))
+
+
+def test_the_estimator_plans() -> None:
+    assert PrivateRidge(epsilon=1, **CLINIC).plan(rows=500, organisations=3).coefficients == 3
+    with pytest.raises(ParameterError, match="x_bounds must be bounds of each column to plan"):
+        PrivateRidge(epsilon=1, x_bounds=(0, 1), y_bounds=(0, 1)).plan(rows=10)
+    with pytest.raises(ParameterError, match="rows must be a whole number >= 1; got 0"):
+        PrivateRidge(epsilon=1, **CLINIC).plan(rows=0)
+
+
+def test_simulation_repeats_itself_and_checks_its_numbers() -> None:
+    facts = {"rows": 100, "features": 2, "organisations": 2, "epsilon": 1, "repeats": 2}
+    assert simulate(**facts) == simulate(**facts)
+    assert simulate(**facts, random_state=1) != simulate(**facts)
+    for change in ({"setting": "x"}, {"mechanism": "x"}, {"repeats": 0}, {"rows": 0}, {"random_state": -1}):
+        with pytest.raises(ParameterError):
+            simulate(**(facts | change))
+
+
+def test_the_theory_of_the_privacy_price_has_the_measured_slope() -> None:
+    """Objective perturbation: the price of privacy falls like 1/n**2 (slope -2), not like 1/n as Theorem 3 bounds it."""
+    errors = [
+        simulate(rows=n, features=2, organisations=8, epsilon=1, mechanism="objpert", repeats=6)["average"] for n in (400, 6400)
+    ]
+    slope = np.log(errors[1] / errors[0]) / np.log(16)
+    assert slope < -1.2
+
+
+def test_the_reproduction_runs_and_shows_what_it_claims() -> None:
+    from sabun.reproduction.regression import reproduce
+
+    said = []
+    found = reproduce(quick=True, progress=lambda share, words: said.append((share, words)))
+    tables = {table.name: table for table in found.tables}
+    assert tables["eq-8"].rows[2][2] == pytest.approx(0.0226, abs=1e-4)
+    narrow = next(row for row in tables["methods"].rows if row[:3] == ("narrow", 1000, "1"))
+    assert narrow[7] < 0.05 * narrow[5]
+    assert all(row[4] > row[5] > row[6] for row in tables["theorem-3"].rows)
+    assert len(found.figures) == 2
+    assert said[-1] == (1.0, "done")
