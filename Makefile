@@ -1,37 +1,58 @@
-# make demo   installs what it needs, then runs the main job on data that comes with the package
-# make test   installs what it needs, then passes the whole suite (style, types, contracts, tests)
+# make demo   installs what it needs, then runs the main jobs on data that comes with the package
+# make test   installs what it needs, then passes the whole suite (style, types, contracts, docs, tests)
 # make check  style, types and import contracts only
-# make bench  speed and accuracy beside other libraries
+# make bench  speed and accuracy beside other libraries, which get an environment of their own
+# make docs   the documentation site, in site/
 
 PYTHON ?= python3
+TORCH  ?= torch==2.13.0
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+FLOWER := .venv-flower
+PIP    := -m pip install --quiet --disable-pip-version-check
+LINTED := src tests benchmarks examples notebooks docs/jobs tools
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 .DELETE_ON_ERROR:
 
-$(STAMP): pyproject.toml
+$(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sabun needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing Sabun and its tools into $(VENV) (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "Installing Sabun into $(VENV) (about a minute the first time) ..."
+	@$(BIN)/python $(PIP) -e .
 	@touch $@
 
-demo: $(STAMP)
+# torch comes first and by its exact version, so that no other package chooses one.
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Installing the tools and extras of the test suite into $(VENV) ..."
+	@$(BIN)/python $(PIP) '$(TORCH)'
+	@$(BIN)/python $(PIP) -e '.[dev,learning]'
+	@touch $@
+
+# Flower pins older versions of what the command line needs, so it lives apart; it only carries files.
+$(FLOWER)/.installed:
+	@echo "Installing Flower into $(FLOWER) ..."
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	@$(FLOWER)/bin/python $(PIP) 'flwr==1.41.*'
+	@touch $@
+
+demo: $(VENV)/.installed
 	@$(BIN)/sabun demo
 
-check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check $(LINTED)
+	$(BIN)/ruff check $(LINTED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check
+test: check $(FLOWER)/.installed
 	$(BIN)/pytest -n 2 --dist worksteal
 
-bench: $(STAMP)
+bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.installed-dev
+	$(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FLOWER) .venv-peers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

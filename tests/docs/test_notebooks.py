@@ -1,0 +1,28 @@
+"""Each notebook runs from its first cell to its last, in an empty folder."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+
+
+def test_every_job_has_a_notebook() -> None:
+    assert [path.stem[3:] for path in NOTEBOOKS] == ["outliers", "density", "regression", "keyvalue", "learning"]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(notebook), run_name="__main__")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_is_a_story_in_cells(notebook: Path) -> None:
+    text = notebook.read_text(encoding="utf-8")
+    assert text.startswith("# %% [markdown]\n# # ")
+    assert text.count("\n# %%\n") >= 5

@@ -1,0 +1,112 @@
+"""What a user installs: the wheel and the source archive, built without the network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "sabun"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel_names(wheel: Path) -> list[str]:
+    return zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.fixture(scope="module")
+def archive_names(built: Path) -> list[str]:
+    (found,) = built.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        return ["/".join(PurePosixPath(name).parts[1:]) for name in archive.getnames()]
+
+
+def expected(*endings: str) -> set[str]:
+    """Files of the package with such an ending."""
+    return {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in SOURCE.rglob("*")
+        if path.is_file() and path.name.endswith(endings) and "__pycache__" not in path.parts
+    }
+
+
+@pytest.mark.parametrize(
+    "endings",
+    [(".py",), ("py.typed",), (".proof.md", "LICENCE.md", "FORMAT.md"), (".csv.xz", ".html", ".j2", ".json", ".js", ".css")],
+)
+def test_the_wheel_holds_every_file_of_the_package(wheel_names: list[str], endings: tuple[str, ...]) -> None:
+    assert expected(*endings) <= set(wheel_names)
+    assert endings[0] != ".py" or "sabun/py.typed" in wheel_names
+
+
+def test_the_wheel_holds_nothing_else(wheel_names: list[str]) -> None:
+    allowed = {"sabun", f"sabun-{PROJECT['version']}.dist-info"}
+    assert {name.split("/")[0] for name in wheel_names} == allowed
+    assert [name for name in wheel_names if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))] == []
+
+
+def test_the_licence_travels_with_the_wheel(wheel: Path, wheel_names: list[str]) -> None:
+    (licence,) = [name for name in wheel_names if name.endswith("licenses/LICENSE")]
+    assert zipfile.ZipFile(wheel).read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_archive_holds_what_is_needed_to_test_it(archive_names: list[str]) -> None:
+    wanted = ["README.md", "LICENSE", "LIMITS.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml"]
+    wanted += ["tests/packaging/test_build.py", "docs/example.md", "src/sabun/py.typed", "benchmarks/__main__.py"]
+    assert [name for name in wanted if name not in archive_names] == []
+    assert [name for name in archive_names if "__pycache__" in name or name.startswith((".venv", "site/", "dist/"))] == []
+
+
+def test_the_metadata_says_what_the_project_says(wheel: Path) -> None:
+    text = zipfile.ZipFile(wheel).read(f"sabun-{PROJECT['version']}.dist-info/METADATA").decode()
+    head = text.partition("\n\n")[0]
+    assert f"Version: {PROJECT['version']}" in head
+    assert "License-Expression: MIT" in head
+    assert "Requires-Python: >=3.11" in head
+    assert len(re.findall(r"^Requires-Dist: [^;\n]+$", head, re.MULTILINE)) == len(PROJECT["dependencies"])
+
+
+def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
+    place = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(place), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    environment = os.environ | {"PYTHONPATH": str(place)}
+    where = "import sabun, sabun.cli; print(sabun.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", where], capture_output=True, text=True, env=environment, cwd=tmp_path, check=True
+    )
+    assert Path(found.stdout.strip()).is_relative_to(place)
+    for command in (["--version"], ["datasets", "save", "ionosphere", "radar.csv"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "sabun.cli", *command], capture_output=True, text=True, env=environment, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "radar.csv").stat().st_size > 10_000
+
+
+def test_the_citation_has_the_version_of_the_project() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {PROJECT['version']}\n" in text
+    assert text.count("  - type: ") == 5
