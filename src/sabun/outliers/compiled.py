@@ -1,0 +1,23 @@
+"""How a loop becomes machine code: numba, without fast-math, so that every sum keeps its written order.
+
+Only modules that hold loops import this one, and they are imported when the first table is counted, so that `import sabun`
+stays light. Without fast-math the compiler may neither reorder a sum nor fuse a multiplication into an addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import numba
+
+__all__ = ["compiled"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The function as machine code, kept on disk between runs where the folder is writeable."""
+    machine: Callable[Parameters, Result] = numba.njit(cache=True)(function)
+    return machine

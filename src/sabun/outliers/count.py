@@ -1,0 +1,264 @@
+"""The number of distance-based outliers of a table, privately; proved in count.proof.md."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from sabun import checks
+from sabun.errors import DataError
+from sabun.ledger import Ledger
+from sabun.outliers.kissing import global_bound
+from sabun.outliers.laws import PowerTail, normal
+from sabun.outliers.paper import printed_bound, theorem_two
+from sabun.outliers.plan import CountPlan, plan_count
+from sabun.outliers.sensitivity import measure, outlier_degrees
+from sabun.outliers.setup import Amounts, assumptions_for, check_cover, promise
+from sabun.outliers.tables import check_columns, check_k, check_radius, read_table
+from sabun.privacy.amounts import AmountLike
+from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
+from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.noise import Coin, coin_for, discrete_gaussian, discrete_laplace
+from sabun.records import Schema
+from sabun.release import Release, publish
+
+__all__ = ["OutlierCount"]
+
+_LARGEST_COUNT = 1 << 53
+"""Under add-remove, where the size is private, a count is cut off here: a public number that no table reaches."""
+
+
+class OutlierCount(BaseEstimator):  # type: ignore[misc]
+    """How many records have fewer than k others within a radius.
+
+    Guarantee: (epsilon, delta) for the whole release, under the stated relation, error bar included. `power` and
+    `global-laplace` are pure (delta = 0). `paper` promises nothing.
+
+    Args:
+        k: Neighbours an inlier needs, >= 1.
+        radius: Distance within which a record is a neighbour; public, fixed before the data. With a schema it is measured in
+            units of the bounds (each number column spans 0 to 1), otherwise in the table's own units.
+        epsilon: The whole budget of the release.
+        delta: 0 for the pure mechanisms, above 0 for the others.
+        mechanism: `power` (default), `laplace`, `gaussian` (smooth sensitivity), `global-laplace`, `global-gaussian`, or
+            `paper` (Theorem 2 with (24) as printed, for reproduction only).
+        beta: How fast the smooth bound may change; None takes a fifth of the count's epsilon. Only with `power`.
+        relation: `replace-one` (the number of records is public) or `add-remove` (it is private).
+        cover: `degeneracy` (default, fast), `link-core` (tighter, for small tables), or `exact` (exponential time, tiny
+            tables).
+        error_bar: Share of epsilon that pays for `interval_`; 0 turns it off. The scale of the noise is private, so an
+            interval has to be paid for; global mechanisms have a public scale and an interval for free.
+        confidence: How often `interval_` holds the exact count, at least.
+        columns: Which columns are coordinates, by number or name; None takes all.
+        schema: Public bounds of the columns; see `radius`.
+        ledger: The book to charge, or None.
+        key: Idempotency key for retries; only with a ledger.
+        random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
+
+    Attributes:
+        count_: The private count.
+        interval_: Bounds for the exact count, or None.
+        guarantee_: What is promised.
+        release_: The value with its guarantee, ready to be saved.
+
+    Raises:
+        ParameterError: A parameter breaks its rule.
+
+    Example:
+        >>> table = np.vstack([np.zeros((500, 2)), [[9.0, 9.0]]])
+        >>> simulated = OutlierCount(k=5, radius=1, epsilon=50, random_state=1).fit(table)
+        >>> simulated.count_, simulated.guarantee_.simulated
+        (1, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int = 5,
+        radius: float,
+        epsilon: AmountLike,
+        delta: AmountLike = 0.0,
+        mechanism: str = "power",
+        beta: AmountLike | None = None,
+        relation: str = "replace-one",
+        cover: str = "degeneracy",
+        error_bar: AmountLike = 0.3,
+        confidence: float = 0.95,
+        columns: Sequence[int | str] | None = None,
+        schema: Schema | None = None,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.k = k
+        self.radius = radius
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.beta = beta
+        self.relation = relation
+        self.cover = cover
+        self.error_bar = error_bar
+        self.confidence = confidence
+        self.columns = columns
+        self.schema = schema
+        self.ledger = ledger
+        self.key = key
+        self.random_state = random_state
+        self._checked()
+
+    def _checked(self) -> tuple[Amounts, Coin]:
+        check_k(self.k)
+        check_radius(self.radius)
+        check_columns(self.columns)
+        check_cover(self.cover, self.relation)
+        good = checks.is_number(self.confidence) and 0 < self.confidence < 1
+        checks.require(good, "above 0 and below 1", confidence=self.confidence)
+        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
+        checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
+        amounts = Amounts.of(
+            epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism, beta=self.beta, error_bar=self.error_bar
+        )
+        if amounts.mechanism == "paper":
+            checks.require(self.relation == "replace-one", "'replace-one' with mechanism='paper'", relation=self.relation)
+        if isinstance(amounts.law, PowerTail) and 2 * amounts.law.beta >= amounts.law.epsilon:
+            warnings.warn("beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=3)
+        return amounts, coin_for(self.random_state)
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes parameters, then checks them all again."""
+        super().set_params(**params)
+        self._checked()
+        return self
+
+    def plan(self, *, n: int, d: int) -> CountPlan:
+        """What to expect of a table of that shape, from public facts alone.
+
+        Args:
+            n: Number of records (under add-remove: a guess).
+            d: Number of coordinates; with a schema, its `width`.
+        """
+        amounts, _ = self._checked()
+        return plan_count(amounts, n=n, d=d, k=self.k, relation=self.relation, confidence=float(self.confidence))
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Charges the ledger, counts, adds noise.
+
+        Args:
+            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file. Under add-remove a
+                list needs a schema: without rows nobody could tell how many columns it has.
+            y: Ignored.
+
+        Raises:
+            DataError: X is no table of this kind.
+            BudgetExceeded: The ledger refuses; nothing was released.
+            SimulatedError: `random_state` was given with a ledger.
+        """
+        del y
+        amounts, coin = self._checked()
+        unit = "record" if self.ledger is None else self.ledger.unit
+        assumptions = assumptions_for(unit=unit, bounded=self.schema is not None)
+        promised = promise(amounts, relation=self.relation, unit=unit, assumptions=assumptions)
+        if self.relation == "add-remove" and self.schema is None and isinstance(X, list | tuple):
+            raise DataError(
+                "under add-remove a table without a schema must be an array or a frame, which has its columns even without a "
+                f"row; got a {type(X).__name__}. Use numpy.array(rows, dtype=float).reshape(-1, number_of_columns)."
+            )
+        _, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
+        if self.relation == "replace-one" and not len(points):
+            raise DataError("a table must have at least one row; got none.")
+        self.release_: Release = publish(
+            kind="outliers.count",
+            guarantee=promised,
+            parameters=self._facts(points, amounts),
+            draw=lambda: self._draw(points, amounts, coin),
+            ledger=self.ledger,
+            coin=coin,
+            key=self.key,
+            schema_hash=None if self.schema is None else self.schema.hash,
+        )
+        self.guarantee_: Guarantee = self.release_.guarantee
+        self.count_: int = self.release_["count"]
+        interval = self.release_.value.get("interval")
+        self.interval_: tuple[int, int] | None = None if interval is None else (interval[0], interval[1])
+        return self
+
+    def _facts(self, points: NDArray[np.float64], amounts: Amounts) -> dict[str, Any]:
+        """What may be published: never the number of records where it is private."""
+        facts: dict[str, Any] = {"k": int(self.k), "radius": float(self.radius), "dimensions": points.shape[1]}
+        facts |= {"mechanism": self.mechanism, "confidence": float(self.confidence)}
+        if self.relation == "replace-one":
+            facts["records"] = len(points)
+        if amounts.law is not None:
+            facts |= {"cover": self.cover, "beta": amounts.law.beta}
+            facts["error_bar_epsilon"] = Fraction(0) if amounts.bar is None else amounts.bar.epsilon
+        if self.columns is not None:
+            facts["columns"] = [str(column) for column in self.columns]
+        return facts
+
+    def _draw(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin) -> dict[str, Any]:
+        n = len(points)
+        top = n if self.relation == "replace-one" else _LARGEST_COUNT
+        public_n = n if self.relation == "replace-one" else None
+        cap = global_bound(n=public_n, d=points.shape[1], k=self.k, relation=self.relation)
+        if cap == 0:
+            return {"count": n, "interval": [n, n]}  # proof: constant
+        if amounts.law is not None:
+            return self._smooth(points, amounts, coin, cap=cap, top=top)
+        exact = int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum()) if n else 0
+        if amounts.mechanism == "paper":
+            return {"count": _clamped(exact + self._printed(points, amounts, coin), top)}
+        noise, width = self._global(amounts, cap, coin)
+        return _with_interval(_clamped(exact + noise, top), width, top)  # proof: clamp
+
+    def _smooth(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin, *, cap: int, top: int) -> dict[str, Any]:
+        law = amounts.law
+        assert law is not None
+        exact, bound = measure(
+            points, k=int(self.k), radius=float(self.radius), beta=law.beta, cover=self.cover, relation=self.relation
+        )
+        noisy = _clamped(exact + law.draw(bound, coin=coin), top)  # proof: smooth-noise
+        if amounts.bar is None:
+            return {"count": noisy}
+        index = amounts.bar.draw(bound, coin=coin)  # proof: bar
+        width = amounts.bar.width(index, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
+        return _with_interval(noisy, width, top) | {"scale_estimate": amounts.bar.estimate(index, cap=cap)}
+
+    def _global(self, amounts: Amounts, cap: int, coin: Coin) -> tuple[int, int]:
+        """Noise for the worst table of this shape, with its public reach."""
+        miss = 1 - float(self.confidence)
+        if amounts.mechanism == "global-laplace":
+            scale = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
+            width = math.ceil(-_moderate(scale) * math.log(miss))
+            return discrete_laplace(scale, coin=coin), width
+        variance = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
+        width = math.ceil(math.sqrt(_moderate(variance)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
+        return discrete_gaussian(variance, coin=coin), width
+
+    def _printed(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin) -> int:
+        """Theorem 2 with (24) as printed. Promises nothing."""
+        inverse, beta = theorem_two(epsilon=float(amounts.epsilon), delta=float(amounts.delta))
+        bound = printed_bound(points, k=int(self.k), radius=float(self.radius), beta=beta)
+        return normal(Fraction(inverse * bound), coin=coin)
+
+
+def _clamped(count: int, top: int) -> int:
+    """The same draw, moved to the nearest possible count; drawing again would change the promise."""
+    return min(max(count, 0), top)
+
+
+def _moderate(scale: Fraction) -> float:
+    """A scale as a float that a width can be computed from; beyond 2**120 every width exceeds every count."""
+    return float(min(scale, Fraction(1 << 120)))
+
+
+def _with_interval(count: int, width: int, top: int) -> dict[str, Any]:
+    return {"count": count, "interval": [max(0, count - width), min(top, count + width)]}

@@ -1,0 +1,126 @@
+"""The public choices of a private count: checked once, exact from then on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sabun import checks
+from sabun.outliers.error_bar import ErrorBar
+from sabun.outliers.kissing import RELATIONS
+from sabun.outliers.ladder import COVERS
+from sabun.outliers.laws import Gaussian, Laplace, Law, PowerTail
+from sabun.privacy.amounts import AmountLike, exact, exact_positive
+from sabun.privacy.guarantee import Guarantee
+
+__all__ = ["MECHANISMS", "Amounts", "assumptions_for", "check_cover", "check_shares", "count_epsilon", "promise", "smooth_law"]
+
+MECHANISMS = ("power", "laplace", "gaussian", "global-laplace", "global-gaussian", "paper")
+_PURE = ("power", "global-laplace")
+_SMOOTH = ("power", "laplace", "gaussian")
+_USUAL_RATIO = 5
+"""epsilon / beta of the power tail unless told otherwise: the best of a sweep on public data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amounts:
+    """What one count may spend, and on what.
+
+    Args:
+        epsilon: The whole promise.
+        delta: The whole promise.
+        mechanism: One of `MECHANISMS`.
+        law: The noise of a smooth mechanism, else None.
+        bar: The error bar, if it is paid for.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: str
+    law: Law | None
+    bar: ErrorBar | None
+
+    @classmethod
+    def of(
+        cls, *, epsilon: AmountLike, delta: AmountLike, mechanism: str, beta: AmountLike | None, error_bar: AmountLike
+    ) -> Amounts:
+        """Checks the amounts against the mechanism.
+
+        Raises:
+            ParameterError: One of them breaks its rule.
+        """
+        checks.one_of(MECHANISMS, mechanism=mechanism)
+        whole, slack = exact_positive(epsilon, name="epsilon"), check_delta(delta, mechanism)
+        share = check_shares(error_bar)
+        if mechanism not in _SMOOTH:
+            checks.require(beta is None, "left out: only smooth mechanisms have one", beta=beta)
+            return cls(epsilon=whole, delta=slack, mechanism=mechanism, law=None, bar=None)
+        law = smooth_law(mechanism, epsilon=count_epsilon(whole, share), delta=slack, beta=beta)
+        bar = ErrorBar(epsilon=whole * share, beta=law.beta) if share else None
+        return cls(epsilon=whole, delta=slack, mechanism=mechanism, law=law, bar=bar)
+
+
+def count_epsilon(epsilon: Fraction, share: Fraction) -> Fraction:
+    """What is left for the count once the error bar is paid."""
+    return (1 - share) * epsilon
+
+
+def smooth_law(mechanism: str, *, epsilon: Fraction, delta: Fraction, beta: AmountLike | None) -> Law:
+    """The noise of a smooth mechanism, from the part of epsilon that the count may use."""
+    if mechanism == "power":
+        rate = epsilon / _USUAL_RATIO if beta is None else exact_positive(beta, name="beta")
+        rule = "below the epsilon of the count, which is epsilon without the share of the error bar"
+        checks.require(rate < epsilon, rule, beta=beta)
+        return PowerTail(epsilon=epsilon, beta=rate)
+    law: Law = Laplace(epsilon=epsilon, delta=delta) if mechanism == "laplace" else Gaussian(epsilon=epsilon, delta=delta)
+    advice = f"mechanism={mechanism!r} fixes it from epsilon and delta."
+    checks.require(beta is None, "left out", advice, beta=beta)
+    return law
+
+
+def check_delta(delta: AmountLike, mechanism: str) -> Fraction:
+    """Zero for the pure mechanisms, otherwise a small number above it."""
+    read = exact(delta, name="delta")
+    if mechanism in _PURE:
+        checks.require(read == 0, f"0 with mechanism={mechanism!r}, which needs none", delta=delta)
+    else:
+        checks.require(0 < read < 1, f"above 0 and below 1 with mechanism={mechanism!r}", delta=delta)
+    return Fraction(read)
+
+
+def check_shares(error_bar: AmountLike) -> Fraction:
+    """The share of epsilon that pays for the error bar."""
+    share = exact(error_bar, name="error_bar")
+    checks.require(0 <= share < 1, "a share of epsilon, at least 0 and below 1", error_bar=error_bar)
+    return Fraction(share)
+
+
+def check_cover(cover: str, relation: str) -> None:
+    """How records in one ball are bounded, for which neighbours."""
+    checks.one_of(COVERS, cover=cover)
+    checks.one_of(RELATIONS, relation=relation)
+
+
+def assumptions_for(*, unit: str, bounded: bool) -> tuple[str, ...]:
+    """What must hold outside the code."""
+    sentences = [f"each {unit} has at most one row", "k, radius, columns and scaling were fixed without looking at the table"]
+    if not bounded:
+        sentences.append("every cell is a finite number of at most 1e150 in size, for whoever the rows are about")
+    return tuple(sentences)
+
+
+def promise(amounts: Amounts, *, relation: str, unit: str, assumptions: tuple[str, ...]) -> Guarantee:
+    """What a count of these amounts promises; nothing at all for the paper's own formula."""
+    if amounts.mechanism == "paper":
+        warning = "none helps: the printed bound is neither an upper bound nor smooth, so no epsilon holds"
+        return Guarantee(
+            epsilon=float("inf"), relation=relation, unit=unit, assumptions=(warning,), mechanism="outlier count: paper"
+        )
+    return Guarantee(
+        epsilon=amounts.epsilon,
+        delta=amounts.delta,
+        relation=relation,
+        unit=unit,
+        assumptions=assumptions,
+        mechanism=f"outlier count: {amounts.mechanism}",
+    )

@@ -1,0 +1,194 @@
+"""The public set of columns in which most records are outliers, chosen privately; proved in subspace.proof.md.
+
+Notation: q_s is the number of outliers in subspace s, U_t its ladder, B(tau) the integral of U from 0 to tau. The dampened
+score D_s = B^-1(q_s) moves by at most 1 between neighbours (local dampening, Farias et al. 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from sabun import checks
+from sabun.errors import DataError
+from sabun.ledger import Ledger
+from sabun.outliers.kissing import global_bound
+from sabun.outliers.ladder import Bands, Cover
+from sabun.outliers.sensitivity import rungs_of
+from sabun.outliers.setup import assumptions_for, check_cover
+from sabun.outliers.tables import check_columns, check_k, check_radius, read_table
+from sabun.privacy.amounts import AmountLike, exact_positive
+from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.noise import Coin, bernoulli_exp, coin_for, uniform_below
+from sabun.records import Schema
+from sabun.release import Release, publish
+
+__all__ = ["SubspaceChoice", "dampened_score", "permute_and_flip"]
+
+_Floats = NDArray[np.float64]
+
+
+class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
+    """Which of some public sets of columns has most outliers.
+
+    Guarantee: epsilon (pure) under replace-one, for the chosen name alone; nothing else leaves.
+
+    Args:
+        subspaces: Names with their columns (numbers or names).
+        k: Neighbours an inlier needs, >= 1.
+        radius: One public radius, or one for each name.
+        epsilon: The whole budget of the release.
+        cover: As in `OutlierCount`.
+        schema: Public bounds of the columns.
+        ledger: The book to charge, or None.
+        key: Idempotency key for retries; only with a ledger.
+        random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
+
+    Attributes:
+        choice_: The chosen name.
+        guarantee_: What is promised.
+        release_: The value with its guarantee.
+
+    Example:
+        >>> table = np.zeros((300, 2))
+        >>> table[:60, 1] = 100 * np.arange(60)
+        >>> sides = {"first": ["x0"], "second": ["x1"]}
+        >>> SubspaceChoice(subspaces=sides, k=5, radius=1, epsilon=50, random_state=1).fit(table).choice_
+        'second'
+    """
+
+    def __init__(
+        self,
+        *,
+        subspaces: Mapping[str, Sequence[int | str]],
+        k: int = 5,
+        radius: float | Mapping[str, float],
+        epsilon: AmountLike,
+        cover: str = "degeneracy",
+        schema: Schema | None = None,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.subspaces = subspaces
+        self.k = k
+        self.radius = radius
+        self.epsilon = epsilon
+        self.cover = cover
+        self.schema = schema
+        self.ledger = ledger
+        self.key = key
+        self.random_state = random_state
+        self._checked()
+
+    def _checked(self) -> tuple[Fraction, Coin]:
+        check_k(self.k)
+        good = isinstance(self.subspaces, Mapping) and len(self.subspaces) > 1
+        good = good and all(isinstance(name, str) and name for name in self.subspaces)
+        checks.require(good, "a mapping from at least two names to columns", subspaces=self.subspaces)
+        for name, columns in self.subspaces.items():
+            checks.require(check_columns(columns) is not None, "a list of columns", **{f"subspace {name!r}": columns})
+            check_radius(self._radius_of(name))
+        check_cover(self.cover, "replace-one")
+        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
+        checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
+        return exact_positive(self.epsilon, name="epsilon"), coin_for(self.random_state)
+
+    def _radius_of(self, name: str) -> object:
+        return self.radius.get(name) if isinstance(self.radius, Mapping) else self.radius
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes parameters, then checks them all again."""
+        super().set_params(**params)
+        self._checked()
+        return self
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Charges the ledger, scores every subspace, chooses one.
+
+        Args:
+            X: As in `OutlierCount.fit`.
+            y: Ignored.
+
+        Raises:
+            DataError: X is no table of this kind.
+        """
+        del y
+        epsilon, coin = self._checked()
+        unit = "record" if self.ledger is None else self.ledger.unit
+        views = {
+            name: read_table(X, schema=self.schema, columns=check_columns(columns))[1]
+            for name, columns in self.subspaces.items()
+        }
+        n = len(next(iter(views.values())))
+        if not n:
+            raise DataError("a table must have at least one row; got none.")
+        self.release_: Release = publish(
+            kind="outliers.subspace",
+            guarantee=Guarantee(
+                epsilon=epsilon,
+                unit=unit,
+                assumptions=assumptions_for(unit=unit, bounded=self.schema is not None),
+                mechanism="choice of a subspace: local dampening, permute and flip",
+            ),
+            parameters={
+                "k": int(self.k),
+                "radius": {name: check_radius(self._radius_of(name)) for name in views},
+                "records": n,
+                "subspaces": {name: [str(column) for column in columns] for name, columns in self.subspaces.items()},
+                "cover": self.cover,
+            },
+            draw=lambda: {"choice": self._draw(views, epsilon, coin)},
+            ledger=self.ledger,
+            coin=coin,
+            key=self.key,
+            schema_hash=None if self.schema is None else self.schema.hash,
+        )
+        self.guarantee_: Guarantee = self.release_.guarantee
+        self.choice_: str = self.release_["choice"]
+        return self
+
+    def _draw(self, views: dict[str, _Floats], epsilon: Fraction, coin: Coin) -> str:
+        scores = [
+            dampened_score(points, k=int(self.k), radius=check_radius(self._radius_of(name)), cover=self.cover)
+            for name, points in views.items()
+        ]
+        return list(views)[permute_and_flip(scores, epsilon=epsilon, coin=coin)]
+
+
+@np.errstate(all="ignore")
+def dampened_score(points: _Floats, *, k: int, radius: float, cover: str) -> Fraction:
+    """D of the number of outliers: how many rungs of the ladder fit under it, exactly. PRIVATE."""
+    n, d = points.shape
+    cap = global_bound(n=n, d=d, k=k)
+    if cap == 0:
+        return Fraction(0)  # proof: constant-score
+    rungs, reached = 0, 0
+    while reached < n:
+        rungs, reached = rungs + 1, reached + min(cap, rungs + 1)  # proof: public-rungs
+    bands = Bands(points, k=k, radius=radius, rungs=rungs)
+    ladder = Cover(cover, points[bands.gained[: bands.gained_ends[-1]]], radius)
+    left = bands.count
+    for rung in range(rungs):
+        height = rungs_of(bands, ladder, cap=cap, relation="replace-one", rung=rung)
+        if left <= height:
+            return rung + Fraction(left, height)  # proof: inverse-integral
+        left -= height
+    return Fraction(rungs)
+
+
+def permute_and_flip(scores: Sequence[Fraction], *, epsilon: Fraction, coin: Coin) -> int:
+    """An index, epsilon-privately when every score moves by at most 1: the first in random order that wins a toss.
+
+    Guarantee: McKenna & Sheldon 2020, Theorem 1; each toss is exact.
+    """
+    best, waiting = max(scores), list(range(len(scores)))
+    while True:
+        place = waiting.pop(uniform_below(len(waiting), coin=coin))  # proof: permute
+        if bernoulli_exp(epsilon * (best - scores[place]) / 2, coin=coin):  # proof: flip
+            return place

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sabun.outliers.error_bar import ErrorBar
+from sabun.outliers.laws import PowerTail
+from sabun.privacy.certified import exp_down
+from sabun.privacy.noise import seeded_coin
+
+BAR = ErrorBar(epsilon=Fraction(3, 10), beta=Fraction(7, 50))
+
+
+def index_of(bar: ErrorBar, bound: Fraction) -> int:
+    """The number of grid steps, with the noise taken away again."""
+    drawn = bar.draw(bound, coin=seeded_coin(1))
+    return drawn - (bar.draw(Fraction(1), coin=seeded_coin(1)))
+
+
+def test_a_smooth_change_moves_the_index_by_no_more_than_the_noise_is_made_for() -> None:
+    factor = exp_down(BAR.beta)
+    for bound in (Fraction(1), Fraction(2), Fraction(31, 7), Fraction(10**9 + 7, 3), Fraction(10**30)):
+        moved = index_of(BAR, bound * factor) - index_of(BAR, bound)
+        assert abs(moved) <= math.floor(BAR.scale * BAR.epsilon)
+        assert abs(moved) >= BAR.scale * BAR.epsilon * Fraction(99, 100)
+
+
+@pytest.mark.parametrize("cap", [7, 10**9])
+@pytest.mark.parametrize("miss", [0.05, 0.3])
+def test_the_interval_misses_as_rarely_as_it_says_and_not_much_more_rarely(cap: int, miss: float) -> None:
+    """At the cap the estimate is clipped from above, far below it is not; both keep the promise."""
+    law, coin, rng = PowerTail(epsilon=Fraction(7, 10), beta=BAR.beta), seeded_coin(2), np.random.default_rng(0)
+    bound, times = Fraction(7), 4000
+    noise = 7 / float(law.theta) * (rng.uniform(size=times) ** (-1 / float(law.exponent)) - 1)
+    factor = BAR.multiplier(law.tail, miss=miss)
+    widths = np.array([factor * BAR.estimate(BAR.draw(bound, coin=coin), cap=cap) for _ in range(times)])
+    missed = float((noise > widths).mean())
+    assert missed <= miss + 3 * math.sqrt(miss / times)
+    assert missed >= miss * (0.85 if cap == 7 else 0.6)
+
+
+def test_the_width_is_whole_and_grows_with_the_estimate() -> None:
+    law = PowerTail(epsilon=Fraction(7, 10), beta=BAR.beta)
+    widths = [BAR.width(index, tail=law.tail, miss=0.05, cap=1000) for index in (-(10**6), 0, 40_000, 10**6)]
+    assert widths == sorted(widths)
+    assert all(isinstance(width, int) for width in widths)
+
+
+def test_the_estimate_stays_between_one_and_the_public_cap() -> None:
+    assert BAR.estimate(10**9, cap=31) == pytest.approx(31)
+    assert BAR.estimate(10**9, cap=2**5000) < math.inf
+    assert BAR.estimate(-(10**9), cap=31) == 1

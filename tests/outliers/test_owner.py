@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from sabun.errors import ParameterError
+from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, suggest_radius
+from sabun.privacy.guarantee import Guarantee
+from sabun.release import Release
+from sabun.release.provenance import Provenance
+
+TABLE = [[0.0], [0.5], [0.7], [9.0]]
+
+
+def test_the_owner_sees_exact_facts_with_a_warning() -> None:
+    view = inspect_outliers(TABLE, k=2, radius=1)
+    assert view.count == 1
+    assert view.outliers.tolist() == [3]
+    assert view.degrees.tolist() == [2, 2, 2, 0]
+    assert view.local_bound == 3
+    assert "NOT PRIVATE" in repr(view)
+    assert "NOT PRIVATE" in str(view)
+    assert "NOT PRIVATE" in view.plot().axes[0].get_title()
+
+
+def test_the_owners_view_cannot_be_stored_or_released() -> None:
+    view = inspect_outliers(TABLE, k=2, radius=1)
+    for store in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(ParameterError, match="NOT PRIVATE"):
+            store(view)
+    with pytest.raises(ParameterError):
+        Release(
+            value={"view": view},
+            guarantee=Guarantee(epsilon=1, mechanism="none"),
+            provenance=Provenance(kind="x", mechanism="none"),
+        )
+
+
+def test_a_radius_from_a_public_table_gives_about_the_wanted_share() -> None:
+    reference = np.random.default_rng(0).normal(size=(2000, 3))
+    radius = suggest_radius(reference, k=5, share=0.02)
+    assert (outlier_degrees(reference, radius=radius * (1 + 1e-12)) < 5).mean() == pytest.approx(0.02, abs=0.002)
+
+
+def test_bad_references_are_refused() -> None:
+    with pytest.raises(ParameterError, match="share must be above 0"):
+        suggest_radius(TABLE, k=1, share=0)
+    with pytest.raises(ParameterError, match="more than k rows"):
+        suggest_radius(TABLE, k=4)
+
+
+def test_the_plan_says_what_it_costs_and_when_it_is_useless() -> None:
+    good = OutlierCount(radius=1, epsilon=1).plan(n=20_000, d=3)
+    assert good.useful
+    assert 0 < good.kindest_error <= good.kindest_reach
+    assert good.kindest_error <= good.worst_error
+    poor = OutlierCount(radius=1, epsilon=0.05).plan(n=300, d=30)
+    assert not poor.useful
+    assert "too small to be useful" in str(poor)
+    assert poor.to_dict()["epsilon"] == "1/20"
+    for mechanism, delta in [("global-laplace", 0), ("global-gaussian", 1e-6), ("gaussian", 1e-6), ("laplace", 1e-6)]:
+        assert OutlierCount(radius=1, epsilon=1, delta=delta, mechanism=mechanism).plan(n=500, d=2).worst_error > 0
+    assert OutlierCount(radius=1, epsilon=1, relation="add-remove").plan(n=500, d=40).worst_error == 500
+    assert OutlierCount(radius=1, epsilon=1).plan(n=3, d=2).worst_error == 0

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import exit_code
+from sabun.ledger import Ledger
+from sabun.release import Release
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = ["age,bmi,ward"] + [f"{30 + i % 5},{20 + i % 3},A" for i in range(400)] + ["119,59,B", "?,1e999,B"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
+
+
+def test_one_command_gives_a_private_count_with_an_interval(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5000", "--out", "c.json") == 0
+    out = capsys.readouterr().out
+    assert "Outliers: 2" in out
+    assert "between 2 and 2" in out
+    assert Release.load("c.json")["count"] == 2
+
+
+def test_json_is_for_machines_and_the_ledger_pays(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create(here / "book", name="book", epsilon=1)
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--columns", "age", "--radius", "0.2", "--json", "--ledger", "book")
+    assert exit_code(*command, "--epsilon", "0.4") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert isinstance(record["count"], int)
+    assert record["guarantee"]["epsilon"] == "2/5"
+    assert float(ledger.remaining.epsilon) == pytest.approx(0.6)
+    assert exit_code(*command, "--epsilon", "0.7") == 3
+    assert json.loads(capsys.readouterr().err)["error"]["type"] == "BudgetExceeded"
+
+
+def test_regions_come_from_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "r.json").write_text(json.dumps({"young": {"age": [None, 80]}, "old": {"age": [80, None]}}))
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "50000", "--regions", "r.json")
+    assert exit_code(*command, "--out", "r.out") == 0
+    assert "old: 1" in capsys.readouterr().out
+    assert exit_code(*command, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == {"old": 1, "young": 1}
+    assert exit_code(*command, "--relation", "add-remove") == 2
+
+
+def test_a_subspace_is_chosen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = (
+        "outliers",
+        "choose",
+        "t.csv",
+        *BOUNDS,
+        "--radius",
+        "0.1",
+        "--epsilon",
+        "9",
+        "--subspace",
+        "a=age",
+        "--subspace",
+        "b=bmi",
+    )
+    assert exit_code(*command, "--json", "--out", "s.json") == 0
+    assert json.loads(capsys.readouterr().out)["choice"] in ("a", "b")
+    assert exit_code(*command) == 0
+    assert "Most outliers" in capsys.readouterr().out
+
+
+def test_a_plan_and_a_radius_cost_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("outliers", "plan", "--records", "300", "--dimensions", "30", "--epsilon", "0.05") == 0
+    assert "too small to be useful" in capsys.readouterr().out
+    assert exit_code("outliers", "plan", "--records", "300", "--dimensions", "30", "--epsilon", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 300
+    assert exit_code("outliers", "radius", "t.csv", *BOUNDS, "--share", "0.1", "--json") == 0
+    assert 0 < json.loads(capsys.readouterr().out)["radius"] < 1
+    assert exit_code("outliers", "radius", "t.csv", *BOUNDS, "--columns", "age") == 0
+
+
+BAD = [
+    (("count", "t.csv", "--radius", "0.2", "--epsilon", "1"), 2, "columns must be declared"),
+    (("count", "t.csv", "--bounds", "age", "--radius", "0.2", "--epsilon", "1"), 2, "bounds must look like"),
+    (("count", "none.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "1"), 4, "none.csv"),
+    (("count", "t.csv", *BOUNDS, "--radius", "-1", "--epsilon", "1"), 2, "radius must be"),
+    (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--out", "t.csv"), 2, "out must be a new file"),
+    (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "no.json"), 4, "cannot be read"),
+    (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "t.csv"), 4, "must be JSON"),
+    (("choose", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--subspace", "a"), 2, "subspace must look like"),
+    (("radius", "t.csv"), 2, "columns must be declared"),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "words"), BAD)
+def test_mistakes_have_their_exit_code_and_a_way_out(
+    here: Path, command: tuple[str, ...], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code("outliers", *command) == code
+    assert words in capsys.readouterr().err
+
+
+def test_a_list_is_no_regions_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "l.json").write_text("[1]")
+    assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "l.json") == 4
+    assert "one JSON object" in capsys.readouterr().err
