@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,6 +35,47 @@ def test_whatever_the_function_does_the_sums_move_by_at_most_the_span(
     changed[0] = [7.0, -7.0]
     difference = basis.sums(points) - basis.sums(changed)
     assert max(abs(int(value)) for value in difference) <= basis.span
+
+
+@pytest.mark.parametrize("problem", [SystemExit, GeneratorExit, MemoryError, StopIteration, RecursionError])
+def test_no_exception_of_the_function_gets_out(problem: type[BaseException]) -> None:
+    def leaving(x: np.ndarray) -> list[float]:
+        if x[0] > 1:
+            raise problem(x[0])
+        return [0.25]
+
+    assert list(of(leaving).values(np.array([[2.0, 0.0], [0.0, 0.0]])).ravel()) == [0.0, 0.25]
+
+
+def test_the_person_at_the_keyboard_can_still_stop_it() -> None:
+    def stopped(x: np.ndarray) -> list[float]:
+        if x[0] > 1:
+            raise KeyboardInterrupt
+        return [0.25]
+
+    with pytest.raises(KeyboardInterrupt):
+        of(stopped).values(np.array([[2.0, 0.0]]))
+
+
+def test_no_warning_of_the_function_gets_out() -> None:
+    def warning(x: np.ndarray) -> list[float]:
+        if x[0] > 1:
+            warnings.warn(f"private value {x[0]}", stacklevel=1)
+        return [0.25]
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert list(of(warning).values(np.array([[2.0, 0.0]])).ravel()) == [0.25]
+    assert heard == []
+
+
+def test_bounds_that_floats_cannot_tell_apart_are_refused() -> None:
+    for bounds in ((1.0, 1.0 + 1e-12), (-1e9 - 1e-6, -1e9)):
+        with pytest.raises(ParameterError, match=r"basis_bounds must be a pair .lower, upper. further apart than"):
+            of(lambda x: x, bounds)
+    for bounds in ((0.0, 1e-320), (-1e308, 1e308)):
+        with pytest.raises(ParameterError, match=r"basis_bounds must be between 1e-100 and 1e[+]100"):
+            of(lambda x: x, bounds)
 
 
 def test_each_record_is_handed_over_by_itself_as_a_copy() -> None:

@@ -85,6 +85,39 @@ def test_the_owners_picture_says_what_it_is(folder: Path) -> None:
     assert "NOT PRIVATE" in Path("o.svg").read_text()
 
 
+def test_no_file_is_written_over_another(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    options = (*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger", "--overwrite")
+    for out, plot in (("w.csv", "w.csv"), ("w.csv", "./w.csv"), ("w.csv", "w.csv.release.json")):
+        assert exit_code(*options, "--out", out, "--plot", plot, "--owner-only") == 2
+        assert "must be another file than w.csv" in capsys.readouterr().err
+    Path("link.csv").symlink_to("private.csv")
+    for out, plot in (("private.csv", "p.svg"), ("link.csv", "p.svg"), ("w.csv", "public.csv"), ("w.csv", "schema.json")):
+        assert exit_code(*options, "--out", out, "--plot", plot) == 2
+        assert "must not be a file that is read" in capsys.readouterr().err
+    assert exit_code(*options, "--out", "w.csv", "--plot", "l.ledger") == 2
+    Path("link.csv").unlink()
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert ledger.remaining.epsilon == 1
+
+
+def test_one_file_cannot_be_private_and_public(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.csv").symlink_to("private.csv")
+    for public in ("private.csv", "./private.csv", "link.csv"):
+        assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", public, "--out", "w.csv") == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "private and public must be two files" in said
+        assert "it must hold no private record" in said
+    assert not Path("w.csv").exists()
+
+
+def test_the_owners_wish_needs_a_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--owner-only") == 2
+    assert "plot must be given beside --owner-only" in capsys.readouterr().err
+
+
 def test_a_plan_touches_no_private_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("private.csv").unlink()
     plan = (

@@ -4,10 +4,12 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sabun import Ledger
 from sabun.density import DensityRatio
 from sabun.density.kernel import GaussianKernel
 from sabun.density.method import Target
@@ -131,6 +133,30 @@ def test_sampling_more_rows_than_there_are_is_refused() -> None:
 def test_impossible_boxes_are_refused(bounds: object) -> None:
     with pytest.raises(BoundsError, match="bounds must be"):
         DensityRatio(epsilon=1, method="ulsif-a", bounds=bounds).fit(private=PRIVATE, public=PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "public"),
+    [((-1e308, 1e308), np.array([[0.0], [1.0]])), ((-1e308, 1e307), np.array([[0.0], [0.1]])), ((0, 1), 1e18 + PUBLIC * 1e9)],
+)
+def test_boxes_without_a_usable_width_are_refused(bounds: tuple[float, float], public: np.ndarray) -> None:
+    with pytest.raises(BoundsError, match="bounds must be apart by a finite width above 0"):
+        DensityRatio(epsilon=1, method="ulsif-a", bounds=[bounds]).set_public(public)
+
+
+def test_bandwidths_that_a_private_row_could_overflow_are_refused() -> None:
+    for method in ("ulsif-a", "ulsif-c"):
+        with pytest.raises(ParameterError, match="bandwidth must be at least 1e-200 for private centres"):
+            DensityRatio(epsilon=1, method=method, bandwidth=1e-250, **METHODS[method]).set_public(PUBLIC)
+
+
+def test_a_penalty_that_vanishes_is_refused_before_the_charge(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=1)
+    twice = {"basis": lambda x: [1e30, 1e30], "basis_bounds": (0, 1e30)}
+    with pytest.raises(ParameterError, match="regularization must be large enough for a fit on the public table"):
+        DensityRatio(epsilon=1, method="ulsif-parametric", ledger=book, **twice).fit(private=PRIVATE, public=PUBLIC)
+    assert book.remaining.epsilon == 1
+    assert list(fitted(np.ones(2), np.full((4, 2), 1e30), penalty=0.1)) == [0, 0]
 
 
 def noise_scale(basis: object, rows: int) -> Fraction:

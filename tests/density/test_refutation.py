@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import re
 import warnings
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sabun import Column, Schema
+from sabun import Column, Ledger, Schema
 from sabun.density import CoverageWarning, DensityRatio
 from sabun.density.mechanism import EuclideanNoise
+from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError
 from sabun.privacy.noise import seeded_coin
 
 PUBLIC = np.random.default_rng(0).normal(1, 1, (60, 2))
@@ -219,3 +222,160 @@ def test_extreme_settings_still_give_weights(epsilon: float, relation: str, publ
             ratio = DensityRatio(epsilon=epsilon, delta=delta, relation=relation).fit(private=np.arange(20.0), public=public)
         assert np.isfinite(ratio.weights_).all()
         assert ratio.weights_.mean() == pytest.approx(1)
+
+
+def pieces(first: float, *, broken: bool) -> Iterator[np.ndarray]:
+    """A stream whose last piece may have a wrong shape."""
+    yield np.array([[first, first]] + [[0.0, 0.0]] * 70_000)
+    yield np.zeros((5, 2))
+    if broken:
+        yield np.zeros((5, 3))
+
+
+def test_a_stream_that_breaks_off_leaves_nothing_behind() -> None:
+    one, other = prepared(), prepared()
+    for part, first in ((one, -3.0), (other, 3.0)):
+        with pytest.raises(DataError):
+            part.partial_fit(private=pieces(first, broken=True))
+        assert part._seen.count == 0
+        assert not any(part._seen.sums)
+        part.partial_fit(private=pieces(first, broken=False))
+        assert part._seen.count == 70_006
+    (a, noise), (b, _) = before_noise(one), before_noise(other)
+    assert length(a, b) <= noise.l2**2
+
+
+def test_a_fit_that_fails_leaves_no_sums_behind(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=1)
+    ratio = DensityRatio(epsilon=2, ledger=book).set_public(PUBLIC).partial_fit(private=PUBLIC)
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            ratio.fit(private=PUBLIC, public=PUBLIC)
+        assert ratio._seen is None
+        with pytest.raises(ParameterError, match="or fit failed and kept none"):
+            ratio.partial_fit(private=PUBLIC)
+        with pytest.raises(ParameterError, match="or fit failed and kept none"):
+            ratio.finalize()
+
+
+def test_a_refused_finalize_can_be_tried_again_without_counting_twice(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=1)
+    part = DensityRatio(epsilon=2, ledger=book).set_public(PUBLIC).partial_fit(private=PUBLIC)
+    sums = list(part._seen.sums)
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            part.finalize()
+    assert (part._seen.count, list(part._seen.sums)) == (len(PUBLIC), sums)
+
+
+def test_a_bad_public_table_does_not_leave_half_a_plan() -> None:
+    part = prepared().partial_fit(private=PUBLIC)
+    before = (part._plan, part._table, part._features, part._seen)
+    with pytest.raises(DataError):
+        part.set_public(np.full((5, 2), np.nan))
+    assert all(now is then for now, then in zip((part._plan, part._table, part._features, part._seen), before, strict=True))
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
+def test_copies_of_a_part_are_not_counted_twice(twin: object) -> None:
+    part = prepared().partial_fit(private=PUBLIC)
+    again = twin(part)
+    with pytest.raises(ParameterError, match="got a copy of a part that is counted already"):
+        part.merge(again)
+    again.partial_fit(private=PUBLIC[:3])
+    assert part._seen.count == 60, "a copy has a life of its own"
+    with pytest.raises(ParameterError, match="got a copy of a part that is counted already"):
+        prepared().merge(part).merge(again)
+
+
+def test_copies_made_before_records_came_are_parts_like_others() -> None:
+    empty = prepared()
+    shards = [pickle.loads(pickle.dumps(empty)).partial_fit(private=rows) for rows in np.array_split(PUBLIC, 3)]
+    merged = shards[0].merge(shards[1]).merge(shards[2])
+    assert list(merged._seen.sums) == list(prepared().partial_fit(private=PUBLIC)._seen.sums)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        DensityRatio(epsilon=1).set_public(2 * PUBLIC),
+        DensityRatio(epsilon=1, n_centers=20).set_public(PUBLIC),
+        DensityRatio(epsilon=1, tau2=0.1).set_public(PUBLIC),
+        DensityRatio(epsilon=2).set_public(PUBLIC),
+        DensityRatio(epsilon=1).set_public(pd.DataFrame(PUBLIC, columns=["b", "a"])),
+    ],
+)
+def test_parts_of_other_tables_or_settings_are_not_merged(other: DensityRatio) -> None:
+    """Twice the table has the same points and the same centres; its records would be scaled otherwise."""
+    with pytest.raises(ParameterError, match="both parts must be prepared with the same public table and the same settings"):
+        prepared().merge(other)
+
+
+def test_a_row_off_the_centres_is_part_of_the_public_table() -> None:
+    centres = PUBLIC[:10]
+    changed = PUBLIC.copy()
+    changed[59] += 0.25
+    one, other = (
+        DensityRatio(epsilon=1, centers=centres, bandwidth=1.0, standardize=False).set_public(t) for t in (PUBLIC, changed)
+    )
+    with pytest.raises(ParameterError, match="both parts must be prepared with the same public table"):
+        one.merge(other)
+
+
+def test_a_pickle_with_sums_says_that_it_is_not_private() -> None:
+    stored = pickle.dumps(prepared().partial_fit(private=PUBLIC))
+    assert b"NOT PRIVATE: sums of private records" in stored
+
+
+def outcomes(table: np.ndarray, public: np.ndarray, **options: object) -> set[str]:
+    found = set()
+    for _ in range(3):
+        try:
+            DensityRatio(**options).fit(private=table, public=public)
+            found.add("weights")
+        except Exception as problem:
+            found.add(re.sub(r"0x[0-9a-f]+", "", repr(problem)))
+    return found
+
+
+def test_the_logistic_baseline_does_the_same_whatever_a_row_holds() -> None:
+    """Nearly parallel columns of huge size, which made the Newton system singular for one neighbour only."""
+    rng = np.random.default_rng(2)
+    scale, closeness = 10.0 ** rng.uniform(6, 12), 10.0 ** rng.uniform(-11, -6)
+
+    def table(rows: int, shift: float) -> np.ndarray:
+        u = (1 + rng.random(rows)) * scale
+        return np.c_[u, u + (shift + rng.normal(size=rows)) * max(1, scale * closeness)]
+
+    public, private = table(100, 0), table(60, 3)
+    changed = private.copy()
+    changed[0] = np.nan
+    options = {"epsilon": "0.01", "method": "ji-elkan", "standardize": False}
+    assert outcomes(private, public, **options) == outcomes(changed, public, **options)
+    assert all("clip_norm must be from 1e-06 to 1e+06" in text for text in outcomes(private, public, **options))
+
+
+@pytest.mark.parametrize(("clip_norm", "works"), [(1e10, False), (1e3, False), (90.0, True), (None, True)])
+def test_a_clip_norm_that_hardly_clips_is_judged_before_any_row(clip_norm: float | None, works: bool) -> None:
+    rng = np.random.default_rng(0)
+    public, private = rng.normal(size=(300, 2)), rng.normal(size=(100, 2))
+    found = []
+    for row in (private[0], np.full(2, 1e300), np.full(2, -1e308), np.array([np.nan, np.inf]), np.array([1e9, 1e-9])):
+        changed = private.copy()
+        changed[0] = row
+        found.append(outcomes(changed, public, epsilon="0.01", method="ji-elkan", clip_norm=clip_norm))
+    assert all(words == found[0] for words in found)
+    assert (found[0] == {"weights"}) is works
+
+
+def test_a_box_too_wide_for_floats_is_refused_before_any_row() -> None:
+    rng = np.random.default_rng(0)
+    public, private = rng.normal(size=(40, 1)) * 0.3, rng.normal(size=(50, 1))
+    changed = private.copy()
+    changed[17] = np.nan
+    for table in (private, changed):
+        with pytest.raises(BoundsError, match="bounds must be apart by a finite width above 0"):
+            DensityRatio(epsilon="0.1", method="ulsif-a", bounds=[(-1e308, 1e308)]).fit(private=table, public=public)
+    for table in (private, changed, np.full((50, 1), 1e308), np.full((50, 1), -np.inf)):
+        wide = DensityRatio(epsilon="0.1", method="ulsif-a", bounds=[(-1e307, 1e307)], standardize=False)
+        assert np.isfinite(wide.fit(private=table, public=public).release_["centres"]).all()

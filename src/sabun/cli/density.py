@@ -60,13 +60,26 @@ def weights(
 
     Example:
 
-        sabun datasets save wdbc all.csv
+        sabun datasets save wdbc patients.csv
 
-        sabun density weights --private all.csv --public all.csv --columns 'mean area' --epsilon 1 --out weighted.csv
+        sabun datasets save wdbc volunteers.csv
+
+        sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
     """
     from sabun.ledger import Ledger
 
-    _refuse_existing([out, Path(f"{out}.release.json"), *([] if plot is None else [plot])], overwrite)
+    if owner_only and plot is None:
+        raise ParameterError(
+            "plot must be given beside --owner-only, which is about the picture; got none. Add --plot FILE.svg."
+        )
+    if _same(private, public):
+        raise ParameterError(
+            f"private and public must be two files; got {str(private)!r} for both. The rows of the public table are published "
+            "as they are, with a weight each: it must hold no private record."
+        )
+    written = [out, Path(f"{out}.release.json"), *([] if plot is None else [plot])]
+    _refuse_shared(written, [file for file in (private, public, schema, ledger) if file is not None])
+    _refuse_existing(written, overwrite)
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
     book = None if ledger is None else Ledger.open(ledger)
@@ -106,11 +119,13 @@ def query(
 
     Example:
 
-        sabun datasets save wdbc all.csv
+        sabun datasets save wdbc patients.csv
 
-        sabun density weights --private all.csv --public all.csv --columns 'mean area' --epsilon 1 --out weighted.csv
+        sabun datasets save wdbc volunteers.csv
 
-        sabun density query weighted.csv 'mean(mean area)' 'mean(mean area > 700)'
+        sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
+
+        sabun density query new.csv 'mean(mean area)' 'mean(mean area > 700)'
     """
     from sabun.density import DensityRatio
     from sabun.density.answers import answer
@@ -161,9 +176,9 @@ def plan(
 
     Example:
 
-        sabun datasets save wdbc all.csv
+        sabun datasets save wdbc volunteers.csv
 
-        sabun density plan --public all.csv --columns 'mean area' --private-rows 5000 --epsilon 0.5
+        sabun density plan --public volunteers.csv --columns 'mean area' --private-rows 5000 --epsilon 0.5
     """
     ratio = _estimator(epsilon, delta, relation, columns, bounds, schema, None)
     found = ratio.plan(public=public, private_size=private_rows)
@@ -203,6 +218,22 @@ def _bound(text: str) -> tuple[str, tuple[float, float]]:
         return name, (float(low), float(high))
     except ValueError:
         raise ParameterError(f"bounds must look like name=low:high; got {text!r}.") from None
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two names stand for one file, through links too."""
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
+def _refuse_shared(written: list[Path], read: list[Path]) -> None:
+    """A file that is written must not be another one that is written, nor (with --overwrite too) one that is read."""
+    for place, file in enumerate(written):
+        for other in written[:place]:
+            if _same(file, other):
+                raise ParameterError(f"{file} must be another file than {other}; got one for both. Choose two names.")
+        for other in read:
+            if _same(file, other):
+                raise ParameterError(f"{file} must not be a file that is read; got the name of {other}. Choose another name.")
 
 
 def _refuse_existing(files: list[Path], overwrite: bool) -> None:

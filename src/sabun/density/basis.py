@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ __all__ = ["NO_MEMORY", "BoundedBasis"]
 
 NO_MEMORY = "the basis function keeps no memory of the records it has seen"
 """What a guarantee must assume about a function it cannot look into."""
+
+_SMALLEST, _LARGEST = 1e-100, 1e100
+"""Sizes of bounds whose squares, and whose 2**-30 parts, are ordinary floats."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +54,9 @@ class BoundedBasis:
         except Exception as problem:  # a public record: the user may see everything
             raise ParameterError(f"basis must accept one record (a 1-D array); it raised {problem!r}.") from problem
         checks.require(numbers.ndim == 1 and len(numbers) > 0, "a function that returns a flat list of numbers", basis=function)
-        return cls(function=function, size=len(numbers), lower=lower, upper=upper)
+        made = cls(function=function, size=len(numbers), lower=lower, upper=upper)
+        checks.require(made.span >= 1, "a pair (lower, upper) further apart than 2**-30 of the larger", basis_bounds=bounds)
+        return made
 
     @property
     def span(self) -> int:
@@ -65,7 +71,9 @@ class BoundedBasis:
 
     def values(self, points: Floats) -> Floats:
         """The clipped numbers of each record."""
-        return np.array([self._row(point) for point in points]).reshape(len(points), self.size)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a warning of the function would speak of a private record
+            return np.array([self._row(point) for point in points]).reshape(len(points), self.size)
 
     def sums(self, points: Floats) -> NDArray[Any]:
         """The sum over all records of the rounded numbers, as Python integers."""
@@ -74,9 +82,10 @@ class BoundedBasis:
 
     def _row(self, point: Floats) -> Floats:
         try:
-            with np.errstate(all="ignore"):
-                numbers = np.asarray(self.function(point.copy()), dtype=np.float64)
-        except Exception:  # what went wrong would speak of a private record
+            numbers = np.asarray(self.function(point.copy()), dtype=np.float64)
+        except KeyboardInterrupt:  # comes from the person at the keyboard
+            raise
+        except BaseException:  # an exit, too, would speak of a private record
             numbers = np.zeros(self.size)
         if numbers.shape != (self.size,):
             numbers = np.zeros(self.size)
@@ -91,4 +100,7 @@ def _checked_bounds(bounds: object) -> tuple[float, float]:
         isinstance(bounds, tuple | list) and len(bounds) == 2 and all(checks.is_number(b) and math.isfinite(b) for b in bounds)
     )
     checks.require(good and bounds[0] < bounds[1], "a pair (lower, upper) that holds for every number", basis_bounds=bounds)  # type: ignore[index]
-    return float(bounds[0]), float(bounds[1])  # type: ignore[index]
+    lower, upper = float(bounds[0]), float(bounds[1])  # type: ignore[index]
+    fits = _SMALLEST <= max(abs(lower), abs(upper)) <= _LARGEST
+    checks.require(fits, f"between {_SMALLEST:g} and {_LARGEST:g} in size", "Rescale the basis.", basis_bounds=bounds)
+    return lower, upper

@@ -6,6 +6,7 @@ mean over public rows of log(1 + e^(beta f)) plus lam |beta|^2 / 2; the weight i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from sabun import checks
 from sabun.density.basis import NO_MEMORY, BoundedBasis
 from sabun.density.kernel import Floats
 from sabun.density.mechanism import EuclideanNoise
 from sabun.density.method import Promise, Target
 from sabun.density.paper import normalised
 from sabun.density.tally import Tally
-from sabun.errors import InternalError
+from sabun.errors import DataError, InternalError
 from sabun.privacy.certified import sqrt_up
 from sabun.privacy.noise import Coin
 
@@ -27,9 +29,21 @@ __all__ = ["Logistic"]
 
 _BITS = 40
 _GRADIENT = 1e-8
-"""The solver stops when the gradient is no longer than this times R; the sensitivity allows for twice as much."""
+"""Newton's method ends when the gradient is no longer than this times R; the sensitivity allows for twice as much."""
 
 _NEWTON_STEPS = 100
+_HALVINGS = 30
+_LOGARITHM = 19
+"""Plain descent shortens the distance to the minimiser by e^-19 < 6e-9."""
+
+_SHORTEST, _LONGEST = 1e-6, 1e6
+_MOST_FEATURES = 4096
+_MOST_ROWS = 2**25
+_STEEPEST = 1e5
+"""Largest R^2 / lam: bounds the steps of plain descent, and how rounding in beta f is magnified."""
+
+_STEEPEST_WIDE = 4e7
+"""Largest (features + 1) R^2 / lam: each feature adds a rounding error to beta f."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,13 +61,25 @@ class Logistic:
 
     streams = False
 
+    def __post_init__(self) -> None:
+        """Refuses, by public numbers, what the error bounds of the solver do not cover."""
+        radius, features = self.clip_norm, self._dimension
+        advice = "Rescale the columns, or leave standardize=True."
+        checks.require(_SHORTEST <= radius <= _LONGEST, f"from {_SHORTEST:g} to {_LONGEST:g}", advice, clip_norm=radius)
+        checks.require(features <= _MOST_FEATURES, f"at most {_MOST_FEATURES}", features=features)
+        least = radius**2 * max(1 / _STEEPEST, (features + 1) / _STEEPEST_WIDE)  # proof: public-range
+        rule = f"from {least:.3g} (which grows with clip_norm squared) to 1e9"
+        checks.require(least <= self.penalty <= 1e9, rule, "Choose a smaller clip_norm.", regularization=self.penalty)
+
     def start(self) -> Tally:
         """Never: the fit needs all rows at once."""
         raise InternalError("a logistic regression cannot stream.")
 
     def promise(self, size: int) -> Promise:
-        """What `draw` keeps."""
-        facts = {"private_rows": size, "features": self._features(self.public[:1]).shape[1], "clip_norm": self.clip_norm}
+        """What `draw` keeps; refuses more rows than its error bounds cover."""
+        if size + len(self.public) > _MOST_ROWS:
+            raise DataError(f"both tables must have at most {_MOST_ROWS} rows together for this method; they have more.")
+        facts = {"private_rows": size, "features": self._dimension, "clip_norm": self.clip_norm}
         return Promise(
             epsilon=self.target.epsilon,
             delta=self.target.delta or Fraction(0),
@@ -81,8 +107,12 @@ class Logistic:
         ratio: Floats = np.exp(np.minimum(exponents, 700.0))
         return ratio
 
+    @property
+    def _dimension(self) -> int:
+        return int(self.public.shape[1]) + 1 if self.basis is None else self.basis.size
+
     def _noise(self, size: int) -> EuclideanNoise:
-        dimension = self.public.shape[1] + 1 if self.basis is None else self.basis.size
+        dimension = self._dimension
         radius, penalty = Fraction(self.clip_norm), Fraction(self.penalty)
         change = radius * (Fraction(2, max(size, 1)) + 4 * Fraction(_GRADIENT)) / penalty  # proof: strong-convexity
         l2 = change * 2**_BITS + sqrt_up(Fraction(dimension))  # proof: rounded-beta
@@ -93,40 +123,59 @@ class Logistic:
         plain = np.hstack([np.ones((len(points), 1)), points]) if self.basis is None else self.basis.values(points)
         finite = np.isfinite(plain).all(axis=1, keepdims=True)
         plain = np.where(finite, plain, 0.0)
-        largest = np.maximum(np.abs(plain).max(axis=1, keepdims=True), 1e-300)
-        length = largest * np.sqrt(((plain / largest) ** 2).sum(axis=1, keepdims=True))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private row
+            largest = np.maximum(np.abs(plain).max(axis=1, keepdims=True), 1e-300)
+            length = largest * np.sqrt(((plain / largest) ** 2).sum(axis=1, keepdims=True))
             # A little shorter than the bound, so that rounding cannot make it longer.
             clipped: Floats = plain * np.minimum(1.0, self.clip_norm * (1 - 2.0**-40) / length)  # proof: clipped-features
         return clipped
 
     def _minimiser(self, private: Floats, public: Floats) -> Floats:
-        """Newton's method with halved steps, then plain descent, which cannot fail to arrive."""
+        """A point within 2e-8 R / lam of the minimiser: Newton's, if its gradient proves it, otherwise plain descent's."""
+        with np.errstate(all="ignore"):
+            found = self._newton(private, public)
+            return self._descended(private, public) if found is None else found
+
+    def _newton(self, private: Floats, public: Floats) -> Floats | None:
+        """Newton's method with steps halved until the gradient is shorter; None where it does not arrive."""
         beta = np.zeros(private.shape[1])
+        gradient, curvature = self._slopes(beta, private, public)
         for _ in range(_NEWTON_STEPS):
-            gradient, curvature = self._slopes(beta, private, public)
-            if float(np.linalg.norm(gradient)) <= _GRADIENT * self.clip_norm:
-                return beta
-            step = np.linalg.solve(curvature, gradient)
-            size, here = 1.0, self._objective(beta, private, public)
-            while size > 1e-6 and self._objective(beta - size * step, private, public) > here:
-                size /= 2
-            beta = beta - size * step
-        rate = 1.0 / (self.clip_norm**2 / 2 + self.penalty)
-        while float(np.linalg.norm(gradient := self._slopes(beta, private, public)[0])) > _GRADIENT * self.clip_norm:
-            beta = beta - rate * gradient  # proof: always-arrives
+            length = float(np.linalg.norm(gradient))
+            if length <= _GRADIENT * self.clip_norm:
+                return beta  # proof: short-gradient
+            try:
+                step = np.linalg.solve(curvature, gradient)
+            except np.linalg.LinAlgError:
+                return None
+            for halvings in range(_HALVINGS):
+                trial = beta - step / 2.0**halvings
+                gradient, curvature = self._slopes(trial, private, public)
+                if float(np.linalg.norm(gradient)) < length:
+                    break
+            else:
+                return None
+            beta = trial
+        return None
+
+    def _descended(self, private: Floats, public: Floats) -> Floats:
+        """Gradient descent from zero, a public number of steps: its distance from the minimiser is known beforehand."""
+        beta = np.zeros(private.shape[1])
+        smooth = self.clip_norm**2 / 2 + self.penalty
+        for _ in range(math.ceil(_LOGARITHM * smooth / self.penalty)):
+            beta = beta - self._gradient(beta, private, public) / smooth  # proof: contraction
         return beta
 
-    def _objective(self, beta: Floats, private: Floats, public: Floats) -> float:
-        losses = np.logaddexp(0.0, -private @ beta).mean() + np.logaddexp(0.0, public @ beta).mean()
-        return float(losses) + self.penalty / 2 * float(beta @ beta)
+    def _gradient(self, beta: Floats, private: Floats, public: Floats) -> Floats:
+        p, q = _sigmoid(-private @ beta), _sigmoid(public @ beta)
+        gradient: Floats = -(p @ private) / len(private) + (q @ public) / len(public) + self.penalty * beta
+        return gradient
 
     def _slopes(self, beta: Floats, private: Floats, public: Floats) -> tuple[Floats, Floats]:
         p, q = _sigmoid(-private @ beta), _sigmoid(public @ beta)
-        gradient = -(p @ private) / len(private) + (q @ public) / len(public) + self.penalty * beta
         curvature = (private * (p * (1 - p))[:, None]).T @ private / len(private)
         curvature += (public * (q * (1 - q))[:, None]).T @ public / len(public) + self.penalty * np.eye(len(beta))
-        return gradient, curvature
+        return self._gradient(beta, private, public), curvature
 
 
 def _sigmoid(x: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,6 +74,15 @@ class Options:
         shown = {name: self.given[name] for name in names if self.given[name] is not None}
         return {**shown, "n_centers": self._centres, "relation": self.target.relation}
 
+    def digest(self, points: Floats, features: Features) -> str:
+        """Names the public table, the map from records to points, and the settings; parts that share it may be merged."""
+        schema = None if features.schema is None else features.schema.to_json()
+        settings = (sorted(self.facts().items()), self.target, features.names, schema, points.shape)
+        found = hashlib.sha256(repr(settings).encode())
+        for array in (features.centre, features.scale, points):
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
     def check_size(self, size: int) -> None:
         """Refuses sizes that a public number of rows rules out."""
         declared = self.given["n_public"]
@@ -97,9 +107,12 @@ class Options:
         if self.method == "rkhs":
             return self._embedding(points, self._public_centres(points, features))
         bandwidth = self._bandwidth(points)
+        GaussianKernel.of(points[:1], bandwidth=bandwidth)  # its refusals must come before the charge
         if self.method == "ulsif-b":
             kernel = GaussianKernel.of(self._public_centres(points, features), bandwidth=bandwidth)
             return FixedBasis(basis=kernel, public=points, penalty=penalty, target=self.target)
+        # Private centres lie within 1e100, so that no row can make the scaled ones infinite.
+        checks.require(bandwidth >= 1e-200, "at least 1e-200 for private centres", bandwidth=bandwidth)
         shared: dict[str, Any] = {"public": points, "wanted": self._centres, "bandwidth": bandwidth, "penalty": penalty}
         if self.method == "ulsif-c":
             return RawCentres(**shared, target=self.target)
@@ -162,7 +175,8 @@ class Options:
         plain = np.hstack([np.ones((len(points), 1)), points]) if basis is None else basis.values(points)
         norm = self.given["clip_norm"]
         if norm is None:
-            norm = max(float(np.quantile(np.linalg.norm(plain, axis=1), _CLIP_QUANTILE)), 1e-6)
+            with np.errstate(over="ignore"):
+                norm = max(float(np.quantile(np.linalg.norm(plain, axis=1), _CLIP_QUANTILE)), 1e-6)
         return Logistic(public=points, basis=basis, clip_norm=float(norm), penalty=penalty, target=self.target)
 
     def _check_delta(self, size: int | None) -> None:
@@ -250,5 +264,12 @@ def _box(bounds: Any, features: Features) -> Floats:
         raw = np.array(pairs, dtype=np.float64)
     if not (np.isfinite(raw).all() and (raw[:, 0] < raw[:, 1]).all()):
         raise BoundsError("bounds must be finite with lower < upper in every column.")
-    box: Floats = (raw - features.centre[:, None]) * features.scale[:, None]
+    with np.errstate(all="ignore"):
+        box: Floats = (raw - features.centre[:, None]) * features.scale[:, None]
+        width = box[:, 1] - box[:, 0]
+    if not (np.isfinite(box).all() and np.isfinite(width).all() and (width > 0).all()):
+        raise BoundsError(
+            "bounds must be apart by a finite width above 0, also in units of the public spread; in a column they are not. "
+            "Choose bounds that real records can reach."
+        )
     return box

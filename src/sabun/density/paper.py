@@ -20,7 +20,7 @@ from sabun.density.kernel import UNIT_BITS, Floats, GaussianKernel
 from sabun.density.mechanism import ManhattanNoise
 from sabun.density.method import Promise, Target
 from sabun.density.tally import Tally
-from sabun.errors import DataError, InternalError
+from sabun.errors import DataError, InternalError, ParameterError
 from sabun.privacy.certified import exp_down, log_down
 from sabun.privacy.noise import Coin, uniform_below
 
@@ -33,16 +33,24 @@ _SIZE_KNOWN = "the number of private rows is public"
 
 def fitted(h: Floats, values: Floats, *, penalty: float) -> Floats:
     """alpha from h and the basis at the public rows."""
-    size = len(h)
-    alpha = np.linalg.solve(values.T @ values / len(values) + penalty * np.eye(size), h)  # eq. 18
-    clipped: Floats = np.maximum(0.0, alpha)  # eq. 19
+    with np.errstate(all="ignore"):
+        try:
+            alpha = np.linalg.solve(_system(values, penalty), h)  # eq. 18
+        except np.linalg.LinAlgError:  # a penalty that vanishes beside the basis; the charge is paid, so there is an answer
+            alpha = np.zeros(len(h))
+    clipped: Floats = np.clip(np.nan_to_num(alpha), 0.0, _HUGE)  # eq. 19
     return clipped
+
+
+def _system(values: Floats, penalty: float) -> Floats:
+    system: Floats = values.T @ values / len(values) + penalty * np.eye(values.shape[1])
+    return system
 
 
 def normalised(raw: Floats) -> Floats:
     """Weights of mean one; all ones where nothing is left of them."""
-    total = float(raw.mean())
-    return raw / total if np.isfinite(total) and total > 1e-150 else np.ones(len(raw))
+    scale = _scale(raw)
+    return raw * scale if scale else np.ones(len(raw))
 
 
 def amplified(epsilon: Fraction, *, sampled: int, of: int) -> Fraction:
@@ -75,11 +83,21 @@ class FixedBasis:
 
     def start(self) -> Tally:
         """Sums of the whole-number basis values."""
-        own = self.basis.centres.tobytes() if isinstance(self.basis, GaussianKernel) else repr(self.basis).encode()
-        return Tally(self.basis.sums, size=self.basis.size, plan=f"fixed basis {hashlib.sha256(own).hexdigest()}")
+        own = self.basis
+        ends = (own.factor, 1.0) if isinstance(own, GaussianKernel) else (own.lower, own.upper)
+        digest = hashlib.sha256(repr((ends, self.penalty, self.target)).encode())
+        # A function cannot be compared across processes; what it does with every public row can.
+        digest.update(own.centres.tobytes() if isinstance(own, GaussianKernel) else own.values(self.public).tobytes())
+        return Tally(own.sums, size=own.size, plan=f"fixed basis {digest.hexdigest()}")
 
     def promise(self, size: int) -> Promise:
-        """What `draw` keeps."""
+        """What `draw` keeps; refuses a fit without a solution while that is still free."""
+        try:
+            np.linalg.solve(_system(self.basis.values(self.public), self.penalty), np.zeros(self.basis.size))
+        except np.linalg.LinAlgError:
+            raise ParameterError(
+                f"regularization must be large enough for a fit on the public table; got {self.penalty!r}. Choose a larger one."
+            ) from None
         return Promise(
             epsilon=self.target.epsilon,
             delta=Fraction(0),
@@ -177,12 +195,14 @@ class NoisyCentres(_SampledCentres):
         lower, width = self.box[:, 0], self.box[:, 1] - self.box[:, 0]
         columns = self.public.shape[1]
         with np.errstate(all="ignore"):
-            share = np.where(np.isnan(chosen), 0.5, (chosen - lower) / width).clip(0.0, 1.0)
+            share = (chosen - lower) / width
+            share = np.where(np.isnan(share), 0.5, share).clip(0.0, 1.0)  # proof: share
         whole = np.rint(share * _SPAN).astype(np.int64).ravel()
         inner = amplified(epsilon, sampled=self.wanted, of=size)
         noise = ManhattanNoise(l1=Fraction(columns * _SPAN), epsilon=inner, dimension=len(whole))  # proof: one-row
         noisy = np.array([float(value) for value in noise.add(whole.tolist(), coin=coin)]).reshape(-1, columns)
-        return np.clip(lower + noisy / _SPAN * width, -_HUGE, _HUGE)
+        with np.errstate(over="ignore"):
+            return np.clip(lower + noisy / _SPAN * width, -_HUGE, _HUGE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,7 +242,8 @@ def _rows(seen: Tally | Floats) -> Floats:
 
 def _scale(raw: Floats) -> float:
     """What makes the mean one; zero where nothing is left to scale."""
-    total = float(raw.mean())
+    with np.errstate(all="ignore"):
+        total = float(raw.mean())
     return 1.0 / total if np.isfinite(total) and total > 1e-150 else 0.0
 
 

@@ -23,7 +23,7 @@ from sabun.density.options import Options
 from sabun.density.plan import DensityPlan
 from sabun.density.rkhs import Embedding
 from sabun.density.saved import KIND, features_from, features_tree, plan_from
-from sabun.density.tally import Tally
+from sabun.density.tally import Tally, must_match
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
@@ -81,6 +81,8 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         >>> bool(abs(ratio.mean(0) - tables.private.mean()) < 0.3)
         True
     """
+
+    _seen: Tally | None
 
     def __init__(
         self,
@@ -145,9 +147,8 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             SimulatedError: `random_state` together with a ledger.
         """
         self.set_public(public)
-        if self._plan.streams:
-            return self.partial_fit(private=private).finalize()
-        return self._release(self._features.points(private))
+        empty, self._seen = self._seen, None  # the sums are this call's own: nothing of them is left when it fails
+        return self._release(self._features.points(private) if empty is None else self._gathered(private, empty))
 
     @classmethod
     def restore(cls, release: Release | str | os.PathLike[str], *, public: Any) -> Self:
@@ -186,31 +187,35 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             )
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        self._table = table_of(public)
-        self._features, points = self._public_points(self._table, options)
-        self._fixed = options  # a parameter changed from here on must not change half of a release
-        self._plan: Method = options.plan(points, self._features)
-        self._seen: Tally | None
-        self._seen = self._plan.start() if self._plan.streams else None
-        self._rows = len(points)
+        table = table_of(public)
+        features, points = self._public_points(table, options)
+        plan = options.plan(points, features)
+        # All that can fail is done; and a parameter changed from here on must not change half of a release.
+        self._table, self._features, self._fixed, self._rows = table, features, options, len(points)
+        self._plan: Method = plan
+        self._digest = options.digest(points, features)
+        self._seen = plan.start() if plan.streams else None
         return self
 
     def partial_fit(self, *, private: Any) -> Self:
-        """Adds private records to the sums; nothing is released, no coin is tossed."""
-        seen = self._open_tally()
-        for points in self._features.chunks(private):
-            seen.add(points)
+        """Adds private records to the sums, all of them or (when a piece does not fit) none; nothing is released."""
+        self._seen = (seen := self._open_tally()).merged(self._gathered(private, seen.fresh()))
         return self
 
     def merge(self, other: DensityRatio) -> Self:
-        """Adds the sums of another part that was prepared with the same public table; the other part gives them up."""
+        """Adds the sums of another part that was prepared with the same public table; the other part gives them up.
+
+        Raises:
+            ParameterError: The other part has another public table or other settings, or is a copy of one counted already.
+        """
         checks.require(other is not self, "another part", other="the same one")
-        self._open_tally().merge(other._open_tally())
-        other._seen = None
+        mine, theirs = self._open_tally(), other._open_tally()
+        must_match(self._digest == other._digest)
+        self._seen, other._seen = mine.merged(theirs), None
         return self
 
     def finalize(self) -> Self:
-        """Charges the ledger, draws the noise once, computes the weights, forgets the sums."""
+        """Charges the ledger, draws the noise once, computes the weights, forgets the sums (kept when the ledger refuses)."""
         return self._release(self._open_tally())
 
     def predict(self, X: Any, *, min_support: float = _LEAST_SUPPORT) -> Floats:
@@ -311,10 +316,15 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"method must be 'rkhs', 'ulsif-b' or 'ulsif-parametric' to stream; got {self.method!r}.")
         if self._seen is None:
             raise ParameterError(
-                "finalize must be called once; the noise was drawn already, or the sums were merged into another part. "
-                "Call set_public to start again."
+                "finalize must be called once; the noise was drawn already, or the sums were merged into another part, "
+                "or fit failed and kept none. Call set_public to start again."
             )
         return self._seen
+
+    def _gathered(self, private: Any, tally: Tally) -> Tally:
+        for points in self._features.chunks(private):
+            tally.add(points)
+        return tally
 
     def _release(self, seen: Tally | Floats) -> Self:
         size = seen.count if isinstance(seen, Tally) else len(seen)

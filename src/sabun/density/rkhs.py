@@ -73,8 +73,9 @@ class Embedding:
 
     def start(self) -> Tally:
         """Sums of whole-number kernel values."""
-        digest = hashlib.sha256(self.kernel.centres.tobytes()).hexdigest()
-        return Tally(self.kernel.sums, size=self.kernel.size, plan=f"rkhs {digest}")
+        digest = hashlib.sha256(repr((self.kernel.factor, self.target, self.size, self.tau2)).encode())
+        digest.update(self.kernel.centres.tobytes())
+        return Tally(self.kernel.sums, size=self.kernel.size, plan=f"rkhs {digest.hexdigest()}")
 
     def rank(self, size: int) -> int:
         """How many coordinates are released; from public numbers only."""
