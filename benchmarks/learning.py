@@ -1,0 +1,130 @@
+"""Private learning: time of a step beside Opacus and plain torch, accuracy on Adult and on scikit-learn's digits.
+
+Steps are timed in an environment of their own with torch and Opacus (made on first use, or named by
+SABUN_LEARNING_PEERS_PYTHON), ours and theirs in turns in one process on one thread.
+
+    python -m benchmarks.learning [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import ROOT, Figure, main
+
+PEERS = ROOT / ".venv-peers-learning"
+PACKAGES = ("torch==2.13.0", "opacus==1.6.0", "cryptography")
+OPACUS = "Opacus 1.6.0 ghost"
+
+
+def peers_python() -> str:
+    named = os.environ.get("SABUN_LEARNING_PEERS_PYTHON")
+    if named:
+        return named
+    python = PEERS / "bin" / "python"
+    if not (PEERS / ".installed").exists():
+        print(f"Installing torch and Opacus into {PEERS.name} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+        for package in PACKAGES:
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", package], check=True)
+        (PEERS / ".installed").touch()
+    return str(python)
+
+
+def step_times(quick: bool) -> dict[str, dict[str, float]]:
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    done = subprocess.run(
+        [peers_python(), "-m", "benchmarks.learning_steps", *(["--quick"] if quick else [])],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | single | {"PYTHONPATH": str(ROOT / "src")},
+    )
+    result: dict[str, dict[str, float]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def speed(quick: bool) -> list[Figure]:
+    times = step_times(quick)
+    figures = []
+    targets = {("MLP 3x32, batch 50", "numpy single"): 5.0, ("MLP 3x32, batch 512", "numpy single"): 4.0}
+    for job, found in times.items():
+        if "plain" not in found:
+            continue
+        for ours in ("numpy double", "numpy single", "torch"):
+            if ours not in found:
+                continue
+            target = targets.get((job, ours), 1.0 if ours == "torch" else None)
+            figures.append(_against(job, ours, found, "opacus ghost", OPACUS, target))
+            limit = 1 / 1.3 if ours == "numpy single" and job in ("MLP 3x32, batch 512", "MLP 3x32, batch 4096") else None
+            figures.append(_against(job, ours, found, "plain", "plain torch SGD (NOT private)", limit))
+    worst = times["agreement"]["largest difference"]
+    note = "clipped sums of an MLP and a CNN without noise; at most 1e-5"
+    figures.append(
+        Figure(room="learning", name="largest difference to Opacus's per-sample hooks", ours=worst, unit="", note=note)
+    )
+    return figures
+
+
+def _against(job: str, ours: str, found: dict[str, float], peer: str, peer_name: str, target: float | None) -> Figure:
+    return Figure(
+        room="learning",
+        name=f"step, {job}, {ours}, vs {peer}",
+        ours=found[ours],
+        peer=found[peer],
+        peer_name=peer_name,
+        ratio=found[peer] / found[ours],
+        target=target,
+        note="one thread, least of many steps taken in turns",
+    )
+
+
+def accuracy(quick: bool) -> list[Figure]:
+    from sabun.learning import PrivateClassifier
+    from sabun.reproduction.learning import adult_table, folds
+
+    table = adult_table()
+    figures = []
+    jobs: list[tuple[str, dict[str, Any], float]] = [
+        ("Adult, dp-sgd, joint (0.1, 1e-5)", {"epsilon": 0.1, "delta": 1e-5}, 0.828),
+        ("Adult, dp-sgd, joint (1, 1e-5)", {"epsilon": 1, "delta": 1e-5}, 0.836),
+        ("Adult, pure epsilon 1 (objective perturbation)", {"epsilon": 1, "method": "objective-perturbation"}, 0.825),
+        ("Adult, pure epsilon 1 (synthetic table)", {"epsilon": 1, "method": "anonymizing-first"}, 0.822),
+    ]
+    for name, settings, target in jobs:
+        scores = []
+        for train, test in folds(table, count=5):
+            clf = PrivateClassifier(schema=table.schema, classes=list(table.label.categories), **settings)
+            clf.fit(table.data.iloc[train], table.target.iloc[train])
+            scores.append(clf.score(table.data.iloc[test], table.target.iloc[test]))
+        mean = float(np.mean(scores))
+        figures.append(
+            Figure(
+                room="learning",
+                name=name,
+                ours=mean,
+                peer=target,
+                peer_name="stated",
+                unit="accuracy",
+                ratio=mean / target,
+                target=1.0,
+                note=f"{len(scores)} held-out folds of ten, default settings",
+            )
+        )
+    return figures
+
+
+def run(quick: bool) -> list[Figure]:
+    """All figures."""
+    return speed(quick) + accuracy(quick)
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,53 @@
+"""Train a network on personal records, hand the model to a third party.
+
+`PrivateClassifier` is the door in; `load_model` and `verify` are for whoever receives a model. Names are loaded on first use,
+so that the torch trainer can be used without scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sabun.learning.audit import canary_audit, membership_inference
+    from sabun.learning.card import Card
+    from sabun.learning.classifier import PrivateClassifier
+    from sabun.learning.folder import load_model, verify
+    from sabun.learning.model import Model
+    from sabun.learning.planning import Plan
+    from sabun.learning.synthetic_table import SyntheticTable
+
+__all__ = [
+    "Card",
+    "Model",
+    "Plan",
+    "PrivateClassifier",
+    "SyntheticTable",
+    "canary_audit",
+    "load_model",
+    "membership_inference",
+    "verify",
+]
+
+_HOMES = {
+    "Card": "card",
+    "canary_audit": "audit",
+    "membership_inference": "audit",
+    "Model": "model",
+    "Plan": "planning",
+    "PrivateClassifier": "classifier",
+    "SyntheticTable": "synthetic_table",
+    "load_model": "folder",
+    "verify": "folder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sabun.learning.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'sabun.learning' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

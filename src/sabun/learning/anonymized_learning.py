@@ -1,0 +1,131 @@
+"""The paper's AnonymizedLearning: noise on each coordinate of each batch update; proved in anonymized_learning.proof.md.
+
+Reading R1 of the paper: the sum over the batch is cut to the thresholds, noise is added, the result is cut again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.learning.accounting import joint_of_updates
+from sabun.learning.network import Floats, Network
+from sabun.learning.stream import BATCH, NOISE, Stream
+from sabun.learning.training import Data, Problem, Progress, promise
+from sabun.privacy import Guarantee
+from sabun.privacy.noise import Coin, Grid, discrete_laplace
+
+__all__ = ["AnonymizedLearning"]
+
+_GRID = Grid(-24)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AnonymizedLearning:
+    """One run, calibrated: everything here is public.
+
+    Args:
+        problem: What the promise is about; replace-one neighbours, the number of records is public.
+        network: What is trained.
+        epochs: Passes over the records; each record is in exactly one batch of a pass.
+        batch_size: Records in a batch; the divisor of the update.
+        learning_rate: Of the mean update.
+        threshold: Sums are cut to [-threshold, threshold]; a public constant, never taken from weights or data.
+        update_epsilon: The paper's epsilon.
+    """
+
+    problem: Problem
+    network: Network
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    threshold: float
+    update_epsilon: Fraction
+
+    @property
+    def batches(self) -> int:
+        """Batches in one pass."""
+        return -(-(self.problem.n_public or 1) // self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        """The threshold in grid steps."""
+        return int(_GRID.index(self.threshold))
+
+    @property
+    def scale(self) -> Fraction:
+        """Scale of the noise in grid steps: the range of a cut sum, times the passes, over epsilon."""
+        return 2 * self.steps * self.epochs / self.update_epsilon  # proof: range-times-passes
+
+    @property
+    def joint_epsilon(self) -> Fraction:
+        """What all weights together really cost."""
+        return joint_of_updates(
+            n_weights=self.network.n_weights, epsilon=self.update_epsilon, epochs=self.epochs, delta=self.problem.delta
+        )
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The numbers from which anybody can recompute the promise."""
+        return {
+            "rule": "noisy-updates",
+            "n_weights": self.network.n_weights,
+            "epsilon": str(self.update_epsilon),
+            "epochs": self.epochs,
+            "delta": str(self.problem.delta),
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is true: each weight costs min(P, batches) epsilon by itself, not epsilon; all together the joint figure."""
+        name = "AnonymizedLearning (noise on batch updates)"
+        alone = min(self.network.n_weights, self.batches) * self.update_epsilon  # proof: one-weight
+        if self.joint_epsilon <= alone or self.problem.delta > 0:
+            return promise(self.problem, mechanism=name, epsilon=self.joint_epsilon, delta=self.problem.delta)
+        return promise(self.problem, mechanism=name, epsilon=alone, scope="per-parameter", joint_epsilon=self.joint_epsilon)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Public settings."""
+        return {
+            "sizes": list(self.network.sizes),
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "threshold": self.threshold,
+            "update_epsilon": self.update_epsilon,
+            "n_public": self.problem.n_public,
+        }
+
+    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
+        """Runs all passes; the batches are drawn without looking at the records."""
+        stream = Stream.fresh(coin)
+        weights, count, scale = self.network.initial(), len(data.labels), self.scale
+        for epoch in range(self.epochs):
+            order = np.argsort(stream.words(BATCH, epoch, count))  # proof: blind-batches
+            for batch in range(self.batches):
+                members = order[batch * self.batch_size : (batch + 1) * self.batch_size]
+                step = epoch * self.batches + batch
+                update = self._noisy(self._sum(weights, data, members), scale, stream, step)
+                weights = weights - self.learning_rate / self.batch_size * update
+            progress((epoch + 1) / self.epochs, f"pass {epoch + 1} of {self.epochs}")
+        return {"weights": weights}
+
+    def _sum(self, weights: Floats, data: Data, members: NDArray[np.intp]) -> Floats:
+        with np.errstate(all="ignore"):
+            labels = data.labels[members]
+            activity = self.network.activity(self.network.layers(weights), data.rows[members], labels)
+            total = self.network.weighted_sum(activity, (labels >= 0).astype(np.float64))  # proof: unlabelled-stay
+        return np.nan_to_num(total, nan=0.0)
+
+    def _noisy(self, total: Floats, scale: Fraction, stream: Stream, step: int) -> Floats:
+        cut = np.clip(_GRID.index(np.clip(total, -self.threshold, self.threshold)), -self.steps, self.steps)  # proof: cut-sum
+        noise = discrete_laplace(scale, coin=stream.coin(NOISE, step), size=cut.size)
+        noisy = np.clip((cut + noise).astype(np.float64), -self.steps, self.steps)  # proof: cut-again
+        return np.asarray(np.ldexp(noisy, _GRID.exponent))

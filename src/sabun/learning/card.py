@@ -1,0 +1,148 @@
+"""The privacy card: what a model promises, with the numbers to recompute it; JSON, beside every exported model.
+
+A card holds public facts only: no seeds, no keys, no counts of private rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError
+from sabun.learning.account import recompute
+from sabun.privacy import Guarantee, plain
+
+__all__ = ["FORMAT", "Card"]
+
+FORMAT = "sabun-privacy-card-1"
+
+_COVERED = ("every weight and bias, together", "anything computed from the model without looking at the records again")
+_NOT_COVERED = (
+    "the choice of architecture and settings, if it was made by looking at the data",
+    "other training runs on the same records, unless they were charged to the same ledger",
+    "scores measured on private records",
+    "scaling or selection of columns done on the data before training",
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One model's card.
+
+    Args:
+        guarantee: The promise.
+        account: The numbers it follows from.
+        model: Shape, classes, features.
+        parameters: Public settings of the run.
+        sha256: Digest of the model file.
+        software: Names and versions.
+        randomness: Where the noise came from.
+        warnings: Sentences for the reader.
+    """
+
+    guarantee: Guarantee
+    account: Mapping[str, Any]
+    model: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    sha256: str
+    software: Mapping[str, str]
+    randomness: str
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "format": FORMAT,
+            "model_sha256": self.sha256,
+            "guarantee": self.guarantee.to_dict(),
+            "equivalent": _equivalent(self.guarantee),
+            "account": dict(self.account),
+            "accountant": dict(self.software),
+            "parameters": dict(self.parameters),
+            "model": dict(self.model),
+            "covered": list(_COVERED),
+            "not_covered": list(_NOT_COVERED),
+            "randomness": self.randomness,
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> bytes:
+        """Readable JSON; equal cards give equal bytes."""
+        return (json.dumps(self.to_dict(), indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Card:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            ReleaseError: It is no card, or a field is missing or of the wrong kind.
+        """
+        try:
+            record = json.loads(content)
+            if record["format"] != FORMAT:
+                raise KeyError
+            card = cls(
+                guarantee=Guarantee.from_dict(record["guarantee"]),
+                account=dict(record["account"]),
+                model=dict(record["model"]),
+                parameters=dict(record["parameters"]),
+                sha256=str(record["model_sha256"]),
+                software={str(name): str(version) for name, version in record["accountant"].items()},
+                randomness=str(record["randomness"]),
+                warnings=tuple(map(str, record["warnings"])),
+            )
+            same = card.to_json() == content
+        except (ValueError, TypeError, KeyError, AttributeError, ParameterError):
+            raise ReleaseError(f"a privacy card must be JSON of format {FORMAT!r} with all its fields; this is not.") from None
+        if not same:
+            raise ReleaseError("a privacy card must be as it was written; this one was edited or reformatted.")
+        return card
+
+    def check(self, model_file: bytes) -> str:
+        """Recomputes the promise; returns a sentence that says what was found.
+
+        Raises:
+            ReleaseError: The model file is another, or the numbers do not support the promise.
+        """
+        if hashlib.sha256(model_file).hexdigest() != self.sha256:
+            raise ReleaseError("the model file must be the one on the card; its SHA-256 differs. It was changed or replaced.")
+        try:
+            epsilon, delta = recompute(self.account)
+        except (ParameterError, ValueError, TypeError, KeyError):
+            raise ReleaseError("the card's account must hold numbers that prove its promise; it cannot be read.") from None
+        if self.account.get("relation", self.guarantee.relation) != self.guarantee.relation:
+            raise ReleaseError("the card's account must be about the neighbours that its promise names; it is about others.")
+        promised_epsilon, promised_delta = self.guarantee.cost
+        if epsilon > promised_epsilon or delta > promised_delta:
+            raise ReleaseError(
+                f"the card must promise no less than its numbers prove: epsilon {plain(epsilon)}, delta {plain(delta)}; "
+                f"it claims epsilon {plain(promised_epsilon)}, delta {plain(promised_delta)}."
+            )
+        return f"recomputed joint epsilon {plain(epsilon)} at delta {plain(delta)}: not above the promise"
+
+    def __str__(self) -> str:
+        lines = [f"Privacy card of {_named(self.model)}."]
+        lines += [f"Promise: {self.guarantee}", f"Mechanism: {self.guarantee.mechanism}.", f"Randomness: {self.randomness}."]
+        lines += ["Covered: " + "; ".join(_COVERED) + ".", "Not covered: " + "; ".join(_NOT_COVERED) + "."]
+        lines += [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+def _named(model: Mapping[str, Any]) -> str:
+    if "module" in model:
+        return f"a torch module {model['module']} with {model['parameters']} parameters"
+    return f"a model with sizes {'-'.join(map(str, model['sizes']))}, {len(model['classes'])} classes"
+
+
+def _equivalent(guarantee: Guarantee) -> dict[str, Any]:
+    """The same promise in the other relation, where there is a sound way."""
+    try:
+        other = guarantee.as_replace_one()
+    except IncompatibleGuarantees:
+        return {}
+    epsilon, delta = other.cost
+    return {"replace-one": {"epsilon": str(epsilon), "delta": str(delta)}}

@@ -1,0 +1,180 @@
+"""DP-SGD: Poisson batches, clipped gradients, Gaussian noise on a grid; proved in dpsgd.proof.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sabun.learning.accounting import Target, halved, noise_multiplier, training_events
+from sabun.learning.clipping import clipped_sum
+from sabun.learning.gaussian import rounded_gaussian
+from sabun.learning.network import Floats, Network
+from sabun.learning.poisson import PoissonPlan
+from sabun.learning.stream import COUNT, Stream
+from sabun.learning.training import Data, Problem, Progress, promise, unheard
+from sabun.privacy import Guarantee, plain, tight_epsilon
+from sabun.privacy.events import Event, SampledGaussian
+from sabun.privacy.noise import Coin, discrete_laplace
+
+__all__ = ["KEYSTREAM", "NUMERICS", "DpSgd", "State"]
+
+_COUNT_SHARE = Fraction(1, 50)
+_PRICED = 4
+
+NUMERICS = (
+    "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip norm"
+)
+
+SINGLE = "gradients are computed in 32-bit floating point; the proof does not cover their rounding"
+KEYSTREAM = "the noise is a function of AES-256 keystream under a key from the operating system, which nobody else knows"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where a run stands after so many steps."""
+
+    step: int
+    weights: Floats
+    velocity: Floats
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DpSgd:
+    """One run, calibrated: everything here is public.
+
+    Args:
+        problem: What the promise is about.
+        network: What is trained.
+        plan: Who takes part in which step.
+        clip_norm: The norm C to which each example's gradient is cut.
+        learning_rate: Of the mean clipped gradient in units of C; falls to zero along a cosine.
+        momentum: Share of the last update that is kept.
+        precision: "double", which the proof covers, or "single", which is two to three times as fast.
+    """
+
+    problem: Problem
+    network: Network
+    plan: PoissonPlan
+    clip_norm: float
+    learning_rate: float
+    momentum: float
+    precision: str = "double"
+
+    @property
+    def count_epsilon(self) -> Fraction:
+        """What the noisy number of records costs where the true one is private."""
+        return Fraction(0) if self.problem.n_public is not None else _COUNT_SHARE * self.target.epsilon
+
+    @property
+    def target(self) -> Target:
+        """The add-remove promise behind the stated one."""
+        if self.problem.relation == "add-remove":
+            return Target(epsilon=self.problem.epsilon, delta=self.problem.delta)
+        return halved(self.problem.epsilon, self.problem.delta)  # proof: restated
+
+    @property
+    def multiplier(self) -> Fraction:
+        """Standard deviation of the noise in units of the clip norm."""
+        return noise_multiplier(self.plan, self.target, self.count_epsilon)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the accountant sees, under add-remove neighbours."""
+        return training_events(self.plan, self.multiplier, self.count_epsilon)
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The numbers from which anybody can recompute the promise."""
+        events = [event.to_dict() for event in self.events]
+        return {
+            "rule": "sampled-gaussian",
+            "relation": self.problem.relation,
+            "events": events,
+            "delta": str(self.problem.delta),
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The joint promise about all weights together."""
+        return promise(
+            self.problem,
+            mechanism="DP-SGD (Poisson sampling, Gaussian noise rounded to a grid)",
+            more=(NUMERICS if self.precision == "double" else SINGLE, KEYSTREAM),
+            epsilon=self.problem.epsilon,
+            delta=self.problem.delta,
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Public settings."""
+        return {
+            "sizes": list(self.network.sizes),
+            "sampling_probability": self.plan.probability,
+            "steps": self.plan.steps,
+            "noise_multiplier": self.multiplier,
+            "clip_norm": self.clip_norm,
+            "learning_rate": self.learning_rate,
+            "momentum": self.momentum,
+            "precision": self.precision,
+            "n_public": self.problem.n_public,
+        }
+
+    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
+        """Runs all steps under a fresh key."""
+        *_, last = self.states(data.labelled(), Stream.fresh(coin), progress=progress)
+        return {"weights": last.weights}
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State | None = None) -> Iterator[State]:
+        """The state after each step, from the beginning or from an earlier state."""
+        multiplier = float(self.multiplier)
+        divisor = self._divisor(data, stream)
+        if self.precision == "single":
+            data = Data(rows=data.rows.astype(np.float32), labels=data.labels)
+        state = start or State(step=0, weights=self.network.initial(), velocity=np.zeros(self.network.n_weights))
+        while state.step < self.plan.steps:
+            state = self._next(state, data, stream, multiplier, divisor)
+            self._report(state.step, progress)
+            yield state
+
+    def _divisor(self, data: Data, stream: Stream) -> float:
+        """The constant by which sums become means: from the public number of records, else from a noisy one."""
+        size = self.problem.n_public
+        if size is None:
+            coin = stream.coin(COUNT, 0)
+            size = max(1, len(data.labels) + discrete_laplace(1 / self.count_epsilon, coin=coin))  # proof: noisy-count
+        return float(self.plan.probability) * size
+
+    def _next(self, state: State, data: Data, stream: Stream, multiplier: float, divisor: float) -> State:
+        batch = self.plan.batch(len(data.labels), stream, state.step)
+        views = self.network.layers(state.weights.astype(data.rows.dtype, copy=False))
+        total = clipped_sum(self.network, views, data.rows[batch], data.labels[batch], clip_norm=self.clip_norm)
+        noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=state.step)  # proof: noise
+        velocity = self.momentum * state.velocity + noisy / divisor
+        rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))
+        return State(step=state.step + 1, weights=state.weights - rate * velocity, velocity=velocity)
+
+    def _report(self, step: int, progress: Progress) -> None:
+        if progress is unheard:
+            return
+        # Pricing a part of the run takes a moment, so only quarters of it are priced.
+        priced = step % max(1, self.plan.steps // _PRICED) == 0 or step == self.plan.steps
+        words = f"step {step} of {self.plan.steps}"
+        progress(step / self.plan.steps, words + (f", epsilon so far {self.spent_after(step)}" if priced else ""))
+
+    def spent_after(self, step: int) -> str:
+        """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""
+        first = [
+            SampledGaussian(noise_multiplier=e.noise_multiplier, sampling_probability=e.sampling_probability, count=step)
+            if isinstance(e, SampledGaussian)
+            else e
+            for e in self.events
+        ]
+        spent = tight_epsilon(first, delta=self.target.delta)
+        return plain(spent if self.problem.relation == "add-remove" else 2 * spent)

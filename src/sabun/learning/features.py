@@ -1,0 +1,165 @@
+"""From a table to the matrix a network reads: record by record, by public rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun import checks
+from sabun.errors import BoundsError, DataError
+from sabun.learning.network import Floats
+from sabun.records import CategoryColumn, Column, Schema, open_source, open_unbounded
+
+__all__ = ["Features", "Labels"]
+
+_LARGEST = 1e6
+_TEXTLESS = "biuf"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """How rows of a table become inputs.
+
+    With a schema: numbers scaled from their public bounds onto [0, 1] (log1p columns on a log scale), labels spread over 0/1
+    columns. Without one: plain numbers, NaN as 0, clipped to a million either way.
+
+    Args:
+        schema: The public facts, or None for plain numbers.
+        names: Column names; for plain numbers x0, x1, … or those of the frame.
+    """
+
+    schema: Schema | None
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: object, schema: Schema | None) -> Features:
+        """The features of a table under a schema, or of a table of plain numbers.
+
+        Raises:
+            BoundsError: A column holds text and there is no schema that lists its categories.
+        """
+        if schema is not None:
+            return cls(schema=schema, names=schema.names)
+        _must_be_numbers(table)
+        return cls(schema=None, names=open_unbounded(table).names)
+
+    @property
+    def width(self) -> int:
+        """How many inputs the network has."""
+        return len(self.names) if self.schema is None else self.schema.width
+
+    @property
+    def norm_bound(self) -> float:
+        """A public bound on the Euclidean norm of (row, 1) under a schema: each declared column adds at most 1."""
+        return float(np.sqrt(len(self.names) + 1.0))
+
+    def rows(self, table: object) -> Floats:
+        """The matrix of inputs.
+
+        Raises:
+            DataError: The table's shape, names or column types do not fit. Never because of a cell.
+        """
+        if self.schema is not None:
+            return self.inputs(open_source(table, schema=self.schema).matrix())
+        _must_be_numbers(table)
+        source = open_unbounded(table)
+        if len(source.names) != len(self.names):
+            raise DataError(f"X must have {len(self.names)} columns, as in fit; got {len(source.names)}.")
+        return np.clip(np.nan_to_num(source.matrix(), nan=0.0), -_LARGEST, _LARGEST)
+
+    def inputs(self, encoded: Floats) -> Floats:
+        """The matrix of inputs of a table that was already encoded under the schema."""
+        return encoded if self.schema is None else self.schema.design(encoded, to=(0.0, 1.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"schema": None if self.schema is None else self.schema.to_dict(), "names": list(self.names)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Features:
+        """Reads what `to_dict` wrote."""
+        schema = record.get("schema")
+        return cls(schema=None if schema is None else Schema.from_dict(schema), names=tuple(record.get("names", ())))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The public list of classes.
+
+    Args:
+        classes: As the caller writes them: text, whole numbers or booleans.
+        declared: Whether the caller named them; otherwise they were taken from y, which the guarantee then says.
+    """
+
+    classes: tuple[Any, ...]
+    declared: bool
+
+    def __post_init__(self) -> None:
+        checks.require(len(self.classes) >= 2, "at least two distinct labels", classes=self.classes)
+        self._column()
+
+    @classmethod
+    def of(cls, y: object, classes: Sequence[Any] | None) -> Labels:
+        """The declared classes, or the distinct labels of y.
+
+        Raises:
+            DataError: No classes were declared and y holds fewer than two.
+        """
+        if classes is not None:
+            return cls(classes=tuple(_plain(label) for label in classes), declared=True)
+        found = sorted(
+            {_plain(label) for label in _cells(y) if not _is_missing(label)}, key=lambda label: (str(type(label)), label)
+        )
+        if len(found) < 2:
+            raise DataError("y must hold at least two classes. Name the public list of labels: classes=[...].")
+        return cls(classes=tuple(found), declared=False)
+
+    def codes(self, y: object) -> NDArray[np.int64]:
+        """The position of each row's label in the list, -1 for a label outside it."""
+        return self._column().encode(_cells(y)).astype(np.int64)
+
+    def array(self) -> NDArray[Any]:
+        """The classes as scikit-learn wants them."""
+        return np.array(self.classes)
+
+    def _column(self) -> CategoryColumn:
+        return Column.category("y", self.classes)
+
+
+def _cells(y: object) -> NDArray[Any]:
+    cells = np.asarray(y)
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        cells = cells[:, 0]
+    if cells.ndim != 1:
+        raise DataError(f"y must have one dimension; got {cells.ndim}.")
+    return cells
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label
+
+
+def _must_be_numbers(table: object) -> None:
+    """Refuses text columns without a schema: by the columns' types, which are public."""
+    framed: Any = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(framed, nw.DataFrame):
+        numeric = all(kind.is_numeric() or kind == nw.Boolean for kind in framed.schema.values())
+    else:
+        numeric = not isinstance(table, np.ndarray) or table.dtype.kind in _TEXTLESS
+    if not numeric:
+        raise BoundsError(
+            "schema must list the categories of columns that hold text; got none. Categories must not come from the data: "
+            "pass schema=Schema(columns=[Column.category(...), Column.number(...), ...])."
+        )

@@ -1,0 +1,117 @@
+"""Training with pure epsilon: Poisson batches, L1-clipped gradients, discrete Laplace noise; see laplace_sgd.proof.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sabun.learning.accounting import laplace_step_epsilon
+from sabun.learning.clipping import SENSITIVITY, clipped_sum
+from sabun.learning.dpsgd import KEYSTREAM, NUMERICS
+from sabun.learning.network import Network
+from sabun.learning.poisson import PoissonPlan
+from sabun.learning.stream import COUNT, NOISE, Stream
+from sabun.learning.training import Data, Problem, Progress, promise
+from sabun.privacy import Guarantee
+from sabun.privacy.noise import Coin, Grid, discrete_laplace
+
+__all__ = ["LaplaceSgd"]
+
+_COUNT_SHARE = Fraction(1, 50)
+_GRID = Grid(-30)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSgd:
+    """One run, calibrated: everything here is public. Arguments as in `DpSgd`; the clip norm is an L1 norm."""
+
+    problem: Problem
+    network: Network
+    plan: PoissonPlan
+    clip_norm: float
+    learning_rate: float
+    momentum: float
+
+    @property
+    def target(self) -> Fraction:
+        """The add-remove epsilon behind the stated one; a replacement is two steps."""
+        return self.problem.epsilon / (1 if self.problem.relation == "add-remove" else 2)  # proof: restated
+
+    @property
+    def count_epsilon(self) -> Fraction:
+        """What the noisy number of records costs where the true one is private."""
+        return Fraction(0) if self.problem.n_public is not None else _COUNT_SHARE * self.target
+
+    @property
+    def step_epsilon(self) -> Fraction:
+        """What one step would cost if everybody took part."""
+        return laplace_step_epsilon(self.plan, self.target - self.count_epsilon)
+
+    @property
+    def scale(self) -> Fraction:
+        """Scale of the noise in grid steps: L1 sensitivity of the rounded sum over the step's epsilon."""
+        return (math.ceil(SENSITIVITY / _GRID.step) + self.network.n_weights) / self.step_epsilon  # proof: rounded-l1
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The numbers from which anybody can recompute the promise."""
+        return {
+            "rule": "sampled-laplace",
+            "relation": self.problem.relation,
+            "threshold": self.plan.threshold,
+            "steps": self.plan.steps,
+            "step_epsilon": str(self.step_epsilon),
+            "count_epsilon": str(self.count_epsilon),
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The joint promise about all weights together; delta is zero."""
+        return promise(
+            self.problem,
+            mechanism="L1-clipped SGD with discrete Laplace noise (Poisson sampling)",
+            more=(NUMERICS, KEYSTREAM),
+            epsilon=self.problem.epsilon,
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Public settings."""
+        return {
+            "sizes": list(self.network.sizes),
+            "sampling_probability": self.plan.probability,
+            "steps": self.plan.steps,
+            "noise_scale": float(self.scale * _GRID.step),
+            "clip_norm": self.clip_norm,
+            "learning_rate": self.learning_rate,
+            "momentum": self.momentum,
+            "n_public": self.problem.n_public,
+        }
+
+    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
+        """Runs all steps under a fresh key."""
+        stream, data = Stream.fresh(coin), data.labelled()
+        scale, divisor = self.scale, self._divisor(data, stream)
+        weights, velocity = self.network.initial(), np.zeros(self.network.n_weights)
+        for step in range(self.plan.steps):
+            batch = self.plan.batch(len(data.labels), stream, step)
+            views = self.network.layers(weights)
+            total = clipped_sum(self.network, views, data.rows[batch], data.labels[batch], clip_norm=self.clip_norm, norm="l1")
+            noise = discrete_laplace(scale, coin=stream.coin(NOISE, step), size=total.size)  # proof: noise
+            velocity = self.momentum * velocity + np.ldexp((_GRID.index(total) + noise).astype(np.float64), -30) / divisor
+            weights = weights - self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.plan.steps)) * velocity
+            progress((step + 1) / self.plan.steps, f"step {step + 1} of {self.plan.steps}")
+        return {"weights": weights}
+
+    def _divisor(self, data: Data, stream: Stream) -> float:
+        size = self.problem.n_public
+        if size is None:
+            noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
+            size = max(1, len(data.labels) + noise)  # proof: noisy-count
+        return float(self.plan.probability) * size

@@ -1,0 +1,168 @@
+"""From settings to a calibrated way of training; no private row is looked at here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from sabun import checks
+from sabun.errors import BoundsError, ParameterError
+from sabun.learning.accounting import update_epsilon
+from sabun.learning.anonymized_learning import AnonymizedLearning
+from sabun.learning.anonymizing_first import AnonymizingFirst
+from sabun.learning.dpsgd import DpSgd
+from sabun.learning.laplace_sgd import LaplaceSgd
+from sabun.learning.learning_first import LearningFirst
+from sabun.learning.network import Network
+from sabun.learning.objective import ObjectivePerturbation
+from sabun.learning.plain_training import PlainTraining
+from sabun.learning.poisson import PoissonPlan
+from sabun.learning.settings import Settings
+from sabun.learning.synthesis.bayes_net import BayesNet
+from sabun.learning.synthesis.domain import Domain
+from sabun.learning.synthesis.histogram import Histogram
+from sabun.learning.synthesis.microaggregation import Microaggregation
+from sabun.learning.training import Method, Problem
+from sabun.privacy import exact_positive
+
+__all__ = ["calibrated"]
+
+
+def calibrated(settings: Settings, problem: Problem) -> Method:
+    """The way of training that the settings name, with its noise fixed.
+
+    Raises:
+        ParameterError: The settings cannot meet the promise.
+    """
+    network = problem.network(settings.layers(problem.n_public))
+    return _BUILDERS[settings.method](settings, problem, network)
+
+
+def _dp_sgd(settings: Settings, problem: Problem, network: Network) -> Method:
+    return DpSgd(
+        problem=problem,
+        network=network,
+        plan=PoissonPlan.of(sampling_rate=settings.sampling_rate, epochs=settings.epochs or 30),
+        clip_norm=float(settings.clip_norm),
+        learning_rate=float(settings.learning_rate or (0.5 if len(network.sizes) > 2 else 1.0)),
+        momentum=float(settings.momentum),
+        precision=settings.precision,
+    )
+
+
+def _laplace_sgd(settings: Settings, problem: Problem, network: Network) -> Method:
+    epsilon = float(problem.epsilon)
+    return LaplaceSgd(
+        problem=problem,
+        network=network,
+        plan=PoissonPlan.of(sampling_rate=settings.sampling_rate, epochs=settings.epochs or _passes(epsilon)),
+        clip_norm=float(settings.clip_norm),
+        learning_rate=float(settings.learning_rate or 3.0),
+        momentum=float(settings.momentum),
+    )
+
+
+def _passes(epsilon: float) -> int:
+    """Fewer steps for less budget: pure composition pays for each step in full."""
+    if epsilon < 0.3:
+        return 5
+    return 10 if epsilon < 4 else 30
+
+
+def _objective(settings: Settings, problem: Problem, network: Network) -> Method:
+    classes = len(problem.labels.classes)
+    checks.require(
+        classes == 2, "2 for 'objective-perturbation'", "Use method='laplace-sgd'.", **{"number of classes": classes}
+    )
+    # ln(1 + 1/(4 lambda)) <= 1/(4 lambda): curvature then costs at most a twentieth of epsilon.
+    default = 5 / problem.epsilon
+    chosen = default if settings.regularisation is None else exact_positive(settings.regularisation, name="regularisation")
+    method = ObjectivePerturbation(problem=problem, network=network, regularisation=chosen)
+    if method.objective_epsilon <= 0:
+        smallest = Fraction(1, 4) / problem.epsilon * 2
+        raise ParameterError(
+            f"regularisation must be large enough to leave some epsilon for noise; got {settings.regularisation!r}. "
+            f"Use at least {float(smallest):.4g}."
+        )
+    return method
+
+
+def _learning_first(settings: Settings, problem: Problem, network: Network) -> Method:
+    training = PlainTraining(
+        network=network,
+        epochs=settings.epochs or 20,
+        batch_size=settings.batch_size,
+        learning_rate=float(settings.learning_rate or 0.05),
+        decay=0.001,
+        bound=float(settings.weight_bound),
+    )
+    per_weight = problem.epsilon
+    if settings.joint_epsilon is not None:
+        per_weight = exact_positive(settings.joint_epsilon, name="joint_epsilon") / network.n_weights
+    return LearningFirst(problem=problem, training=training, weight_epsilon=per_weight)
+
+
+def _anonymized_learning(settings: Settings, problem: Problem, network: Network) -> Method:
+    epochs, per_update = settings.epochs or 1, problem.epsilon
+    if settings.joint_epsilon is not None:
+        joint = exact_positive(settings.joint_epsilon, name="joint_epsilon")
+        per_update = update_epsilon(n_weights=network.n_weights, joint_epsilon=joint, epochs=epochs, delta=problem.delta)
+    return AnonymizedLearning(
+        problem=problem,
+        network=network,
+        epochs=epochs,
+        batch_size=settings.batch_size,
+        learning_rate=float(settings.learning_rate or 1.0),
+        threshold=float(settings.threshold),
+        update_epsilon=per_update,
+    )
+
+
+def _anonymizing_first(settings: Settings, problem: Problem, network: Network) -> Method:
+    schema = problem.features.schema
+    if schema is None:
+        raise BoundsError(
+            "schema must be given for 'anonymizing-first': a synthetic table needs public bounds and categories. "
+            "Pass schema=Schema(columns=[...])."
+        )
+    classes = len(problem.labels.classes)
+    synthesis: BayesNet | Histogram | Microaggregation
+    if settings.synthesis == "microaggregation":
+        if problem.n_public is None:
+            raise ParameterError("n_public must be known for synthesis='microaggregation'; got None.")
+        synthesis = Microaggregation(
+            schema=schema,
+            classes=classes,
+            epsilon=problem.epsilon,
+            group_size=settings.group_size,
+            n_records=problem.n_public,
+        )
+    elif settings.synthesis == "histogram":
+        domain = Domain(schema=schema, bins=settings.bins)
+        synthesis = Histogram(domain=domain, classes=classes, epsilon=problem.epsilon, relation=problem.relation)
+    else:
+        synthesis = BayesNet(
+            domain=Domain(schema=schema, bins=settings.bins),
+            classes=classes,
+            epsilon=problem.epsilon,
+            delta=problem.delta,
+            relation=problem.relation,
+        )
+    training = PlainTraining(
+        network=network,
+        epochs=settings.epochs or 10,
+        batch_size=settings.batch_size,
+        learning_rate=float(settings.learning_rate or 0.2),
+        decay=0.001,
+    )
+    return AnonymizingFirst(problem=problem, synthesis=synthesis, training=training, n_rows=settings.n_synthetic)
+
+
+_BUILDERS: dict[str, Callable[[Settings, Problem, Network], Method]] = {
+    "dp-sgd": _dp_sgd,
+    "laplace-sgd": _laplace_sgd,
+    "objective-perturbation": _objective,
+    "learning-first": _learning_first,
+    "anonymized-learning": _anonymized_learning,
+    "anonymizing-first": _anonymizing_first,
+}

@@ -1,0 +1,62 @@
+"""Ordinary mini-batch training, the non-private reference; also the second half of methods that anonymise first or last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.learning.network import Floats, Network
+from sabun.learning.stream import BATCH, Stream
+from sabun.learning.training import Data, Progress, unheard
+
+__all__ = ["PlainTraining"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PlainTraining:
+    """Settings of the paper's plain update: w <- w - a (sum of gradients + decay w) / B, equation (6).
+
+    Args:
+        network: What is trained.
+        epochs: Passes over the rows.
+        batch_size: B; the last batch of a pass may be smaller, the divisor stays B.
+        learning_rate: a.
+        decay: The paper's lambda; the effective decay is lambda / B. Biases do not decay.
+        bound: Weights are cut to [-bound, bound] after each update; None leaves them.
+    """
+
+    network: Network
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    decay: float = 0.0
+    bound: float | None = None
+
+    def run(self, data: Data, stream: Stream, *, progress: Progress = unheard) -> Floats:
+        """Trained weights; NOT PRIVATE by themselves."""
+        weights = self.network.initial()
+        views = self.network.layers(weights)
+        count = len(data.labels)
+        batches = -(-count // self.batch_size)
+        for epoch in range(self.epochs):
+            order = np.argsort(stream.words(BATCH, epoch, count))
+            rows, labels = data.rows[order], data.labels[order]
+            for at in range(0, count, self.batch_size):
+                self._step(views, weights, rows[at : at + self.batch_size], labels[at : at + self.batch_size])
+            progress((epoch + 1) / self.epochs, f"epoch {epoch + 1} of {self.epochs}, {batches} batches each")
+        return weights
+
+    def _step(self, views: list[tuple[Floats, Floats]], weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> None:
+        with np.errstate(all="ignore"):
+            activity = self.network.activity(views, rows, labels)
+            total = self.network.weighted_sum(activity, np.ones(len(rows)))
+            if self.decay:
+                for (matrix, _), (change, _) in zip(views, self.network.layers(total), strict=True):
+                    change += self.decay * matrix
+            weights -= self.learning_rate / self.batch_size * total
+            if self.bound is not None:
+                np.clip(np.nan_to_num(weights, nan=0.0), -self.bound, self.bound, out=weights)

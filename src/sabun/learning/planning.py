@@ -1,0 +1,103 @@
+"""What a training run would cost, before anybody touches data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+from sabun import checks
+from sabun.learning.dpsgd import DpSgd
+from sabun.learning.features import Features, Labels
+from sabun.learning.methods import calibrated
+from sabun.learning.settings import Settings
+from sabun.learning.training import Problem
+from sabun.privacy import exact_positive, plain
+from sabun.records import Schema
+
+__all__ = ["Plan"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Cost and noise of a run, from public numbers.
+
+    Args:
+        method: How it trains.
+        n_weights: Numbers that will be released.
+        joint_epsilon: What they cost together.
+        delta: The same for delta.
+        relation: Under which neighbours.
+        steps: Noisy steps; None where there are none.
+        noise_multiplier: Noise in units of the clip norm; None where it is not Gaussian.
+        noise_to_signal: Standard deviation of the noise on the mean clipped gradient of one step, over the largest it can
+            be (the clip norm); above about 0.05 for each weight, expect a clear loss of accuracy. None where not Gaussian.
+    """
+
+    method: str
+    n_weights: int
+    joint_epsilon: str
+    delta: str
+    relation: str
+    steps: int | None
+    noise_multiplier: float | None
+    noise_to_signal: float | None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        schema: Schema | None,
+        classes: tuple[Any, ...],
+        n_records: int,
+        n_features: int | None,
+        ledger_relation: str | None,
+    ) -> Self:
+        """The plan of those settings for a table of that size."""
+        checks.whole(minimum=1, n_records=n_records)
+        if schema is None:
+            checks.require(n_features is not None, "given when there is no schema", n_features=n_features)
+            checks.whole(minimum=1, n_features=n_features)
+        names = schema.names if schema is not None else tuple(f"x{i}" for i in range(n_features or 0))
+        relation = settings.stated_relation(ledger_relation)
+        public = n_records if relation == "replace-one" else settings.n_public
+        problem = Problem(
+            features=Features(schema=schema, names=names),
+            labels=Labels(classes=classes, declared=True),
+            epsilon=exact_positive(settings.epsilon, name="epsilon"),
+            delta=settings.stated_delta(public),
+            relation=relation,
+            unit="record",
+            n_public=public,
+        )
+        method: Any = calibrated(settings, problem)
+        epsilon, delta = method.guarantee.cost
+        noise = float(method.multiplier) if isinstance(method, DpSgd) else None
+        plan = getattr(method, "plan", None)
+        return cls(
+            method=settings.method,
+            n_weights=method.network.n_weights,
+            joint_epsilon=plain(epsilon),
+            delta=plain(Fraction(delta)),
+            relation=relation,
+            steps=None if plan is None else plan.steps,
+            noise_multiplier=noise,
+            noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.method}: {self.n_weights} weights; all: epsilon {self.joint_epsilon}, delta {self.delta} ({self.relation})"
+        ]
+        if self.noise_multiplier is not None and self.noise_to_signal is not None:
+            lines.append(
+                f"{self.steps} steps; noise {self.noise_multiplier:.3g} times the clip norm on each sum, "
+                f"{self.noise_to_signal:.2g} of the clip norm on each mean."
+            )
+        return "\n".join(lines)

@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from learning.learning_samples import SCHEMA, people, points
+from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
+from sabun.learning import Card, PrivateClassifier, load_model, verify
+from sabun.ledger import Ledger
+
+QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
+EVERY = {
+    "dp-sgd": {"delta": 1e-4, **QUICK},
+    "laplace-sgd": QUICK,
+    "objective-perturbation": {},
+    "anonymizing-first": {"n_synthetic": 300, "epochs": 2},
+    "learning-first": {"hidden": (4,), "epochs": 1},
+    "anonymized-learning": {"hidden": (4,), "batch_size": 100},
+}
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_goes_from_a_frame_to_a_verified_folder(method: str, tmp_path: Path) -> None:
+    frame, label = people()
+    clf = PrivateClassifier(method=method, epsilon=1, schema=SCHEMA, classes=["no", "yes"], **EVERY[method]).fit(frame, label)
+    assert set(clf.predict(frame)) <= {"no", "yes"}
+    np.testing.assert_allclose(clf.predict_proba(frame).sum(axis=1), 1.0)
+    assert clf.classes_.tolist() == ["no", "yes"]
+    clf.save(tmp_path / "model", allow_per_parameter=True)
+    assert "not above the promise" in verify(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert (model.predict(frame) == clf.predict(frame)).all()
+    assert model.score(frame, label) == clf.score(frame, label)
+    assert clf.guarantee_ == clf.release_.guarantee
+    assert clf.guarantee_.cost[0] >= 1
+
+
+def test_a_private_model_learns() -> None:
+    frame, label = people(4000)
+    clf = PrivateClassifier(epsilon=4, schema=SCHEMA, delta=1e-5).fit(frame, label)
+    assert clf.score(*people(2000, seed=9)) > 0.85
+
+
+def test_plain_numbers_as_they_come_are_learned() -> None:
+    X, y = points(800)
+    clf = PrivateClassifier(epsilon=8, delta=1e-4, hidden=(8,), **QUICK).fit(X, y)
+    assert clf.classes_.tolist() == [0, 1]
+    assert clf.n_features_in_ == 3
+    assert any("taken from y" in words for words in clf.guarantee_.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "magic"}, "method must be one of 'dp-sgd'"),
+        ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
+        ({"epsilon": float("nan")}, "epsilon must be a number"),
+        ({"epsilon": float("inf")}, "epsilon must be finite and > 0"),
+        ({"delta": 0}, "delta must be above 0 for 'dp-sgd'; got 0. Use method='laplace-sgd' for delta = 0"),
+        ({"delta": 1}, "delta must be at least 0 and below 1"),
+        ({"method": "laplace-sgd", "delta": 1e-5}, "delta must be 0 or left out for 'laplace-sgd'"),
+        ({"method": "anonymizing-first", "synthesis": "histogram", "delta": 0.1}, "0 or left out for synthesis='histogram'"),
+        ({"hidden": "wide"}, "hidden must be 'auto' or the sizes of the hidden layers"),
+        ({"hidden": (0,)}, "hidden layer size must be a whole number >= 1"),
+        ({"method": "objective-perturbation", "hidden": (3,)}, r"hidden must be \(\) for 'objective-perturbation'"),
+        ({"relation": "local"}, "relation must be one of 'add-remove', 'replace-one'"),
+        ({"method": "learning-first", "relation": "add-remove"}, "relation must be one of 'replace-one'"),
+        ({"clip_norm": 0}, "clip_norm must be finite and > 0"),
+        ({"sampling_rate": 1.5}, "sampling_rate must be above 0 and at most 1"),
+        ({"momentum": 1}, "momentum must be at least 0 and below 1"),
+        ({"epochs": 0}, "epochs must be a whole number >= 1"),
+        ({"n_public": 0}, "n_public must be a whole number >= 1"),
+        ({"learning_rate": -1}, "learning_rate must be finite and > 0"),
+        ({"regularisation": 0}, "regularisation must be finite and > 0"),
+        ({"joint_epsilon": 1}, "joint_epsilon must be left out: epsilon is joint already"),
+        ({"synthesis": "gan"}, "synthesis must be one of"),
+        ({"schema": {}}, "schema must be a Schema or None"),
+        ({"ledger": "book"}, "ledger must be a Ledger or None"),
+        ({"progress": 3}, "progress must be a function or None"),
+        ({"classes": ["only"]}, "classes must be at least two distinct labels"),
+        ({"random_state": "x"}, "random_state must be None or a whole number"),
+        ({"checkpoint": "c", "method": "laplace-sgd"}, "method must be 'dp-sgd' when there is a checkpoint"),
+        ({"checkpoint": "c", "random_state": 1}, "random_state must be None when there is a checkpoint"),
+        ({"precision": "half"}, "precision must be one of 'double', 'single'"),
+        ({"precision": "single", "method": "laplace-sgd"}, "precision must be 'double' for 'laplace-sgd'"),
+        ({"bins": 1}, "bins must be a whole number >= 2"),
+    ],
+)
+def test_a_bad_parameter_is_refused_when_the_object_is_made(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        PrivateClassifier(**changes)
+
+
+def test_parameters_changed_later_are_checked_again() -> None:
+    clf = PrivateClassifier().set_params(epsilon=-1)
+    with pytest.raises(ParameterError, match="epsilon must be finite and > 0"):
+        clf.fit(*points())
+
+
+def test_clone_pickle_and_pipeline_work() -> None:
+    clf = PrivateClassifier(epsilon="0.5", delta=1e-3, random_state=3, **QUICK)
+    assert clone(clf).get_params() == clf.get_params()
+    X, y = points()
+    fitted = pickle.loads(pickle.dumps(clone(clf).fit(X, y)))
+    assert (fitted.predict(X) == clone(clf).fit(X, y).predict(X)).all()
+    assert make_pipeline(FunctionTransformer(), clf).fit(X, y).predict(X).shape == (400,)
+
+
+def test_a_seeded_model_is_not_private_and_cannot_be_saved(tmp_path: Path) -> None:
+    clf = PrivateClassifier(delta=1e-3, random_state=1, **QUICK).fit(*points())
+    assert clf.guarantee_.simulated
+    assert "NOT PRIVATE" in clf.card_.randomness
+    with pytest.raises(SimulatedError):
+        clf.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_seeded_run_never_reaches_the_ledger(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=3, delta=1e-3)
+    with pytest.raises(SimulatedError, match="cannot be charged to a ledger"):
+        PrivateClassifier(ledger=book, random_state=1).fit(*points())
+    assert book.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(("relation", "epsilon"), [("replace-one", 2), ("add-remove", 2)])
+def test_a_ledger_is_charged_what_was_asked_for_in_its_own_relation(relation: str, epsilon: int, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", unit="patient", relation=relation, epsilon=3, delta=1e-3)
+    clf = PrivateClassifier(epsilon=epsilon, delta=1e-4, ledger=book, **QUICK).fit(*points())
+    assert book.spent == (Fraction(epsilon), Fraction(1, 10**4))
+    assert clf.guarantee_.relation == relation
+    assert clf.guarantee_.unit == "patient"
+    assert "each patient has at most one row" in clf.guarantee_.assumptions
+    with pytest.raises(BudgetExceeded):
+        PrivateClassifier(epsilon=2, delta=1e-4, ledger=book, **QUICK).fit(*points())
+    assert book.spent.epsilon == epsilon
+
+
+def test_the_charge_is_on_disk_before_the_first_step(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=1e-3)
+    seen: list[Fraction] = []
+
+    def listen(share: float, words: str) -> None:
+        seen.append(Ledger.open(tmp_path / "book").spent.epsilon)
+
+    PrivateClassifier(epsilon=1, delta=1e-4, ledger=book, progress=listen, **QUICK).fit(*points())
+    assert seen
+    assert set(seen) == {Fraction(1)}
+
+
+def test_a_local_ledger_is_refused(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="local", epsilon=3)
+    with pytest.raises(ParameterError, match="ledger must be for central data"):
+        PrivateClassifier(ledger=book).fit(*points())
+
+
+def test_delta_must_be_below_one_over_a_public_number_of_records() -> None:
+    X, y = points(200)
+    with pytest.raises(ParameterError, match=r"delta must be below 1/200"):
+        PrivateClassifier(delta=0.01, relation="replace-one", **QUICK).fit(X, y)
+    with pytest.raises(ParameterError, match=r"delta must be below 1/50"):
+        PrivateClassifier(delta=0.02, n_public=50, **QUICK).fit(X, y)
+
+
+def test_errors_about_tables_name_no_number_of_rows() -> None:
+    X, y = points(50)
+    with pytest.raises(DataError, match="X and y must have as many rows as each other; they do not") as found:
+        PrivateClassifier(**QUICK).fit(X, y[:-1])
+    assert "50" not in str(found.value)
+    with pytest.raises(DataError, match="y must have one dimension; got 2"):
+        PrivateClassifier(**QUICK).fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(DataError, match="y must hold at least two classes"):
+        PrivateClassifier(**QUICK).fit(X, np.zeros(50))
+    clf = PrivateClassifier(delta=1e-3, **QUICK).fit(X, y)
+    with pytest.raises(DataError, match="X must have 3 columns, as in fit; got 2"):
+        clf.predict(X[:, :2])
+
+
+def test_text_without_a_schema_is_refused() -> None:
+    frame, label = people(20)
+    with pytest.raises(BoundsError, match="schema must list the categories of columns that hold text"):
+        PrivateClassifier(**QUICK).fit(frame, label)
+    with pytest.raises(BoundsError, match="schema must be given for 'anonymizing-first'"):
+        PrivateClassifier(method="anonymizing-first").fit(*points())
+
+
+def test_more_than_two_classes_need_another_method() -> None:
+    X, _ = points(60)
+    with pytest.raises(ParameterError, match=r"number of classes must be 2 for 'objective-perturbation'; got 3. Use"):
+        PrivateClassifier(method="objective-perturbation").fit(X, np.arange(60) % 3)
+    with pytest.raises(ParameterError, match="regularisation must be large enough to leave some epsilon"):
+        PrivateClassifier(method="objective-perturbation", regularisation=0.01).fit(X, np.arange(60) % 2)
+
+
+def test_single_precision_learns_as_well_and_says_what_it_costs() -> None:
+    X, y = points(2000)
+    clf = PrivateClassifier(epsilon=4, delta=1e-4, precision="single", **QUICK).fit(X, y)
+    assert clf.score(X, y) > 0.9
+    assert any("32-bit" in words for words in clf.guarantee_.assumptions)
+
+
+def test_an_unfitted_model_says_so() -> None:
+    with pytest.raises(NotFittedError, match="must be fitted first"):
+        PrivateClassifier().predict([[1.0]])
+    with pytest.raises(ParameterError, match="sample_weight must be None"):
+        PrivateClassifier(delta=1e-3, random_state=1, **QUICK).fit(*points()).score(*points(), sample_weight=[1.0])
+
+
+def test_a_per_parameter_promise_is_not_handed_over_by_accident(tmp_path: Path) -> None:
+    frame, label = people(100)
+    clf = PrivateClassifier(method="learning-first", hidden=(2,), epochs=1, schema=SCHEMA).fit(frame, label)
+    with pytest.raises(ParameterError, match="allow_per_parameter must be True to hand over") as found:
+        clf.save(tmp_path / "model")
+    assert "epsilon 22" in str(found.value)
+    clf.save(tmp_path / "model", allow_per_parameter=True)
+    assert any("above 10" in words for words in clf.card_.warnings)
+    assert clf.guarantee_.joint_epsilon == 22
+
+
+def test_joint_epsilon_is_solved_for() -> None:
+    frame, label = people(100)
+    for method in ("learning-first", "anonymized-learning"):
+        clf = PrivateClassifier(method=method, hidden=(2,), epochs=1, schema=SCHEMA, joint_epsilon=3, batch_size=50)
+        assert clf.fit(frame, label).guarantee_.joint_epsilon == 3
+
+
+def test_the_synthetic_table_is_a_product_of_its_own(tmp_path: Path) -> None:
+    frame, label = people(300)
+    clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, n_synthetic=200, epochs=1).fit(frame, label)
+    table = clf.synthetic_
+    assert len(table) == 200
+    assert table.to_frame().columns.tolist() == ["age", "income", "sex", "town", "label"]
+    for name in ("people.csv", "people.parquet"):
+        table.save(tmp_path / name)
+        assert json.loads((tmp_path / f"{name}.release.json").read_text())["guarantee"]["epsilon"] == "1"
+    with pytest.raises(ParameterError, match=r"path must end in .csv or .parquet; got 'x.txt'"):
+        table.save(tmp_path / "x.txt")
+    with pytest.raises(DataError, match="exists already"):
+        table.save(tmp_path / "people.csv")
+
+
+@pytest.mark.parametrize("synthesis", ["microaggregation", "histogram"])
+def test_the_papers_own_readings_run(synthesis: str) -> None:
+    frame, label = people(300)
+    clf = PrivateClassifier(
+        method="anonymizing-first",
+        synthesis=synthesis,
+        schema=SCHEMA,
+        bins=4,
+        group_size=50,
+        n_synthetic=100,
+        epochs=1,
+        epsilon=2,
+    ).fit(frame, label)
+    assert clf.guarantee_.epsilon == 2
+    assert clf.predict(frame).shape == (300,)
+
+
+def test_a_plan_costs_nothing_and_knows_the_price() -> None:
+    plan = PrivateClassifier(epsilon=1, delta=1e-5, hidden=(64, 64), **QUICK).plan(n_records=10_000, n_features=20)
+    assert plan.n_weights == 21 * 64 + 65 * 64 + 65 * 2
+    assert plan.joint_epsilon == "1"
+    assert plan.noise_multiplier is not None
+    assert "steps" in str(plan)
+    assert json.dumps(plan.to_dict())
+    assert PrivateClassifier(method="learning-first", hidden=()).plan(n_records=5, n_features=3).joint_epsilon == "8"
+    with pytest.raises(ParameterError, match="n_features must be given when there is no schema"):
+        PrivateClassifier().plan(n_records=5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("saved") / "model"
+    PrivateClassifier(delta=1e-3, **QUICK).fit(*points()).save(place)
+    return place
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "card.json", "release.json"])
+def test_a_changed_or_missing_file_is_noticed(name: str, folder: Path, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    content = bytearray((tmp_path / name).read_bytes())
+    content[-20] ^= 1
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ReleaseError):
+        verify(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(ReleaseError, match="must be a readable file"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": Fraction(1, 10), "joint_epsilon": None}, "the card must promise no less than its numbers prove"),
+        ({"relation": "replace-one"}, "must be about the neighbours that its promise names"),
+    ],
+)
+def test_a_card_that_promises_more_than_it_proves_is_refused(change: dict[str, Any], message: str, folder: Path) -> None:
+    card = Card.from_json((folder / "card.json").read_bytes())
+    forged = replace(card, guarantee=replace(card.guarantee, **change))
+    with pytest.raises(ReleaseError, match=message):
+        forged.check((folder / "model.safetensors").read_bytes())
+
+
+def test_a_card_of_another_model_is_refused(folder: Path) -> None:
+    card = Card.from_json((folder / "card.json").read_bytes())
+    with pytest.raises(ReleaseError, match="its SHA-256 differs"):
+        card.check(b"another model")
+    with pytest.raises(ReleaseError, match="cannot be read"):
+        replace(card, account={"rule": "weight-noise"}).check((folder / "model.safetensors").read_bytes())
+
+
+def test_safetensors_are_what_the_library_reads(folder: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.numpy", reason="needs the extra: pip install 'sabun[learning]'")
+    tensors = safetensors.load_file(folder / "model.safetensors")
+    assert tensors["0.weight"].shape == (2, 3)
+    assert tensors["0.bias"].shape == (2,)
+
+
+def test_a_saved_model_is_not_overwritten_by_accident(folder: Path) -> None:
+    clf = PrivateClassifier(delta=1e-3, **QUICK).fit(*points())
+    with pytest.raises(DataError, match="exists already"):
+        clf.save(folder)
+
+
+def test_adult_as_it_comes_is_accepted() -> None:
+    from sabun.datasets import load_adult
+
+    adult = load_adult()
+    some = slice(0, 3000)
+    clf = PrivateClassifier(schema=adult.schema, epsilon=2, delta=1e-5, **QUICK).fit(adult.data[some], adult.target[some])
+    assert clf.predict(adult.data[:5]).shape == (5,)
+    assert clf.classes_.tolist() == ["<=50K", ">50K"]
+
+
+def test_polars_and_pyarrow_text_without_a_schema_is_refused_too() -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    for frame in (pl.DataFrame({"a": ["x", "y"]}), pa.table({"a": ["x", "y"]})):
+        with pytest.raises(BoundsError, match="schema must list the categories"):
+            PrivateClassifier(**QUICK).fit(frame, [0, 1])
+    clf = PrivateClassifier(delta=1e-3, random_state=1, **QUICK).fit(pl.DataFrame({"a": [0.0, 1.0], "b": [1, 2]}), [0, 1])
+    assert clf.n_features_in_ == 2
+
+
+def test_a_stream_of_rows_is_read_once() -> None:
+    frame, label = people(60)
+    clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, n_synthetic=50, epochs=1)
+    clf.fit((frame.iloc[at : at + 20] for at in (0, 20, 40)), label)
+    assert clf.predict(frame).shape == (60,)

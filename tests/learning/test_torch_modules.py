@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[learning]'")
+pytest.importorskip("safetensors", reason="needs the extra: pip install 'sabun[learning]'")
+
+from torch import nn  # noqa: E402
+
+from sabun.errors import DataError, ParameterError, SimulatedError  # noqa: E402
+from sabun.learning import verify  # noqa: E402
+from sabun.learning.clipping import clipped_sum  # noqa: E402
+from sabun.learning.network import Network  # noqa: E402
+from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
+from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
+from sabun.learning.torch_modules.loop import Loop, os_words, plain_step  # noqa: E402
+from sabun.ledger import Ledger  # noqa: E402
+
+LOSS = nn.CrossEntropyLoss(reduction="none")
+
+
+class Reader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.letters = nn.Embedding(11, 6, padding_idx=0)
+        self.mix = nn.Linear(6, 5)
+        self.normal = nn.LayerNorm(5)
+        self.out = nn.Linear(5, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(torch.relu(self.normal(self.mix(self.letters(x)))).mean(1))
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.out = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(self.inner(torch.relu(self.inner(x))))
+
+
+class Centred(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(x - x.mean(0, keepdim=True))
+
+
+def cases() -> dict[str, tuple[nn.Module, Any]]:
+    torch.manual_seed(0)
+    return {
+        "mlp": (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.randn(12, 4)),
+        "sequence": (nn.Sequential(nn.Linear(4, 6, bias=False), nn.Flatten(), nn.Linear(30, 3)), torch.randn(12, 5, 4)),
+        "long sequence": (nn.Sequential(nn.Linear(2, 2), nn.Flatten(), nn.Linear(60, 3)), torch.randn(12, 30, 2)),
+        "convolution": (
+            nn.Sequential(
+                nn.Conv2d(2, 6, 3, padding=1, stride=2),
+                nn.GroupNorm(2, 6),
+                nn.ReLU(),
+                nn.Conv2d(6, 4, 3, padding="same", groups=2),
+                nn.Flatten(),
+                nn.Linear(64, 3),
+            ),
+            torch.randn(12, 2, 8, 8),
+        ),
+        "reader": (Reader(), torch.randint(0, 11, (12, 9))),
+    }
+
+
+@pytest.mark.parametrize("name", ["mlp", "sequence", "long sequence", "convolution", "reader"])
+def test_ghosts_equal_written_out_gradients(name: str) -> None:
+    module, x = cases()[name]
+    y = torch.arange(12) % 3
+    check_module(module, LOSS, x, y)
+    assert not needs_fallback(module, x)
+    ghosts = clipped_gradients(module, LOSS, x, y, clip_norm=0.3)
+    written = clipped_gradients(module, LOSS, x, y, clip_norm=0.3, fallback=True)
+    assert set(ghosts) == set(written) == {name for name, _ in module.named_parameters()}
+    for part, value in written.items():
+        torch.testing.assert_close(ghosts[part], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mlp", "convolution", "reader"])
+@pytest.mark.parametrize("clip", [1e-3, 0.5, 100.0])
+def test_removing_an_example_changes_the_sum_by_at_most_one(name: str, clip: float) -> None:
+    module, x = cases()[name]
+    y = torch.arange(12) % 3
+    whole = clipped_gradients(module, LOSS, x, y, clip_norm=clip)
+    less = clipped_gradients(module, LOSS, x[1:], y[1:], clip_norm=clip)
+    assert sum(float((whole[part] - less[part]).square().sum()) for part in whole) ** 0.5 <= 1 + 1e-5
+
+
+def test_the_torch_path_equals_the_numpy_core() -> None:
+    module, x = cases()["mlp"]
+    y = torch.arange(12) % 3
+    network = Network(sizes=(4, 8, 3))
+    weights = np.concatenate([part.detach().numpy().astype(np.float64).T.ravel() for part in module.parameters()])
+    ours = clipped_sum(network, network.layers(weights), x.numpy().astype(np.float64), y.numpy(), clip_norm=0.3)
+    theirs = clipped_gradients(module, LOSS, x, y, clip_norm=0.3)
+    flat = np.concatenate([theirs[name].numpy().T.ravel() for name, _ in module.named_parameters()])
+    np.testing.assert_allclose(ours, flat, atol=1e-5)
+
+
+def test_an_example_that_overflows_counts_as_nothing() -> None:
+    module, x = cases()["mlp"]
+    y = torch.arange(12) % 3
+    x[3] = torch.inf
+    found = clipped_gradients(module, LOSS, x, y, clip_norm=1.0)
+    rest = clipped_gradients(module, LOSS, torch.cat([x[:3], x[4:]]), torch.cat([y[:3], y[4:]]), clip_norm=1.0)
+    for part, value in rest.items():
+        torch.testing.assert_close(found[part], value, rtol=1e-4, atol=1e-5)
+
+
+def test_frozen_parameters_stay_out() -> None:
+    module, x = cases()["mlp"]
+    module[0].weight.requires_grad_(False)
+    found = clipped_gradients(module, LOSS, x, torch.arange(12) % 3, clip_norm=1.0)
+    assert set(found) == {"0.bias", "2.weight", "2.bias"}
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), "got BatchNorm1d at '1', which mixes the examples"),
+        (Centred(), "changing one row changes the loss of another"),
+        (nn.Sequential(nn.ReLU()), "module must have parameters that require gradients"),
+    ],
+)
+def test_modules_that_mix_examples_are_refused(module: nn.Module, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        check_module(module, LOSS, torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
+
+
+def test_a_loss_over_the_whole_batch_is_refused() -> None:
+    module, x = cases()["mlp"]
+    with pytest.raises(ParameterError, match="loss must give one number for each example"):
+        check_module(module, nn.CrossEntropyLoss(), x, torch.arange(12) % 3)
+
+
+def test_other_layers_are_written_out_with_a_notice() -> None:
+    with pytest.warns(UserWarning, match="a layer is used more than once: per-example gradients are written out"):
+        assert needs_fallback(Twice(), torch.zeros(3, 4))
+    odd = nn.Sequential(nn.Conv1d(2, 3, 2), nn.Flatten(), nn.Linear(9, 3))
+    with pytest.warns(UserWarning, match="Conv1d has no ghost rule"):
+        assert needs_fallback(odd, torch.zeros(3, 2, 4))
+    found = clipped_gradients(odd, LOSS, torch.randn(6, 2, 4), torch.arange(6) % 3, clip_norm=1.0, fallback=True)
+    assert set(found) == {name for name, _ in odd.named_parameters()}
+
+
+def table(count: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(count, 4))
+    return rows, (rows[:, 0] > 0).astype(np.int64)
+
+
+def trainer(**changes: Any) -> TorchTrainer:
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    return TorchTrainer(module, **({"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "epochs": 3} | changes))
+
+
+def test_a_module_is_trained_saved_and_verified(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=3, delta=0.1)
+    done = trainer(ledger=book).fit(*table())
+    assert book.spent.epsilon == 2
+    assert done.guarantee_.relation == "replace-one"
+    done.save(tmp_path / "model")
+    assert "not above the promise" in verify(tmp_path / "model")
+    state = torch.load(tmp_path / "model" / "state_dict.pt")
+    assert set(state) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+def test_onnx_gives_the_same_answers(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra: pip install 'sabun[learning]'")
+    done = trainer().fit(*table())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch deprecates its own exporter
+        done.save(tmp_path / "model", example=torch.zeros(2, 4))
+    rows = table()[0][:5].astype(np.float32)
+    session = onnxruntime.InferenceSession(str(tmp_path / "model" / "model.onnx"))
+    np.testing.assert_allclose(
+        session.run(None, {"rows": rows})[0], done.module(torch.from_numpy(rows)).detach().numpy(), atol=1e-5
+    )
+
+
+def test_a_seeded_module_cannot_be_saved(tmp_path: Path) -> None:
+    done = trainer(random_state=1).fit(*table())
+    with pytest.raises(SimulatedError):
+        done.save(tmp_path / "model")
+    with pytest.raises(ParameterError, match="the trainer must be fitted before it is saved"):
+        trainer().save(tmp_path / "model")
+
+
+def test_training_is_in_pieces_of_any_size() -> None:
+    results = []
+    for most in (7, 4096):
+        torch.manual_seed(3)
+        done = trainer(random_state=5, most_rows=most, relation="replace-one").fit(*table())
+        results.append(torch.cat([p.detach().flatten() for p in done.module.parameters()]))
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be finite and > 0"),
+        ({"delta": 0}, "delta must be finite and > 0"),
+        ({"loss": "mse"}, "loss must be 'cross_entropy' or a function"),
+        ({"sampling_rate": 0}, "sampling_rate must be above 0 and at most 1"),
+        ({"relation": "local"}, "relation must be one of"),
+        ({"momentum": 1}, "momentum must be at least 0 and below 1"),
+    ],
+)
+def test_bad_settings_are_refused_at_once(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        trainer(**changes)
+    with pytest.raises(ParameterError, match=r"module must be a torch.nn.Module"):
+        TorchTrainer("net")
+
+
+def test_tables_of_different_length_are_refused() -> None:
+    rows, labels = table()
+    with pytest.raises(DataError, match="X and y must have as many rows as each other"):
+        trainer().fit(rows, labels[:-1])
+
+
+def test_an_empty_batch_is_a_step_of_noise() -> None:
+    module, x = cases()["mlp"]
+    before = torch.cat([p.detach().flatten() for p in module.parameters()]).clone()
+    loop = Loop(threshold=0, steps=1, multiplier=1.0, clip_norm=1.0, divisor=10.0, learning_rate=1.0)
+    assert list(loop.run(module, LOSS, x, torch.arange(12) % 3, words=os_words)) == [1]
+    after = torch.cat([p.detach().flatten() for p in module.parameters()])
+    assert float((after - before).std()) == pytest.approx(0.1, rel=0.4)
+
+
+def test_a_plain_step_lowers_the_loss() -> None:
+    module, x = cases()["mlp"]
+    y = torch.arange(12) % 3
+    before = float(LOSS(module(x), y).mean().detach())
+    plain_step(module, LOSS, x, y, learning_rate=0.1)
+    assert float(LOSS(module(x), y).mean().detach()) < before
