@@ -174,7 +174,7 @@ def test_a_plain_ascii_terminal_does_not_crash(tmp_path: Path) -> None:
 
 
 def test_there_are_no_colour_codes_in_a_pipe(tmp_path: Path) -> None:
-    for arguments in (["demo", "--folder", "demo"], ["--help"], ["nonsense"]):
+    for arguments in (["demo", "--job", "count", "--folder", "demo"], ["--help"], ["nonsense"]):
         result = process(*arguments, folder=tmp_path)
         assert b"\x1b" not in result.stdout + result.stderr
 

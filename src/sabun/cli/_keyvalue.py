@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from sabun.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from sabun.keyvalue import Study
 
-__all__ = ["attack_of", "bytes_of", "enrolled_of", "keys_of", "must_be_new", "pairs_of", "range_of", "truth_of"]
+__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "keys_of", "must_be_new", "pairs_of", "range_of", "truth_of"]
 
 
 def keys_of(listed: str | None, file: Path | None) -> list[str]:
@@ -48,6 +49,14 @@ def bytes_of(text: str, name: str = "index_seed") -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise ParameterError(f"{name} must be hex digits; it is not.") from None
+
+
+def distinct(files: list[Path]) -> list[Path]:
+    """The files, unless two have the same content: their reports would count twice."""
+    digests = {hashlib.sha256(file.read_bytes()).digest() for file in files}
+    if len(digests) != len(files):
+        raise DataError("merge must name different counters; two of the files are the same. Name each once.")
+    return files
 
 
 def enrolled_of(made: Study, file: Path) -> set[bytes]:

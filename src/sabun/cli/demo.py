@@ -1,98 +1,82 @@
-"""`sabun demo`: Sabun's jobs, one after the other, on data that anybody may see.
-
-A room joins the demo with one function in `JOBS`: it gets a `Bench` with a ledger and a folder, and returns a `Release`.
-"""
+"""`sabun demo`: Sabun's jobs, one after the other, on data that anybody may see."""
 
 from __future__ import annotations
 
+import shlex
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
+import time
+import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
+from sabun import checks
+from sabun.cli._demo import Bench, Job, Outcome
+from sabun.cli._demo_jobs import JOBS
 from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._progress import progress_bar
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
-from sabun.ledger.wording import at_most
-from sabun.privacy.guarantee import Guarantee
-from sabun.privacy.noise import discrete_laplace, os_coin
-from sabun.release import Release, generate_key, publish, save_key
+from sabun.ledger.wording import at_least, at_most
+from sabun.release import Release, generate_key, save_key
 
-__all__ = ["JOBS", "Bench", "Job", "command"]
+if TYPE_CHECKING:
+    from sabun.reports import Chapter, Grid
 
-_PATIENTS = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bench:
-    """What a job of the demo works with."""
-
-    folder: Path
-    ledger: Ledger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One question of the demo; its release is saved as `<name>.json`."""
-
-    name: str
-    question: str
-    run: Callable[[Bench], Release]
-
-
-def count_old_patients(bench: Bench) -> Release:
-    """A private count over a made-up table."""
-    ages = 18 + np.arange(_PATIENTS) * 37 % 82
-    coin, epsilon = os_coin(), Fraction(1, 2)
-    promise = Guarantee(epsilon=epsilon, unit="patient", mechanism="discrete Laplace")
-
-    def draw() -> dict[str, int]:
-        # Replacing one patient changes the count by at most 1, so the scale is 1/epsilon.
-        return {"count": int((ages >= 65).sum()) + int(discrete_laplace(1 / epsilon, coin=coin))}
-
-    facts = {"column": "age", "at_least": 65}
-    return publish(kind="private count", guarantee=promise, parameters=facts, draw=draw, ledger=bench.ledger, coin=coin)
-
-
-JOBS = (Job(name="count", question="How many of the patients are 65 or older?", run=count_old_patients),)
+__all__ = ["command"]
 
 
 def command(
     folder: Annotated[
         Path | None, typer.Option(help="A new or empty folder for the files; a temporary one by default.")
     ] = None,
+    job: Annotated[list[str] | None, typer.Option(help="Only this job; may be given several times.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Use less data.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the report in the web browser.")] = False,
     json: Json = False,
 ) -> None:
     """Run Sabun's jobs on data that comes with it.
 
-    Makes a ledger, charges it, releases a private result for each job, signs it, saves it.
+    For each job: charges a ledger, releases a private result, signs it, saves it. At the end, one report about all of them.
 
     Example:
 
-        sabun demo --folder demo
+        sabun demo --job count --folder demo
     """
+    chosen = _chosen(job)
     place = _new_folder(folder)
-    bench = Bench(folder=place, ledger=Ledger.create(place / "clinic.ledger", name="demo clinic", unit="patient", epsilon=3))
     key = generate_key()
     save_key(key, place / "publisher.pem")
     save_key(key.public_key(), place / "publisher.pub.pem")
-    done: list[dict[str, Any]] = []
-    for job in JOBS:
-        release = job.run(bench).sign(key)
-        file = place / f"{job.name}.json"
-        release.save(file)
-        done.append({"name": job.name, "question": job.question, "file": str(file)})
+    books: dict[str, Ledger] = {}
+    chapters: list[Chapter] = []
+    records: list[dict[str, Any]] = []
+    for number, item in enumerate(chosen, start=1):
+        clock = time.perf_counter()
+        with progress_bar(f"{number}/{len(chosen)} {item.name}", quiet=json) as step:
+            outcome = item.run(Bench(folder=place, quick=quick, progress=step, books=books))
+        files = _save(item, outcome, place, key)
+        chapter = _chapter(item, outcome, Release.load(files[0]))
+        chapters.append(chapter)
+        records.append({"name": item.name, "question": item.question, "file": str(files[0]), "files": [str(f) for f in files]})
         if not json:
-            _tell(job, release, file)
+            _tell(chapter, outcome, f"{number}/{len(chosen)}", time.perf_counter() - clock)
+    page = _write_page(chapters, books, place)
     if json:
-        print_json({"folder": str(place), "jobs": done, "remaining": bench.ledger.remaining.to_dict()})
+        left = {name: ledger.remaining.to_dict() for name, ledger in books.items()}
+        print_json({"folder": str(place), "page": str(page), "jobs": records, "remaining": left})
     else:
-        _close(bench)
+        _close(place, page, books, chosen)
+    if open_page:
+        webbrowser.open(page.resolve().as_uri())
+
+
+def _chosen(names: list[str] | None) -> tuple[Job, ...]:
+    known = tuple(job.name for job in JOBS)
+    for name in names or ():
+        checks.one_of(known, job=name)
+    return tuple(job for job in JOBS if not names or job.name in names)
 
 
 def _new_folder(folder: Path | None) -> Path:
@@ -104,15 +88,87 @@ def _new_folder(folder: Path | None) -> Path:
     return folder
 
 
-def _tell(job: Job, release: Release, file: Path) -> None:
-    print_line(job.question, style="bold cyan")
-    print_line(str(release))
-    print_line(f"Saved as {str(file)!r}.\n", style="green")
+def _save(job: Job, outcome: Outcome, place: Path, key: Any) -> list[Path]:
+    """Saves every release of a job, the answer first; signs those that nobody has signed yet."""
+    releases = {job.name: outcome.release, **{f"{job.name}-{name}": release for name, release in outcome.others.items()}}
+    files = []
+    for name, release in releases.items():
+        file = place / f"{name}.json"
+        (release if release.signature is not None else release.sign(key)).save(file)
+        files.append(file)
+    return files
 
 
-def _close(bench: Bench) -> None:
-    left, whole = bench.ledger.remaining.epsilon, bench.ledger.budget.epsilon
-    print_line(f"The ledger {bench.ledger.name!r} has epsilon {at_most(left)} of {at_most(whole)} left.", style="bold")
-    print_line(f"Everything is in {str(bench.folder)!r}. Next, try:")
-    print_line(f"  sabun ledger show {bench.folder / 'clinic.ledger'}")
-    print_line(f"  sabun release verify {bench.folder / 'count.json'} --key {bench.folder / 'publisher.pub.pem'}")
+def _chapter(job: Job, outcome: Outcome, release: Release) -> Chapter:
+    from sabun.reports import Chapter, facts
+
+    return Chapter(
+        name=job.name,
+        question=job.question,
+        facts=facts(release),
+        answer=outcome.answer,
+        file=f"{job.name}.json",
+        remarks=outcome.remarks,
+        charts=outcome.charts,
+    )
+
+
+def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> None:
+    """The story of one job, as a person reads it in a terminal."""
+    found, promised = chapter.said, outcome.release.guarantee
+    epsilon, delta = promised.cost
+    terms = f"epsilon {at_least(epsilon)}" + (f", delta {at_least(delta)}" if delta else "")
+    best = "no limit" if chapter.facts.guess is None else f"{chapter.facts.guess:.1f} %"
+    print_line(f"{place}  {chapter.question}", style="bold cyan")
+    print_line(f"     {found.big} {found.spread}".rstrip(), style="bold")
+    for sentence in filter(None, (found.sentence, *outcome.remarks)):
+        print_line(f"     {sentence}")
+    print_line(f"     Promise: {terms} for one {promised.unit} ({promised.relation}); a guesser is right at most {best}.")
+    print_line(f"     Ledger: {outcome.payer or outcome.release.provenance.charge}.")
+    print_line(f"     Saved as {chapter.file!r} after {seconds:.1f} seconds.\n", style="green")
+
+
+def _write_page(chapters: list[Chapter], books: dict[str, Ledger], place: Path) -> Path:
+    from sabun.reports import collection, save_page
+
+    page = place / "index.html"
+    introduction = (
+        "Each question below was asked of a table that comes with Sabun or was made up by it. The answers are private: they "
+        "were drawn with noise from the operating system, charged to a ledger, and signed.",
+    )
+    grids = (_books(books),) if books else ()
+    save_page(collection(chapters, heading="Sabun demo", introduction=introduction, grids=grids), page)
+    return page
+
+
+def _books(books: dict[str, Ledger]) -> Grid:
+    from sabun.reports import Grid
+
+    rows = tuple(
+        (
+            name,
+            f"one {ledger.unit}",
+            f"{at_least(ledger.spent.epsilon)} of {at_most(ledger.budget.epsilon)}",
+            f"{at_least(ledger.spent.delta)} of {at_most(ledger.budget.delta)}" if ledger.budget.delta else "0",
+        )
+        for name, ledger in books.items()
+    )
+    return Grid(title="What was spent", columns=("ledger", "protects", "epsilon spent", "delta spent"), rows=rows)
+
+
+def _close(place: Path, page: Path, books: dict[str, Ledger], chosen: tuple[Job, ...]) -> None:
+    for name, ledger in books.items():
+        left, whole = ledger.remaining.epsilon, ledger.budget.epsilon
+        print_line(f"The ledger {name!r} has epsilon {at_most(left)} of {at_most(whole)} left.")
+    print_line(f"The report about all of it is {str(page)!r}.", style="bold")
+    print_line(f"Everything is in {str(place)!r}. Next, try:")
+    if books:
+        print_line(f"  sabun ledger show {_quoted(place / f'{next(iter(books))}.ledger')}")
+    release = _quoted(place / f"{chosen[0].name}.json")
+    print_line(f"  sabun release verify {release} --key {_quoted(place / 'publisher.pub.pem')}")
+    print_line(f"  sabun report {release}")
+
+
+def _quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))

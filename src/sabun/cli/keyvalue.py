@@ -10,6 +10,7 @@ import typer
 from sabun.cli._keyvalue import (
     attack_of,
     bytes_of,
+    distinct,
     enrolled_of,
     keys_of,
     must_be_new,
@@ -130,12 +131,12 @@ def report(
         list[str] | None, typer.Option(help="What the person holds, KEY=VALUE; may be given several times.")
     ] = None,
     table: Annotated[
-        Path | None, typer.Option(help="A CSV with one row per person and one column per key, to play many devices.")
+        Path | None, typer.Option(help="A CSV with one line per person and one column per key, to play many devices.")
     ] = None,
     diary: Annotated[Path | None, typer.Option(help="The device's own book; keeps its budget and its answers.")] = None,
-    max_epsilon: Annotated[str | None, typer.Option(help="The most this device is willing to spend.")] = None,
+    max_epsilon: Annotated[str | None, typer.Option(help="The most this device is willing to spend; with --diary.")] = None,
     round_number: Annotated[int, typer.Option("--round", help="Which round of the study.")] = 0,
-    credential: Annotated[str | None, typer.Option(help="What the server issued at enrolment, in hex.")] = None,
+    credential: Annotated[str | None, typer.Option(help="What the server issued at enrolment, in hex; with --diary.")] = None,
     index_seed: _Seed = "",
     json: Json = False,
 ) -> None:
@@ -183,10 +184,11 @@ def tally(
     credentials: Annotated[
         Path | None, typer.Option(help="Issued credentials, one in hex per line; reports of others are refused.")
     ] = None,
+    round_number: Annotated[int, typer.Option("--round", help="Which round to count; privkvm counts all of its own.")] = 0,
     index_seed: _Seed = "",
     json: Json = False,
 ) -> None:
-    """Count reports; a bad one is left out and named.
+    """Count the reports of one round; a bad one is left out and named.
 
     Example:
 
@@ -201,9 +203,10 @@ def tally(
 
     must_be_new(out)
     made = Study.load(file)
-    counters = made.tally(seed=bytes_of(index_seed), enrolled=None if credentials is None else enrolled_of(made, credentials))
+    enrolled = None if credentials is None else enrolled_of(made, credentials)
+    counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
     outcome, repeated = count_files(counters, reports)
-    for part in merge or []:
+    for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
     counters.save(out)
     if json:
@@ -225,7 +228,7 @@ def estimate(
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
     truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the rows to this CSV file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the rows to this CSV file, weak means left blank.")] = None,
     release: Annotated[Path | None, typer.Option(help="Also write a release with its guarantee to this JSON file.")] = None,
     json: Json = False,
 ) -> None:
@@ -250,7 +253,7 @@ def estimate(
     if release is not None:
         found.release().save(release)
     if out is not None:
-        found.to_frame().to_csv(out, index=False)
+        found.to_frame(suppress=True).to_csv(out, index=False)
     if plot is not None:
         _draw(found, made, plot, truth)
     if json:
@@ -323,13 +326,16 @@ def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None
 def _devices(made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, quiet: bool) -> Iterator[bytes]:
     """One new device per row; the size of the file is public, what stands in it is not."""
     from sabun.keyvalue.batches import read_holdings
+    from sabun.keyvalue.client import Diary
 
     size = max(1, table.stat().st_size)
     with progress_bar("reports", quiet=quiet) as step:
         for number, held in enumerate(read_holdings(table, made)):
             if number % 500 == 0:
                 step(min(0.99, number * 20 / size), f"{number} devices")
-            yield made.client(max_epsilon=max_epsilon, seed=seed).report(held, round=round_number)
+            # Made up for one answer: a book on disk would have nothing to remember.
+            device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
+            yield device.report(held, round=round_number)
 
 
 def _facts(made: Study) -> dict[str, Any]:

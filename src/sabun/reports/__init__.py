@@ -1,0 +1,14 @@
+"""Release → one HTML file: the answer, the promise, the evidence, the origin.
+
+    Release ─► facts (story of its kind, guarantee in words, proofs, provenance) ─► page
+
+A page is made from a release alone and never from private data. It has no script, loads nothing, and escapes every text.
+"""
+
+from __future__ import annotations
+
+from sabun.reports.facts import Chapter, Facts, facts
+from sabun.reports.pages import collection, report, save_page
+from sabun.reports.story import Answer, Chart, Grid, Story
+
+__all__ = ["Answer", "Chapter", "Chart", "Facts", "Grid", "Story", "collection", "facts", "report", "save_page"]

@@ -1,0 +1,196 @@
+"""All a page says about one release: its story, its promise, its evidence, its origin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from sabun.privacy.amounts import plain
+from sabun.release import Release
+from sabun.release.signature import TrustedKeys
+from sabun.reports import density, generic, keyvalue, learning, outliers, regression
+from sabun.reports.evidence import Proof, proofs
+from sabun.reports.reading import Unfit
+from sabun.reports.story import Answer, Chart, Grid, Story
+from sabun.reports.words import count, guess, promise, shown
+
+__all__ = ["RENDERERS", "Chapter", "Facts", "Renderer", "facts"]
+
+Renderer = Callable[[Release], Story]
+
+RENDERERS: dict[str, Renderer] = {
+    "density": density.story,
+    "keyvalue": keyvalue.story,
+    "learning": learning.story,
+    "outliers": outliers.story,
+    "regression": regression.story,
+}
+"""How the kinds of each room are told, by the word before the first dot of the kind."""
+
+_MOST_ROWS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """One release, ready to be written down.
+
+    Args:
+        story: What depends on the kind.
+        warnings: Loud sentences at the top; empty for a sound release.
+        figures: Names and values of the guarantee's terms.
+        promise: The guarantee in sentences.
+        guess: The best guesser's share of right guesses in per cent, or None when there is no bound.
+        assumptions: What must hold outside the code.
+        own_proofs: Proofs of the room.
+        hall_proofs: Proofs of what every release passes through.
+        versions: A sentence when the release was made with another version than the proofs shown.
+        origin: Where it comes from.
+        parameters: The public choices.
+        signature: Who stands behind the file.
+        notes: What the publisher wrote to the reader.
+    """
+
+    story: Story
+    warnings: tuple[str, ...]
+    figures: tuple[tuple[str, str], ...]
+    promise: tuple[str, ...]
+    guess: float | None
+    assumptions: tuple[str, ...]
+    own_proofs: tuple[Proof, ...]
+    hall_proofs: tuple[Proof, ...]
+    versions: str
+    origin: Grid
+    parameters: Grid
+    signature: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """One release in a page of several.
+
+    Args:
+        name: Short name for the address inside the page: letters, digits, hyphens.
+        question: What was asked.
+        facts: The release.
+        answer: The answer to the question, where it is more than what every release of the kind says.
+        file: Name of the release file beside the page, or empty.
+        remarks: Sentences that stand under the answer.
+        charts: Pictures beyond those of the release.
+    """
+
+    name: str
+    question: str
+    facts: Facts
+    answer: Answer | None = None
+    file: str = ""
+    remarks: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+    @property
+    def said(self) -> Answer:
+        """What stands in large letters."""
+        return self.facts.story.answer if self.answer is None else self.answer
+
+
+def facts(release: Release, *, trusted: TrustedKeys = None) -> Facts:
+    """Gathers what a page says; reads the release and the installed package, nothing else.
+
+    Args:
+        release: What to tell about.
+        trusted: Public keys the reader trusts; with them, a release that none of them signed is refused.
+
+    Raises:
+        ReleaseError: The signature does not fit the content, or is not by a trusted key.
+    """
+    own, hall = proofs(release.provenance.kind)
+    return Facts(
+        story=_story(release),
+        warnings=_warnings(release),
+        figures=_figures(release),
+        promise=promise(release.guarantee),
+        guess=guess(*release.guarantee.cost),
+        assumptions=release.guarantee.assumptions,
+        own_proofs=own,
+        hall_proofs=hall,
+        versions=_versions(release),
+        origin=_origin(release),
+        parameters=_parameters(release),
+        signature=_signature(release, trusted),
+        notes=release.provenance.notes,
+    )
+
+
+def _story(release: Release) -> Story:
+    renderer = RENDERERS.get(release.provenance.kind.partition(".")[0])
+    if renderer is not None:
+        try:
+            return renderer(release)
+        except Unfit:
+            pass  # another version's shape: the general page still shows everything
+    return generic.story(release)
+
+
+def _warnings(release: Release) -> tuple[str, ...]:
+    found = []
+    if release.guarantee.simulated:
+        found.append("NOT PRIVATE: this result was drawn with a seeded coin, for trying things out only. Do not publish it.")
+    if math.isinf(release.guarantee.cost[0]):
+        found.append("NO GUARANTEE: no finite epsilon holds for everything in this result together.")
+    return tuple(found)
+
+
+def _figures(release: Release) -> tuple[tuple[str, str], ...]:
+    promised = release.guarantee
+    epsilon, delta = promised.cost
+    joint = " (all together)" if promised.scope == "per-parameter" else ""
+    return (
+        (f"epsilon{joint}", plain(epsilon)),
+        (f"delta{joint}", plain(delta)),
+        ("protects", f"one {promised.unit}"),
+        ("relation", promised.relation),
+        ("holds against", "everybody, the collector too" if promised.model == "local" else "every reader"),
+    )
+
+
+def _versions(release: Release) -> str:
+    made, here = release.provenance.software.get("sabun", "unknown"), version("sabun")
+    if made == here:
+        return ""
+    return f"The release was made with Sabun {made}; the proofs below are those of Sabun {here}, which made this page."
+
+
+def _origin(release: Release) -> Grid:
+    origin = release.provenance
+    rows = [
+        ("kind", origin.kind),
+        ("mechanism", origin.mechanism),
+        ("made", origin.time.replace("T", " ").replace("Z", " UTC")),
+    ]
+    rows.append(("software", ", ".join(f"{name} {number}" for name, number in origin.software.items())))
+    rows.append(("ledger", origin.charge))
+    if origin.receipt is not None:
+        rows += [("ledger row", origin.receipt.entry_hash), ("ledger note", origin.receipt.note or "none")]
+    rows.append(("schema hash", origin.schema_hash or "none: the table came without a schema file"))
+    return Grid(title="Origin", columns=("fact", "value"), rows=tuple(rows))
+
+
+def _parameters(release: Release) -> Grid:
+    found = list(generic.leaves(release.provenance.parameters))
+    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    note = f"{count(len(found) - _MOST_ROWS, 'more choice')} in the release file." if len(found) > _MOST_ROWS else ""
+    return Grid(title="Public choices", columns=("name", "value"), rows=rows, note=note)
+
+
+def _signature(release: Release, trusted: TrustedKeys) -> str:
+    if release.signature is None and trusted is None:
+        return "Not signed: nobody stands behind this file, and a change in it would not be noticed."
+    signer = release.verify(trusted)
+    if signer.trusted:
+        return f"Signed by the trusted key {signer.fingerprint}; nothing was changed since."
+    return (
+        f"Nothing was changed since it was signed by the key {signer.fingerprint}. Whose key that is, this page cannot tell: "
+        "compare the fingerprint with the publisher's."
+    )

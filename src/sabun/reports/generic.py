@@ -1,0 +1,131 @@
+"""The page of any release, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sabun.release import Release
+from sabun.reports.charts import bars, histogram
+from sabun.reports.reading import Unfit, number_at, pair_at
+from sabun.reports.story import Answer, Chart, Grid, Story
+from sabun.reports.words import count, number, shown
+
+__all__ = ["leaves", "results", "spread", "stages", "story"]
+
+_MOST_CHARTS = 4
+_MOST_ROWS = 200
+_FEW = 40
+
+
+def story(release: Release) -> Story:
+    """What can be said without knowing the kind."""
+    return Story(
+        title=_sentence(release.provenance.kind),
+        answer=_answer(release),
+        stages=stages(release, ()),
+        charts=tuple(_charts(release)),
+        grids=(results(release),),
+    )
+
+
+def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
+    """How any release is made, with the steps of its own kind in their place."""
+    origin = release.provenance
+    steps = [
+        "The public choices under “Where it comes from” were made; none may have been made by looking at the private data."
+    ]
+    if origin.schema_hash is not None:
+        steps.append("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
+    if origin.receipt is not None:
+        steps.append(
+            f"The cost was written to the ledger “{origin.receipt.ledger_name}” as entry {origin.receipt.entry}; "
+            "only then was noise drawn."
+        )
+    steps += own or (f"The result was drawn with the mechanism “{origin.mechanism}”.",)
+    steps.append("The result was frozen together with its guarantee and its origin.")
+    if release.signature is not None:
+        steps.append("The whole file was signed.")
+    return tuple(steps)
+
+
+def results(release: Release, *, short: bool = False) -> Grid:
+    """All results by name, long ones in a few words; or the short ones only."""
+    found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
+    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    more = len(found) - _MOST_ROWS
+    note = f"{count(more, 'more result')} in the release file." if more > 0 else ""
+    return Grid(title="Other results" if short else "All results", columns=("name", "result"), rows=rows, note=note)
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Everything in nested mappings, under dotted names."""
+    for name, branch in tree.items():
+        if isinstance(branch, Mapping) and branch:
+            yield from leaves(branch, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", branch
+
+
+def spread(centre: float, low: float, high: float) -> str:
+    """An interval as "± half" when it is centred, otherwise as its ends."""
+    left, right = centre - low, high - centre
+    if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
+        return f"± {number(max(left, right), 3)}"
+    return f"between {number(low)} and {number(high)}"
+
+
+def _answer(release: Release) -> Answer:
+    scalars = [name for name, leaf in release.value.items() if isinstance(leaf, int | float) and not isinstance(leaf, bool)]
+    if not scalars:
+        return Answer(big=count(len(release.value), "result"), sentence="They are in the table below.")
+    name = next((known for known in ("count", "mean", "total", "value") if known in scalars), scalars[0])
+    value = number_at(release.value, name)
+    try:
+        around = spread(value, *pair_at(release.value, "interval"))
+    except Unfit:
+        around = ""
+    others = len(release.value) - 1 - bool(around)
+    return Answer(
+        big=number(release.value[name]),
+        spread=around,
+        sentence=f"This is “{name}”; {count(others, 'other result')} in the table below." if others else "",
+    )
+
+
+def _charts(release: Release) -> Iterator[Chart]:
+    made = 0
+    for name, leaf in leaves(release.value):
+        if name == "interval":  # it stands beside the answer
+            continue
+        if made == _MOST_CHARTS:
+            return
+        chart = _chart(name, _line(leaf))
+        if chart is not None:
+            made += 1
+            yield chart
+
+
+def _line(leaf: object) -> np.ndarray[Any, Any] | None:
+    """The numbers of an array or list, flattened."""
+    if isinstance(leaf, np.ndarray) and leaf.size > 1:
+        return leaf.astype(np.float64).ravel()
+    if isinstance(leaf, tuple) and len(leaf) > 1 and all(isinstance(x, int | float) and not isinstance(x, bool) for x in leaf):
+        return np.array(leaf, dtype=np.float64)
+    return None
+
+
+def _chart(name: str, values: np.ndarray[Any, Any] | None) -> Chart | None:
+    if values is None:
+        return None
+    if len(values) <= _FEW:
+        return bars([str(place + 1) for place in range(len(values))], values, title=name, axis="value", heading="place")
+    return histogram(values, title=name, axis="value")
+
+
+def _sentence(kind: str) -> str:
+    words = kind.replace(".", ": ").replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]

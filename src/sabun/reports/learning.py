@@ -1,0 +1,104 @@
+"""How releases of the learning room are told: a model with its privacy card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from sabun.release import Release
+from sabun.reports.charts import histogram
+from sabun.reports.generic import stages
+from sabun.reports.reading import Unfit, has, numbers_at, text_at
+from sabun.reports.story import Answer, Grid, Story
+from sabun.reports.words import count, number, shown
+
+__all__ = ["story"]
+
+_STEPS = {
+    "dp-sgd": (
+        "In each step, every record took part with a small probability of its own.",
+        "Each record's gradient was shortened to a public length, the gradients were added up, and Gaussian noise was added.",
+        "The cost of all steps together was computed from these public numbers, before the first of them.",
+    ),
+    "laplace-sgd": (
+        "In each step, every record took part with a small probability of its own.",
+        "Each record's gradient was shortened to a public length, the gradients were added up, and Laplace noise was added.",
+    ),
+    "objective-perturbation": ("The model is the best one for an objective with random noise inside.",),
+    "anonymizing-first": (
+        "A synthetic table was drawn from noisy counts of the private one.",
+        "The model was trained on the synthetic table; that costs no privacy.",
+    ),
+    "learning-first": ("The model was trained without noise; noise was added to each weight at the end.",),
+    "anonymized-learning": ("Noise was added to each weight's update while training.",),
+}
+_CARD = {
+    "sizes": "layers",
+    "steps": "steps",
+    "sampling_probability": "chance to take part in a step",
+    "noise_multiplier": "noise per clipped length",
+    "clip_norm": "clipped length of a gradient",
+    "learning_rate": "learning rate",
+    "momentum": "momentum",
+    "n_public": "records, as declared",
+}
+
+
+def story(release: Release) -> Story:
+    """Tells what was trained, and the numbers its promise rests on."""
+    facts = release.provenance.parameters
+    method, weights = text_at(facts, "method"), numbers_at(release.value, "weights")
+    sizes = _sizes(facts)
+    shape = f"{sizes[0]:,} inputs, {sizes[-1]:,} classes" + (f", hidden layers of {shown(sizes[1:-1])}" if sizes[1:-1] else "")
+    chart = histogram(weights, title="The released weights", axis="weight", things="weight")
+    return Story(
+        title="Privately trained classifier",
+        answer=Answer(
+            big=count(len(weights), "weight"),
+            sentence=f"A {'linear model' if len(sizes) == 2 else 'network'} with {shape}, trained with “{method}”. "
+            "It may be handed to anybody; using it costs no further privacy.",
+        ),
+        stages=stages(release, _STEPS.get(method, ())),
+        charts=() if chart is None else (chart,),
+        grids=(_card(release),),
+        cautions=_cautions(release),
+    )
+
+
+def _sizes(facts: Mapping[str, Any]) -> tuple[int, ...]:
+    sizes = facts.get("sizes")
+    good = isinstance(sizes, tuple) and len(sizes) >= 2 and all(isinstance(size, int) for size in sizes)
+    if not good:
+        raise Unfit("sizes")
+    assert isinstance(sizes, tuple)
+    return sizes
+
+
+def _card(release: Release) -> Grid:
+    facts = release.provenance.parameters
+    rows = [(words, _shown(facts[name])) for name, words in _CARD.items() if has(facts, name)]
+    expected = _expected(facts)
+    if expected is not None:
+        rows.append(("expected times a record takes part", number(expected, 3)))
+    return Grid(title="Privacy card", columns=("what", "value"), rows=tuple(rows))
+
+
+def _shown(value: object) -> str:
+    return " → ".join(map(str, value)) if isinstance(value, tuple) else shown(value)
+
+
+def _expected(facts: Mapping[str, Any]) -> float | None:
+    steps, probability = facts.get("steps"), facts.get("sampling_probability")
+    if isinstance(steps, int) and isinstance(probability, int | float | Fraction):
+        return steps * float(probability)
+    return None
+
+
+def _cautions(release: Release) -> tuple[str, ...]:
+    lines = ["How well the model predicts is not in the release: measure it on records that are not private."]
+    if release.guarantee.scope == "per-parameter":
+        lines.insert(
+            0, "The paper's promise is about each weight by itself; what counts is the figure for all of them together."
+        )
+    return tuple(lines)

@@ -1,0 +1,57 @@
+"""From facts to HTML: one file, no script, no network."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from sabun.reports.drawing import scoped
+from sabun.reports.words import tidy
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render"]
+
+_LONGEST = 5000
+
+
+def render(template: str, **content: Any) -> str:
+    """Fills a template of this package; everything is escaped except pictures made by `sabun.reports.drawing`."""
+    return _environment().get_template(template).render(**content)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("sabun.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters["code"] = _code
+    environment.filters["scoped"] = scoped
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """No text from a file may turn the page's lines around or flood it; markup of our own passes."""
+    if hasattr(value, "__html__") or not isinstance(value, str):
+        return value
+    return tidy(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+
+
+def _code(text: str) -> Any:
+    """Escaped text in which `words between backticks` are set as code."""
+    from markupsafe import Markup
+
+    parts = re.split(r"`([^`]*)`", tidy(text))
+    pieces = [
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup("{}").format(part) for place, part in enumerate(parts)
+    ]
+    return Markup("").join(pieces)

@@ -1,0 +1,80 @@
+"""Whole pages: one release, or several in one file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from sabun import checks
+from sabun.release import Release
+from sabun.release.files import write_whole
+from sabun.release.signature import TrustedKeys
+from sabun.reports.facts import Chapter, facts
+from sabun.reports.marginals import marginals
+from sabun.reports.page import render
+from sabun.reports.story import Grid
+
+__all__ = ["collection", "report", "save_page"]
+
+
+def report(release: Release, *, trusted: TrustedKeys = None, public: Any = None) -> str:
+    """One release as a page of HTML that stands alone.
+
+    A result of a seeded coin is shown under a banner that says NOT PRIVATE.
+
+    Args:
+        release: What to show.
+        trusted: Public keys the reader trusts; with them, a release that none of them signed is refused.
+        public: For weights on a public table: that table, to draw its columns with and without the weights.
+
+    Raises:
+        ReleaseError: The signature does not fit the content, or is not by a trusted key.
+        ParameterError: The public table does not belong to the release.
+
+    Example:
+        >>> from sabun import Guarantee
+        >>> from sabun.release import Provenance
+        >>> release = Release(value={"count": 42}, guarantee=Guarantee(epsilon=0.5, unit="patient"),
+        ...                   provenance=Provenance(kind="count", mechanism="discrete Laplace"))
+        >>> page = report(release)
+        >>> page.startswith("<!DOCTYPE html>"), "62.3 % of the time" in page
+        (True, True)
+    """
+    charts = () if public is None else marginals(release, public)
+    return render("release.html", facts=facts(release, trusted=trusted), charts=charts, version=version("sabun"))
+
+
+def collection(
+    chapters: Sequence[Chapter], *, heading: str, introduction: Sequence[str] = (), grids: Sequence[Grid] = ()
+) -> str:
+    """Several releases as one page, with the answers in short at the top.
+
+    Args:
+        chapters: The releases, each with its question; their names must differ.
+        heading: The page's heading.
+        introduction: Sentences under it.
+        grids: Tables that stand under the short answers.
+    """
+    names = [chapter.name for chapter in chapters]
+    good = len(set(names)) == len(names) and all(re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", name) for name in names)
+    checks.require(good, "named differently, with letters, digits and hyphens", chapters=names)
+    return render(
+        "collection.html",
+        chapters=chapters,
+        heading=heading,
+        introduction=introduction,
+        grids=grids,
+        version=version("sabun"),
+    )
+
+
+def save_page(page: str, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Writes a page to a file that is complete or not there at all.
+
+    Raises:
+        DataError: The file exists and `overwrite` is False, or cannot be written.
+    """
+    write_whole(path, page.encode("utf-8", "replace"), overwrite=overwrite)
