@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue import People, Study
-from sabun.keyvalue.client import PROTOCOLS, new_credential, new_seed, report_id
+from sabun.keyvalue.client import PROTOCOLS, Diary, new_credential, new_seed, report_id
 from sabun.keyvalue.tally import Tally
 from sabun.release import Release
 
@@ -146,13 +146,22 @@ def test_many_symbols_are_counted_like_few() -> None:
         symbol[-1] = bad
         with pytest.raises(DataError, match="symbols must be whole numbers from 0 to 2; they are not"):
             one.tally().add_many(symbol.astype(np.uint8), index)
+    made_up = Tally(one, simulated=True)
     with pytest.raises(ParameterError, match=r"counts must be whole numbers >= 0 of shape \(1, 5, 3\)"):
-        one.tally().absorb(np.zeros((1, 5, 2), dtype=np.int64), 0)
+        made_up.absorb(np.zeros((1, 5, 2), dtype=np.int64), 0)
+    with pytest.raises(ParameterError, match="counts must be those of 7 reports; they are not"):
+        made_up.absorb(np.ones((1, 5, 3), dtype=np.int64), 7)
+    with pytest.raises(ParameterError, match="counters must be absorbed by a simulated tally only; this one counts real"):
+        one.tally().absorb(np.zeros((1, 5, 3), dtype=np.int64), 0)
 
 
 def test_a_round_outside_the_study_is_refused() -> None:
     with pytest.raises(DataError, match="round must be a whole number below 3; got 3"):
         study("privkvm").tally().add_many([1], [0], round=3)
+    with pytest.raises(DataError, match="round must be 1, which this tally counts; got 0"):
+        study(rounds=2).tally(round=1).add_many([1], [0], round=0)
+    with pytest.raises(ParameterError, match="round must be a whole number below 2; got 2"):
+        study(rounds=2).tally(round=2)
 
 
 def test_a_tally_survives_its_file(tmp_path: Path) -> None:
@@ -208,7 +217,8 @@ def test_only_enrolled_ids_count_where_credentials_are_issued() -> None:
     one = study()
     issued = [new_credential() for _ in range(3)]
     tally = one.tally(enrolled={report_id(one.terms, credential) for credential in issued})
-    outcome = tally.add_reports([one.client(credential=issued[0]).report({}), one.client().report({})])
+    enrolled = one.client(credential=issued[0], diary=Diary.in_memory())
+    outcome = tally.add_reports([enrolled.report({}), one.client().report({})])
     assert (outcome.accepted, tally.n) == (1, 1)
     assert outcome.rejected == ((1, "a report must come from an enrolled id; this one does not."),)
 
@@ -231,7 +241,7 @@ def test_the_bias_of_padding_is_bounded_where_it_can_be() -> None:
 
 def test_a_hundred_thousand_keys_are_estimated_in_well_under_a_second() -> None:
     made = Study(keys=list(range(100_000)), epsilon=2.0, protocol="pckv-ue", padding_length=3)
-    tally = made.tally()
+    tally = Tally(made, simulated=True)
     tally.absorb(np.random.default_rng(0).binomial(10**6, 0.1, size=(1, 100_000, 2)), 10**6)
     start = time.process_time()
     assert len(tally.estimate().frequency) == 100_000

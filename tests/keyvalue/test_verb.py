@@ -122,11 +122,50 @@ def test_a_committed_seed_travels_in_hex(capsys: Capture) -> None:
 
 def test_made_up_credentials_are_not_counted(capsys: Capture) -> None:
     sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
-    sabun("report", "study.json", "--pair", "a=0.5", "--credential", "00" * 16, "--out", "r.bin")
+    sabun("report", "study.json", "--pair", "a=0.5", "--credential", "00" * 16, "--diary", "d", "--out", "r.bin")
     sabun("report", "study.json", "--pair", "a=0.5", "--out", "s.bin")
     Path("issued.txt").write_text("00" * 16 + "\n" + "11" * 16 + "\n")
     found = as_json(capsys, "tally", "study.json", "r.bin", "s.bin", "--credentials", "issued.txt", "--out", "c.tally")
     assert (found["accepted"], len(found["rejected"])) == (1, 1)
+
+
+def test_counters_are_merged_once(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "r.bin")
+    sabun("tally", "study.json", "r.bin", "--out", "c.tally")
+    Path("copy.tally").write_bytes(Path("c.tally").read_bytes())
+    for other in ("c.tally", "copy.tally"):
+        capsys.readouterr()
+        sabun("tally", "study.json", "r.bin", "--merge", "c.tally", "--merge", other, "--out", "d.tally", code=4)
+        assert "merge must name different counters; two of the files are the same." in capsys.readouterr().err
+        assert not Path("d.tally").exists()
+
+
+def test_each_round_has_its_own_counters(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2", "--rounds", "2")
+    for number in ("0", "1"):
+        sabun("report", "study.json", "--pair", "a=0.5", "--diary", "d", "--round", number, "--out", f"{number}.bin")
+    found = as_json(capsys, "tally", "study.json", "0.bin", "1.bin", "--out", "0.tally")
+    assert (found["accepted"], found["rejected"][0]["position"]) == (1, 1)
+    found = as_json(capsys, "tally", "study.json", "0.bin", "1.bin", "--round", "1", "--out", "1.tally")
+    assert (found["accepted"], found["rejected"][0]["position"]) == (1, 0)
+
+
+def test_people_who_hold_nothing_answer_too(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "HIV", "--epsilon", "1")
+    Path("t.csv").write_bytes(b"HIV\n1\n\n0.5\n\n\xff\n")
+    arguments = ("--table", "t.csv", "--max-epsilon", "1", "--out", "r.bin")
+    assert as_json(capsys, "report", "study.json", *arguments)["reports"] == 5
+
+
+def test_made_up_rows_and_pictures_say_so(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("simulate", "study.json", "--n", "1000", "--seed", "1", "--frequency", "0", "--out", "c.tally")
+    sabun("estimate", "study.json", "c.tally", "--out", "rows.csv", "--plot", "x.svg")
+    rows = list(csv.DictReader(Path("rows.csv").read_text().splitlines()))
+    assert {row["note"] for row in rows} == {"NOT PRIVATE: simulated"}
+    assert all(row["mean"] == "" for row in rows if "weak" in row["flags"])
+    assert "NOT PRIVATE: simulated" in Path("x.svg").read_text()
 
 
 def test_the_explanation_names_the_options(capsys: Capture) -> None:
@@ -151,6 +190,7 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
         (("report", "study.json", "--pair", "a", "--out", "r"), 2, "pair must be KEY=VALUE; it has no '='."),
         (("report", "study.json", "--table", "t", "--pair", "a=1", "--out", "r"), 2, "--table must stand alone"),
         (("report", "study.json", "--table", "broken.csv", "--out", "r"), 4, "must have a column for every key; 'a' has none."),
+        (("report", "study.json", "--max-epsilon", "2", "--out", "r"), 2, "diary must be given with credential or max_epsilon"),
         (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "index_seed must be hex digits; it is not."),
         (("tally", "study.json", "broken.bin", "--out", "c"), 4, "must hold whole reports, each after its length"),
         (("estimate", "study.json", "broken.bin"), 4, "a tally must be whole, as it was saved; it is not."),

@@ -115,8 +115,9 @@ def terms_of(study: Path | None, *rest: Any) -> Study:
     schema, bounds, columns, target, epsilon, delta, mechanism, relation, unit = rest
     if study is not None:
         said = {"--schema": schema, "--bounds": bounds, "--target": target, "--epsilon": epsilon, "--delta": delta}
+        said |= {"--columns": columns, "--mechanism": mechanism, "--relation": relation}
         for name, value in said.items():
-            if value:
+            if value is not None and value != []:
                 raise ParameterError(f"{name} must be left out with --study, which says it.")
         return Study.load(study)
     features, goal = features_of(schema, bounds, columns, target)
@@ -125,8 +126,8 @@ def terms_of(study: Path | None, *rest: Any) -> Study:
         target=goal,
         epsilon=given(epsilon, "epsilon"),
         delta=delta,
-        mechanism=mechanism,
-        relation=relation,
+        mechanism=mechanism or "ssp-gauss",
+        relation=relation or "replace-one",
         unit=unit,
     )
 

@@ -158,8 +158,12 @@ def fit(
     schema: _SchemaFile = None,
     bounds: _Bounds = None,
     columns: _Columns = None,
-    mechanism: _Mechanism = "ssp-gauss",
-    relation: _Relation = "replace-one",
+    mechanism: Annotated[
+        str | None, typer.Option(help="ssp-gauss, ssp-laplace, objpert, paper or auto; ssp-gauss by default.")
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="replace-one (number of rows is public) or add-remove; replace-one by default.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Release even if mostly noise is expected.")] = False,
     json: Json = False,
 ) -> None:
@@ -337,11 +341,10 @@ def explain(file: _File, json: Json = False) -> None:
     if not release.provenance.kind.startswith(KIND):
         raise DataError(f"{file} must be a regression release; it is something else.")
     facts = release.provenance.parameters
+    maker, terms = str(facts.get("organisation") or "")[:200] or None, str(facts.get("study_hash"))[:64]
     if json:
-        print_json(
-            {"guarantee": release.guarantee.to_dict(), "organisation": facts["organisation"], "study_hash": facts["study_hash"]}
-        )
+        print_json({"guarantee": release.guarantee.to_dict(), "organisation": maker, "study_hash": terms})
         return
     print_line(str(release.guarantee))
-    print_line(f"Made by {facts['organisation'] or 'an unnamed organisation'} for study {str(facts['study_hash'])[:12]}.")
+    print_line(f"Made by {maker or 'an unnamed organisation'} for study {terms[:12]}.")
     print_line("Whoever holds this file may compute anything from it; the promise stays.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,20 +23,42 @@ _LONGEST = 1 << 26
 
 
 def write_reports(path: str | os.PathLike[str], reports: Iterable[bytes]) -> int:
-    """Writes reports to a new file; returns how many.
+    """Writes reports to a new file, all or none; returns how many.
 
     Raises:
         DataError: The file exists.
     """
-    written = 0
+    place, written = Path(path), 0
+    if place.exists():
+        raise _exists(place)
+    part = place.with_name(f"{place.name}.{secrets.token_hex(8)}.part")
     try:
-        with open(path, "xb") as file:
+        with open(part, "xb") as file:
             for report in reports:
                 file.write(len(report).to_bytes(4, "big") + report)
                 written += 1
-    except FileExistsError:
-        raise DataError(f"{os.fspath(path)} must be a new file; it exists. Choose another name or remove it first.") from None
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(part, place)
+    finally:
+        part.unlink(missing_ok=True)
     return written
+
+
+def _publish(part: Path, place: Path) -> None:
+    """Gives a finished file its name, unless somebody else has taken it."""
+    try:
+        os.link(part, place)
+    except FileExistsError:
+        raise _exists(place) from None
+    except OSError:  # a file system without hard links
+        if place.exists():
+            raise _exists(place) from None
+        part.rename(place)
+
+
+def _exists(place: Path) -> DataError:
+    return DataError(f"{place} must be a new file; it exists. Choose another name or remove it first.")
 
 
 def read_reports(path: str | os.PathLike[str], study: Study) -> Iterator[bytes]:
@@ -84,26 +107,42 @@ def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> tuple[
 
 
 def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[str | int, float]]:
-    """What people hold: one row each, one column per key, an empty cell for a key that is not held.
+    """What people hold: one line each after the header, one column per key, an empty cell for a key that is not held.
+
+    Every line is a person, a blank one somebody who holds nothing; a line or a cell that cannot be read is not held. An error,
+    or a line left out, would tell what somebody holds.
 
     Raises:
-        DataError: A key of the study has no column.
+        DataError: A key of the study has no column, or two; the header is public.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        names = set(rows.fieldnames or ())
-        missing = [key for key in study.terms.keys if str(key) not in names]
-        if missing:
-            raise DataError(f"{os.fspath(path)} must have a column for every key; {missing[0]!r} has none.")
-        for row in rows:
-            yield {key: value for key in study.terms.keys if (value := _cell(row, str(key))) is not None}
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        names = _split(file.readline())
+        for key in study.terms.keys:
+            if names.count(str(key)) != 1:
+                found = "two" if str(key) in names else "none"
+                raise DataError(f"{os.fspath(path)} must have a column for every key; {key!r} has {found}.")
+        columns = {key: names.index(str(key)) for key in study.terms.keys}
+        for line in file:
+            row = _split(line)
+            yield {key: value for key, column in columns.items() if (value := _cell(row, column)) is not None}
 
 
-def _cell(row: Mapping[str, str | None], name: str) -> float | None:
-    """A cell that is no number is a key that is not held: an error here would tell what somebody holds."""
+def _split(line: str) -> list[str]:
+    """The cells of one line; none where it is no line of a CSV file."""
+    # A cell may be as long as its line, however long that is.
+    limit = csv.field_size_limit(max(1, len(line)))
     try:
-        value = float(row[name] or "")
-    except ValueError:
+        return next(csv.reader([line.rstrip("\n")]), [])
+    except csv.Error:
+        return []
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _cell(row: Sequence[str], column: int) -> float | None:
+    try:
+        value = float(row[column])
+    except (ValueError, IndexError):
         return None
     return None if math.isnan(value) else value
 

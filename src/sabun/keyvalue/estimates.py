@@ -60,6 +60,7 @@ _ESTIMATORS: dict[str, Callable[[Channel, Counts], tuple[Floats, Floats]]] = {
 }
 METHODS = tuple(_ESTIMATORS)
 _WORDS = ("no reports", "no mean", "weak")
+_NOTICE = "NOT PRIVATE: simulated"
 
 
 def point_estimates(method: str, channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
@@ -107,10 +108,11 @@ class Estimates:
     parameters: Mapping[str, Any]
 
     def to_frame(self, *, suppress: bool = False) -> pd.DataFrame:
-        """A pandas frame with one row per key; `suppress` blanks the means flagged `weak`."""
+        """A pandas frame with one row per key; `suppress` blanks the means flagged `weak`; `note` says that it is simulated."""
         import pandas as pd
 
-        return pd.DataFrame(self._columns(self.shown_mean if suppress else self.mean))
+        columns = self._columns(self.shown_mean if suppress else self.mean)
+        return pd.DataFrame(columns | {"note": _NOTICE} if self.guarantee.simulated else columns)
 
     @property
     def shown_mean(self) -> Floats:
@@ -150,7 +152,7 @@ class Estimates:
         }
 
     def __str__(self) -> str:
-        notice = "NOT PRIVATE: simulated.\n" if self.guarantee.simulated else ""
+        notice = f"{_NOTICE}.\n" if self.guarantee.simulated else ""
         head = f"{'key':<16} {'frequency':>9}  {'interval':^15} {'mean':>8}  {'interval':^17} {'n':>9}  flags"
         rows = [
             f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
@@ -218,9 +220,9 @@ def _flags(channel: Channel, counts: Counts, mean: Floats, confidence: float, co
 
 
 def _plain(column: Any) -> list[Any]:
-    """JSON has no NaN."""
+    """JSON has neither NaN nor infinity."""
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
-    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+    return [None if isinstance(value, float) and not np.isfinite(value) else value for value in values]
 
 
 def _shown(value: float) -> str:

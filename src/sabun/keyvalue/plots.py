@@ -29,6 +29,8 @@ def draw_means(axes: Any, estimates: Estimates, truth: ArrayLike | None = None) 
     if (~shown).any():
         low = axes.get_ylim()[0]
         axes.plot(places[~shown], np.full((~shown).sum(), low), "x", color="#969696", markersize=4, label="too rare to say")
+    if estimates.guarantee.simulated:
+        axes.set_title("NOT PRIVATE: simulated", fontsize=9, color="#cb181d", loc="left")
     axes.set_xlabel("key")
     axes.set_ylabel("mean value")
     if len(places) <= 20:

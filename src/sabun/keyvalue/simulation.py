@@ -3,6 +3,8 @@
 Sampled protocols: how many people each key is asked of is multinomial, how many of them hold it hypergeometric, what they
 answer multinomial; the same law as asking n people one by one. Padded protocols: people hold keys independently of each other;
 which pair is picked is multinomial with the exact picking probabilities, what is reported about each key binomial given that.
+PrivKVM: every round has the law of asking n people, but who holds a key is drawn anew for each, so two rounds' counts vary
+together less than they would among the same people.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def simulate_marginals(
     fakes = 0 if attack is None else attack.fakes(n)
     if attack is not None:
         counts = counts + fake_counts(terms, attack, fakes, generator)
-    tally.absorb(counts, n + fakes)
+    tally.absorb(counts, (n + fakes) * len(counts) if terms.sampled else n + fakes)
     return tally
 
 

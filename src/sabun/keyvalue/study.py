@@ -55,7 +55,7 @@ class Study:
         index_mode: `assigned` by the server (fakers cannot aim) or `chosen` by the device.
         index_commitment: Commitment to the server's seed, see `sabun.keyvalue.client.new_seed`.
         table_bits: Resolution of the integer table.
-        min_batch: Estimates are refused below this many reports.
+        min_batch: Estimates of a round are refused below this many reports.
         not_before: First day, a date or ISO text.
         not_after: Last day.
         keys_per_user: Public bound on how many keys a person holds.
@@ -192,14 +192,15 @@ class Study:
                 self.terms, credential=credential, seed=seed, diary=diary, max_epsilon=limit, static=static, clip=clip
             )
 
-    def tally(self, *, seed: bytes = b"", enrolled: Collection[bytes] | None = None) -> Tally:
-        """Empty counters for this study's reports.
+    def tally(self, *, round: int = 0, seed: bytes = b"", enrolled: Collection[bytes] | None = None) -> Tally:
+        """Empty counters for the reports of one round of this study.
 
         Args:
+            round: Which round; a person counts once in it. PrivKVM counts all of its rounds and takes 0 only.
             seed: The server's seed, for a study with a commitment.
             enrolled: The report ids of issued credentials; others are refused. None counts every id.
         """
-        return Tally(self, seed=seed, enrolled=enrolled)
+        return Tally(self, round=round, seed=seed, enrolled=enrolled)
 
     def checked_seed(self, seed: bytes) -> bytes:
         """The server's seed, if it is the one the study committed to.

@@ -1,7 +1,9 @@
 """Counters that add up: reports in, one estimate per key out; two tallies of one study merge into the whole.
 
-State: 24 bytes per key and round (+, -, nothing) for sampled protocols, 16 bytes per key (+, -) for padded ones, plus the
-number of reports. A tally knows nothing of who reported: seeing each report once is the collector's job.
+State: 24 bytes per key (+, -, nothing) for sampled protocols, 16 bytes per key (+, -) for padded ones, plus the number of
+reports. A tally is of one round, in which a person counts once: answers of one person in several rounds are not independent, so
+adding them up would make intervals too short. Only PrivKVM, whose rounds are parts of one estimate, has all of them in one
+tally, each with counters of its own. A tally knows nothing of who reported: seeing each report once is the collector's job.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,16 +25,16 @@ from sabun.keyvalue.client import ClientError, assigned_index, unpack
 from sabun.keyvalue.client.tables import JOINT
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.estimates import METHODS, Estimates, estimates_of, point_estimates
-from sabun.keyvalue.kernels import count_kernel
+from sabun.keyvalue.symbols import cells_of, checked
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
 
 __all__ = ["Outcome", "Tally"]
 
-_MAGIC = b"sabun-tally-1\n"
-_MANY = 50_000
-"""From this many reports on, compiling the loop pays."""
+_MAGIC = b"sabun-tally-2\n"
+_MOST = 2**53
+"""Sums and shares of larger counts would be rounded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +56,14 @@ class Tally:
 
     Args:
         study: The study whose reports are counted; others are refused.
+        round: Which round is counted; reports of others are refused. PrivKVM counts all of its rounds and takes 0 only.
         seed: The server's seed, for a study with a commitment; None for counters that never read assigned reports.
         enrolled: The report ids of issued credentials (see `sabun.keyvalue.client.report_id`); others are refused. None counts
             every id, and then a faker can make up credentials until an assigned key is the wanted one.
         simulated: Whether the reports came from a simulation.
+
+    Raises:
+        ParameterError: The seed is not the committed one, or the round is none of the study's.
 
     Example:
         >>> from sabun.keyvalue import Study
@@ -72,6 +78,7 @@ class Tally:
         self,
         study: Study,
         *,
+        round: int = 0,
         seed: bytes | None = b"",
         enrolled: Collection[bytes] | None = None,
         simulated: bool = False,
@@ -81,23 +88,30 @@ class Tally:
         self._seed = None if seed is None else study.checked_seed(seed)
         self._enrolled = None if enrolled is None else frozenset(enrolled)
         terms = study.terms
-        rounds = terms.rounds if terms.protocol == "privkvm" else 1
+        rounds, limit = (terms.rounds, 1) if terms.protocol == "privkvm" else (1, terms.rounds)
+        good = type(round) is int and 0 <= round < limit
+        checks.require(good, f"a whole number below {limit}", round=round)
+        self.round = round
         self._counts = np.zeros((rounds, len(terms.keys), 3 if terms.sampled else 2), dtype=np.int64)
         self._n = 0
 
     @property
     def n(self) -> int:
-        """Reports counted so far."""
-        return self._n
+        """Reports counted so far; of PrivKVM's rounds, those of the fullest one."""
+        return int(self._counts.sum(axis=(1, 2)).max()) if self.study.terms.sampled else self._n
 
     @property
     def nbytes(self) -> int:
         """Size of the counters."""
         return self._counts.nbytes
 
-    def counts(self, round: int = 0) -> Counts:
-        """How often each symbol was reported about each key."""
-        cells = self._counts[round]
+    def counts(self, round: int | None = None) -> Counts:
+        """How often each symbol was reported about each key; of PrivKVM's rounds, the first unless another is named.
+
+        Raises:
+            DataError: The round is not counted here.
+        """
+        cells = self._counts[self._part(round)]
         total = cells.sum(axis=1) if self.study.terms.sampled else np.full(len(cells), self._n, dtype=np.int64)
         return Counts(plus=cells[:, 0], minus=cells[:, 1], total=total)
 
@@ -108,10 +122,14 @@ class Tally:
             DataError: It is no report of this study; nothing was counted.
         """
         terms = self.study.terms
+        if not isinstance(report, bytes | bytearray | memoryview):
+            raise DataError(f"a report must be bytes; got {type(report).__name__}.")
         try:
             read = unpack(terms, bytes(report))
         except ClientError as error:
             raise DataError(str(error)) from None
+        if len(self._counts) == 1 and read.round != self.round:
+            raise DataError(f"a report must answer round {self.round}, which this tally counts; it answers round {read.round}.")
         if self._enrolled is not None and read.report_id not in self._enrolled:
             raise DataError("a report must come from an enrolled id; this one does not.")
         place = read.round if terms.protocol == "privkvm" else 0
@@ -142,44 +160,51 @@ class Tally:
                 rejected.append((position, str(error)))
         return Outcome(accepted=accepted, rejected=tuple(rejected))
 
-    def add_many(self, symbols: ArrayLike, indices: ArrayLike | None = None, *, round: int = 0) -> None:
+    def add_many(self, symbols: ArrayLike, indices: ArrayLike | None = None, *, round: int | None = None) -> None:
         """Counts many symbols at once, as arrays.
 
         Args:
             symbols: Sampled protocols: 0, 1, 2 per report. Joint ones: 0 .. 2d per report. Unary encoding: a table of 0, 1, 2
                 with one row per report.
             indices: The key of each report, for sampled protocols only.
-            round: The round, for PrivKVM.
+            round: The round of PrivKVM, None for its first; for other protocols the tally's own.
 
         Raises:
-            DataError: A symbol or an index is not one of this study; nothing was counted.
+            DataError: A symbol or an index is not one of this study, or only enrolled ids count, which arrays do not name;
+                nothing was counted.
         """
         terms, keys = self.study.terms, len(self.study.terms.keys)
-        if not (type(round) is int and 0 <= round < len(self._counts)):
-            raise DataError(f"round must be a whole number below {len(self._counts)}; got {round!r:.40}.")
+        if self._enrolled is not None:
+            raise DataError("reports must come whole where only enrolled ids count; arrays name no ids. Use add_reports.")
+        part = self._part(round)
         if (indices is not None) != terms.sampled:
             raise DataError(f"indices must be {'given' if terms.sampled else 'left out'} for protocol {terms.protocol!r}.")
         if terms.protocol == "pckv-ue":
-            table = _checked("symbols", symbols, 3, ndim=2)
+            table = checked("symbols", symbols, 3, ndim=2)
             if table.shape[1] != keys:
                 raise DataError(f"symbols must have one column per key ({keys}); got {table.shape[1]}.")
             new, size = np.column_stack([(table == 1).sum(axis=0), (table == 2).sum(axis=0)]), len(table)
         elif terms.protocol in JOINT:
-            row = _checked("symbols", symbols, 2 * keys + 1)
+            row = checked("symbols", symbols, 2 * keys + 1)
             new, size = np.bincount(row, minlength=2 * keys + 1)[1:].reshape(keys, 2), len(row)
         else:
-            new, size = _cells(symbols, indices, keys)
-        self._counts[round] += new
+            new, size = cells_of(symbols, indices, keys)
+        self._counts[part] += new
         self._n += size
 
     def absorb(self, counts: NDArray[np.int64], n: int) -> None:
-        """Adds counters of the tally's own shape, as a simulation draws them.
+        """Adds counters of the tally's own shape, as a simulation draws them; a simulated tally only.
 
         Raises:
-            ParameterError: The shape is another, or a counter is negative.
+            ParameterError: The tally is a real one, the shape is another, a counter is negative, or they are not of n reports.
         """
-        if counts.shape != self._counts.shape or (counts.size and counts.min() < 0):
+        if not self.simulated:
+            raise ParameterError("counters must be absorbed by a simulated tally only; this one counts real reports. Use add.")
+        shaped = counts.shape == self._counts.shape and counts.dtype.kind in "iu"
+        if not shaped or (counts.size and counts.min() < 0):
             raise ParameterError(f"counts must be whole numbers >= 0 of shape {self._counts.shape}; got {counts.shape}.")
+        if not _possible(self.study.terms, counts, n):
+            raise ParameterError(f"counts must be those of {n} reports; they are not.")
         self._counts += counts
         self._n += n
 
@@ -187,14 +212,19 @@ class Tally:
         """Adds another tally's counts to this one; returns this one.
 
         Raises:
-            ParameterError: The other tally is of another study, or a simulated one meets a real one.
+            ParameterError: The other tally is of another study or round, or a simulated one meets a real one.
+            DataError: Together they count more reports than any collection has.
         """
         if not isinstance(other, Tally):
             raise ParameterError(f"other must be a Tally; got {type(other).__name__}.")
         if other.study.task_id != self.study.task_id:
             raise ParameterError("tallies must be of the same study to merge; got two task ids.")
+        if other.round != self.round:
+            raise ParameterError(f"tallies must be of the same round to merge; got rounds {self.round} and {other.round}.")
         if other.simulated != self.simulated:
             raise ParameterError("a simulated tally must not be merged with a real one; got one of each.")
+        if self._n + other._n > _MOST:
+            raise DataError("merged tallies must count at most 2**53 reports; these count more.")
         self._counts += other._counts
         self._n += other._n
         return self
@@ -204,27 +234,29 @@ class Tally:
 
         Args:
             method: `mle` (default), `unbiased`, `ye`, `em`, `em3` or `posterior`. PrivKVM's own estimator is `ye` (its
-                default): the frequency of its first round, the mean of its last; any other method uses its first round.
+                default): the frequency of its first round, the mean of the last one that was answered; any other method uses
+                its first round.
             confidence: Of each interval.
             simultaneous: Whether all intervals are to hold together (Bonferroni).
 
         Raises:
             ParameterError: A parameter breaks its rule.
-            DataError: There are fewer reports than the study's `min_batch`.
+            DataError: A round that is used has fewer reports than the study's `min_batch`.
         """
         terms = self.study.terms
         named = ("ye" if terms.protocol == "privkvm" else "mle") if method is None else method
         checks.one_of(METHODS, method=named)
         checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
         checks.boolean(simultaneous=simultaneous)
-        if self._n < terms.min_batch:
+        last = self._last() if named == "ye" else 0
+        if min(self._reports(0), self._reports(last)) < terms.min_batch:
             raise DataError(
                 f"a batch must have at least {terms.min_batch} reports; it has fewer. Collect more before estimating."
             )
         channel, counts = self.study.channel, self.counts()
         found = point_estimates(named, channel, counts)
-        if named == "ye" and len(self._counts) > 1:
-            found = found[0], point_estimates("ye", channel, self.counts(len(self._counts) - 1))[1]
+        if last:
+            found = found[0], point_estimates("ye", channel, self.counts(last))[1]
         return estimates_of(
             channel=channel,
             counts=counts,
@@ -236,21 +268,43 @@ class Tally:
             cut=_cut(terms),
             keys=terms.keys,
             guarantee=self.study.guarantee.as_simulated() if self.simulated else self.study.guarantee,
-            parameters=self.study.facts | {"reports": self._n},
+            parameters=self.study.facts | {"reports": self.n} | ({"round": self.round} if terms.rounds > 1 else {}),
         )
 
+    def _part(self, round: int | None) -> int:
+        """Where a round's counters stand."""
+        if round is None or (len(self._counts) == 1 and type(round) is int and round == self.round):
+            return 0
+        if len(self._counts) == 1:
+            raise DataError(f"round must be {self.round}, which this tally counts; got {round!r:.40}.")
+        if not (type(round) is int and 0 <= round < len(self._counts)):
+            raise DataError(f"round must be a whole number below {len(self._counts)}; got {round!r:.40}.")
+        return round
+
+    def _reports(self, part: int) -> int:
+        """Reports of one round: a person is one of them at most once."""
+        return int(self._counts[part].sum()) if self.study.terms.sampled else self._n
+
+    def _last(self) -> int:
+        """The last round that was answered."""
+        answered = np.flatnonzero(self._counts.any(axis=(1, 2)))
+        return int(answered[-1]) if answered.size else 0
+
     def to_bytes(self) -> bytes:
-        """The tally with its study's id and a checksum."""
-        head = _MAGIC + bytes.fromhex(self.study.task_id) + bytes([self.simulated]) + self._n.to_bytes(8, "little")
+        """The tally with its study's id and a checksum, which tells accidents, not forgeries."""
+        facts = bytes([self.simulated]) + self.round.to_bytes(4, "little") + self._n.to_bytes(8, "little")
+        head = _MAGIC + bytes.fromhex(self.study.task_id) + facts
         body = head + self._counts.astype("<i8").tobytes()
         return body + hashlib.sha256(body).digest()
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, study: Study, seed: bytes | None = b"") -> Tally:
-        """Reads what `to_bytes` wrote.
+    def from_bytes(
+        cls, content: bytes, *, study: Study, seed: bytes | None = b"", enrolled: Collection[bytes] | None = None
+    ) -> Tally:
+        """Reads what `to_bytes` wrote; `seed` and `enrolled` are for reports still to come.
 
         Raises:
-            DataError: The bytes are damaged or of another study.
+            DataError: The bytes are damaged, of another study, or count what no reports can.
         """
         body, check = content[:-32], content[-32:]
         if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != check:
@@ -258,9 +312,15 @@ class Tally:
         if body[len(_MAGIC) : len(_MAGIC) + 32] != bytes.fromhex(study.task_id):
             raise DataError("the tally must belong to this study; it is of another.")
         rest = body[len(_MAGIC) + 32 :]
-        tally = cls(study, seed=seed, simulated=bool(rest[0]))
-        tally._n = int.from_bytes(rest[1:9], "little")
-        tally._counts = np.frombuffer(rest[9:], dtype="<i8").astype(np.int64).reshape(tally._counts.shape)
+        tally = cls(study, seed=seed, enrolled=enrolled)
+        round_number, n = int.from_bytes(rest[1:5], "little"), int.from_bytes(rest[5:13], "little")
+        sized = len(rest) == 13 + tally._counts.nbytes and rest[0] in (0, 1)
+        if not sized or round_number >= (study.terms.rounds if len(tally._counts) == 1 else 1):
+            raise DataError("a tally must have the shape of its study; it has another.")
+        counts = np.frombuffer(rest[13:], dtype="<i8").astype(np.int64).reshape(tally._counts.shape)
+        if not _possible(study.terms, counts, n):
+            raise DataError("a tally must count what its number of reports can say; it does not.")
+        tally.simulated, tally.round, tally._counts, tally._n = bool(rest[0]), round_number, counts, n
         return tally
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -269,14 +329,21 @@ class Tally:
             file.write(self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, study: Study, seed: bytes | None = b"") -> Tally:
-        """Reads what `save` wrote.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        study: Study,
+        seed: bytes | None = b"",
+        enrolled: Collection[bytes] | None = None,
+    ) -> Tally:
+        """Reads what `save` wrote; the ids that may still report are to be given again.
 
         Raises:
             DataError: The file is damaged or of another study.
         """
         with open(path, "rb") as file:
-            return cls.from_bytes(file.read(), study=study, seed=seed)
+            return cls.from_bytes(file.read(), study=study, seed=seed, enrolled=enrolled)
 
     def __eq__(self, other: object) -> bool:
         return self.to_bytes() == other.to_bytes() if isinstance(other, Tally) else NotImplemented
@@ -285,7 +352,20 @@ class Tally:
 
     def __repr__(self) -> str:
         warning = "NOT PRIVATE, " if self.simulated else ""
-        return f"<Tally {warning}{self._n} reports, study {self.study.task_id[:12]}>"
+        return f"<Tally {warning}{self.n} reports, study {self.study.task_id[:12]}>"
+
+
+def _possible(terms: Terms, counts: NDArray[np.int64], n: int) -> bool:
+    """Whether counters can be those of n reports (of all rounds together, for PrivKVM)."""
+    if not 0 <= n <= _MOST or (counts.size and (counts.min() < 0 or counts.max() > n)):
+        return False
+    # In floats first: counters of a crafted file could wrap around when they are added.
+    total = float(counts.sum(dtype=np.float64))
+    if terms.sampled:
+        return total <= 2.0 * _MOST and int(counts.sum()) == n
+    if terms.protocol in JOINT:
+        return total <= 2.0 * _MOST and int(counts.sum()) <= n
+    return bool((counts.sum(axis=-1) <= n).all())
 
 
 def _cut(terms: Terms) -> float:
@@ -298,35 +378,3 @@ def _cut(terms: Terms) -> float:
 def _column(symbol: int) -> int:
     """Where a symbol is counted: plus, minus, nothing."""
     return (2, 0, 1)[symbol]
-
-
-def _cells(symbols: ArrayLike, indices: ArrayLike | None, keys: int) -> tuple[NDArray[np.int64], int]:
-    many = _cells_of_many(np.asarray(symbols), np.asarray(indices), keys)
-    if many is not None:
-        return many, len(np.asarray(symbols))
-    row, places = _checked("symbols", symbols, 3), _checked("indices", indices, keys)
-    if row.shape != places.shape:
-        raise DataError("symbols and indices must have one length; they do not.")
-    cells = np.bincount(places * np.int64(3) + row, minlength=3 * keys).reshape(keys, 3)
-    return cells[:, (1, 2, 0)], len(row)
-
-
-def _cells_of_many(row: NDArray[Any], places: NDArray[Any], keys: int) -> NDArray[np.int64] | None:
-    """The same in one compiled pass; None where the arrays are few or not what they should be, for numpy to say why."""
-    # Bytes in the order of the wire are for numpy: compiled code reads the machine's own order only.
-    whole = all(array.dtype.kind in "iu" and array.dtype.isnative for array in (row, places))
-    if not whole or row.ndim != 1 or row.shape != places.shape or len(row) < _MANY:
-        return None
-    cells = np.zeros((keys, 3), dtype=np.int64)
-    return cells[:, (1, 2, 0)] if count_kernel()(row, places, keys, cells) else None
-
-
-def _checked(name: str, values: Any, limit: int, ndim: int = 1) -> NDArray[Any]:
-    """Whole numbers in 0 .. limit - 1, or an error; never moved into range."""
-    array = np.asarray(values)
-    good = array.ndim == ndim and array.dtype.kind in "iu"
-    if array.size == 0:
-        return array.astype(np.int64).reshape(array.shape if array.ndim == ndim else (0,) * ndim)
-    if not good or array.min() < 0 or array.max() >= limit:
-        raise DataError(f"{name} must be whole numbers from 0 to {limit - 1}; they are not.")
-    return array

@@ -52,7 +52,7 @@ def test_a_term_that_breaks_its_rule_is_named(change: dict[str, Any], message: s
         Terms(**GOOD | change)
 
 
-keys = st.lists(st.text(min_size=1, alphabet=st.characters(exclude_categories=[])), min_size=1, max_size=5, unique=True)
+keys = st.lists(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=5, unique=True)
 
 
 @given(keys, st.fractions(min_value=Fraction(1, 100), max_value=10), st.sampled_from(["kv3", "pckv-ue"]))

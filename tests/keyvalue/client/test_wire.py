@@ -14,6 +14,7 @@ import sabun.keyvalue
 from sabun.keyvalue.client import (
     PROTOCOLS,
     Client,
+    Diary,
     Report,
     ReportError,
     Terms,
@@ -131,7 +132,7 @@ def test_assigned_keys_are_uniform_and_cannot_be_aimed_with_a_secret_seed() -> N
 
 def test_the_report_id_is_the_same_in_every_round_and_another_in_every_study() -> None:
     study = terms("kv3", rounds=2)
-    client = Client(study, credential=b"0123456789abcdef")
+    client = Client(study, credential=b"0123456789abcdef", diary=Diary.in_memory())
     first, second = (unpack(study, client.report({}, round=number)) for number in range(2))
     assert first.report_id == second.report_id
     assert report_id(terms("kv3"), b"0123456789abcdef") != first.report_id

@@ -3,9 +3,9 @@
 This folder imports nothing outside itself, so it can be copied to a device as it is.
 
 Example:
-    >>> from sabun.keyvalue.client import Client, Terms
+    >>> from sabun.keyvalue.client import Client, Diary, Terms
     >>> terms = Terms(keys=("YouTube", "LINE"), epsilon=2, protocol="kv3")
-    >>> report = Client(terms, max_epsilon=2).report({"YouTube": 0.5})
+    >>> report = Client(terms, diary=Diary.in_memory(), max_epsilon=2).report({"YouTube": 0.5})
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Which key a person is asked about, so that a faker cannot aim: a function of the report id alone, checkable by the server.
 
-The report id is a hash of the credential, so a credential's reports in one study can be linked to each other (and to nothing
-else): that is the price of a check without secrets. With a commitment in the study, the server reveals its seed only after
-enrolment, and nobody can enrol until a wanted key comes up.
+The report id is a hash of the credential, so a credential's reports in one study can be linked to each other: that is the price
+of a check without secrets. Whoever issued the credential knows whose they are, and links every study it is used in; a device
+that makes its own credential for each study is linked by nothing in its reports. With a commitment in the study, the server
+reveals its seed only after enrolment, and nobody else can enrol until a wanted key comes up. It does not bind the server, which
+knows its seed while it issues credentials and can search for one that gives a wanted key.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import hmac
 import secrets
 
-from .refusals import StudyRefused
+from .refusals import StudyRefused, require
 from .terms import Terms
 
 __all__ = ["assigned_index", "check_seed", "new_credential", "new_seed", "report_id"]
@@ -32,8 +34,10 @@ def check_seed(terms: Terms, seed: bytes) -> None:
     """Makes sure that the revealed seed is the one the study committed to.
 
     Raises:
+        ClientError: It is no bytes.
         StudyRefused: It is not.
     """
+    require(isinstance(seed, bytes), "seed", "bytes", type(seed).__name__)
     expected = terms.index_commitment
     if expected is None:
         if seed:

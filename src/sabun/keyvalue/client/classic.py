@@ -43,7 +43,8 @@ class RandomizedResponse:
     """How often, out of 2**64, one given other category is answered."""
 
     def __post_init__(self) -> None:
-        good = isinstance(self.categories, tuple | list) and len(set(self.categories)) == len(self.categories) >= 2
+        words = isinstance(self.categories, tuple | list) and all(isinstance(word, str) for word in self.categories)
+        good = words and len(set(self.categories)) == len(self.categories) >= 2
         require(good, "categories", "at least two distinct words", self.categories)
         object.__setattr__(self, "categories", tuple(self.categories))
         object.__setattr__(self, "epsilon", _positive(self.epsilon))
@@ -63,7 +64,7 @@ class RandomizedResponse:
         Raises:
             ClientError: The category is not in the public list.
         """
-        if category not in self.categories:
+        if not isinstance(category, str) or category not in self.categories:
             raise ClientError("category must be one of the public list; it is not.")
         return self.answer_of(self.categories.index(category), secrets.randbits(_BITS))
 
@@ -108,9 +109,7 @@ class Harmony:
 
     def answer(self, value: float) -> int:
         """1 for plus, 2 for minus; a value that is no number in [-1, 1] is answered as 0.0, for silence would be an answer."""
-        number = float(value) if isinstance(value, int | float | Fraction) else 0.0
-        inside = Fraction(number) if math.isfinite(number) and -1 <= number <= 1 else Fraction(0)
-        sign = sign_of(math.floor((1 + inside) / 2 * (1 << SIGN_BITS)), secrets.randbits(SIGN_BITS))
+        sign = sign_of(_threshold(value), secrets.randbits(SIGN_BITS))
         return self.answer_of(sign, secrets.randbits(_BITS))
 
     def answer_of(self, sign: int, word: int) -> int:
@@ -121,6 +120,16 @@ class Harmony:
         """The unbiased mean C (plus - minus) / n with C = 1 / (2p - 1)."""
         require(plus >= 0 and minus >= 0 and plus + minus > 0, "plus", "a count >= 0, with some answers at all", plus)
         return float(Fraction(plus - minus, plus + minus) * _SIZE / (2 * self.keep - _SIZE))
+
+
+def _threshold(value: object) -> int:
+    """Where a value stands in [-1, 1], out of 2**SIGN_BITS; the middle for whatever is no value."""
+    try:
+        number = float(value) if isinstance(value, int | float | Fraction) else 0.0
+        inside = Fraction(number) if math.isfinite(number) and -1 <= number <= 1 else Fraction(0)
+        return math.floor((1 + inside) / 2 * (1 << SIGN_BITS))
+    except Exception:  # 10**400, or an odd kind of number: an error would be an answer
+        return 1 << (SIGN_BITS - 1)  # proof: whatever
 
 
 def _positive(epsilon: Fraction | float | int | str) -> Fraction:

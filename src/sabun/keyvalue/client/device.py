@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import math
@@ -17,7 +18,7 @@ from .assignment import assigned_index, check_seed, new_credential, report_id
 from .bounds import decimal_text, exact
 from .channel import SIGN_BITS, joint_symbol, later_symbol, sign_of, ternary_symbol, unary_symbols
 from .diary import Diary, Page
-from .refusals import ClientError, StudyRefused, require
+from .refusals import ClientError, StudyRefused, require, shown
 from .tables import later_round
 from .terms import Terms
 from .wire import HEADER, Report, pack
@@ -44,7 +45,8 @@ class Client:
 
     The diary books epsilon per round except where the table says "in total".
 
-    Edge cases:
+    Edge cases, none of which raises an error (a program that is told to stop, by KeyboardInterrupt or SystemExit, stops, with
+    nothing booked):
 
         | pairs                                        | treated as                                                   |
         |----------------------------------------------|--------------------------------------------------------------|
@@ -52,18 +54,24 @@ class Client:
         | NaN, infinite, no number, outside the range  | that key is absent (silence would be an output); `clip=True` |
         |                                              | moves numbers outside the range to its end                   |
         | a key the study does not know                | ignored                                                      |
+        | a mapping that breaks while it is read       | holds what was read until then                               |
 
     Args:
         terms: The study's terms.
-        credential: What the server issued at enrolment; None makes one (kept in the diary).
+        credential: What the server issued at enrolment; None makes one (kept in the diary). Use one per study: whoever issued
+            it can link the studies it is used in.
         seed: The server's revealed seed, for a study with a commitment.
-        diary: The device's book or its path; None keeps one in memory.
+        diary: The device's book or its path; None keeps one in memory for as long as the client lives. With `credential` or
+            `max_epsilon` it must be given (`Diary.in_memory()` if that is meant): a second client without a book would answer
+            again, under the same id, with a fresh budget.
         max_epsilon: What this device is willing to spend, over all studies in its diary; None for no limit.
         static: Declares that the first answer is to be given for ever.
         clip: Whether numbers outside the range are moved to its end.
 
     Raises:
+        ClientError: An argument breaks its rule.
         StudyRefused: The study asks for more than `max_epsilon`, or the seed is not the committed one.
+        DiaryError: The diary cannot be used.
 
     Example:
         >>> terms = Terms(keys=("YouTube", "LINE"), epsilon=Fraction(2), protocol="kv3")
@@ -90,7 +98,11 @@ class Client:
         require(not static or terms.answers == "memoised", "static", "False where answers are fresh", static)
         check_seed(terms, seed)
         self.terms = terms
+        # Public, and computed here: nothing that could fail is left for when a value is looked at.
+        self._ends = float(terms.value_range[0]), float(terms.value_range[1])
         self._limit = _limit(terms, max_epsilon)
+        kept = diary is not None or (credential is None and max_epsilon is None)
+        require(kept, "diary", "given with credential or max_epsilon", diary, "Pass its path, or Diary.in_memory().")
         self._seed, self._static, self._clip = seed, static, clip
         self._diary = diary if isinstance(diary, Diary) else Diary(diary)
         self._credential, self._place = self._enrol(credential)
@@ -147,7 +159,7 @@ class Client:
         bad = [
             f"the value of {key!r} is not a number in the study's range"
             for key, value in pairs.items()
-            if key in self.terms.position and self._threshold(value) is None
+            if key in self.terms.position and self._threshold(value, clip=self._clip) is None
         ]
         return (*unknown, *bad)
 
@@ -202,36 +214,41 @@ class Client:
 
     def _states(self, page: Page, pairs: Mapping[str | int, float]) -> dict[int, int]:
         """The state of each key that is present; of the asked key alone where only one is asked about."""
-        held = {self.terms.position[key]: value for key, value in pairs.items() if key in self.terms.position}
+        secret = page.secret()  # read before the pairs: a broken diary must not show who holds something
+        held = self._thresholds(pairs)
         if self.terms.sampled:
-            held = {place: value for place, value in held.items() if place == self._place}
-        states = {}
-        for place in sorted(held):
-            threshold = self._threshold(held[place])
-            if threshold is not None:
-                states[place] = sign_of(threshold, self._sign_word(page, place))
-        return states
+            held = {place: threshold for place, threshold in held.items() if place == self._place}
+        return {place: sign_of(held[place], self._sign_word(secret, place)) for place in sorted(held)}
 
-    def _sign_word(self, page: Page, place: int) -> int:
+    def _thresholds(self, pairs: Mapping[str | int, float]) -> dict[int, int]:
+        """Where each held value stands in its range; whatever an odd mapping, key or value raises, the device must not."""
+        found: dict[int, int] = {}
+        with contextlib.suppress(Exception):  # proof: whatever
+            for key, value in pairs.items():
+                with contextlib.suppress(Exception):
+                    place, threshold = self.terms.position.get(key), self._threshold(value, clip=self._clip)
+                    if place is not None and threshold is not None:
+                        found[place] = threshold
+        return found
+
+    def _sign_word(self, secret: bytes, place: int) -> int:
         """Fresh bits for the sign; for memoised answers the same ones for ever, so that a small change rarely shows."""
         if self.terms.answers == "fresh" or self.terms.protocol == "privkvm":
             return secrets.randbits(SIGN_BITS)
         message = b"sign\0" + self.terms.task_id.encode() + place.to_bytes(4, "big")
-        return int.from_bytes(hmac.digest(page.secret(), message, "sha256")[:8], "big") >> (64 - SIGN_BITS)
+        return int.from_bytes(hmac.digest(secret, message, "sha256")[:8], "big") >> (64 - SIGN_BITS)
 
-    def _threshold(self, value: Any) -> int | None:
+    def _threshold(self, value: Any, *, clip: bool) -> int | None:
         """Where a value stands in its range, out of 2**SIGN_BITS; None when it is no value of this study."""
-        low, high = self.terms.value_range
+        (low, high), (least, most) = self.terms.value_range, self._ends
         try:
             number = float(value)
+            if math.isnan(number) or not (clip or least <= number <= most):
+                return None
+            inside = min(max(Fraction(min(max(number, least), most)), low), high)
+            return math.floor((inside - low) / (high - low) * (1 << SIGN_BITS))
         except Exception:  # whatever an odd object does, the device must not fall silent
             return None
-        if not math.isfinite(number) and not (self._clip and math.isinf(number)):
-            return None
-        if not float(low) <= number <= float(high) and not self._clip:
-            return None
-        inside = min(max(Fraction(min(max(number, float(low)), float(high))), low), high)
-        return math.floor((inside - low) / (high - low) * (1 << SIGN_BITS))
 
     def _draw(self, states: dict[int, int]) -> int | tuple[int, ...]:
         table, keys = self.terms.table, len(self.terms.keys)
@@ -250,10 +267,9 @@ class Client:
             return drawn
         assert self._place is not None
         key = self.terms.keys[self._place]
-        good = isinstance(means, Mapping) and self._threshold(means.get(key)) is not None
-        require(good, "means", "the published mean of every key, within the value range", type(means).__name__)
-        assert means is not None
-        published = self._threshold(means[key])
+        published = self._threshold(means.get(key), clip=False) if isinstance(means, Mapping) else None
+        known = published is not None
+        require(known, "means", "the published mean of every key, within the value range", type(means).__name__)
         assert published is not None
         state = states.get(self._place) or sign_of(published, secrets.randbits(SIGN_BITS))
         terms = self.terms
@@ -280,7 +296,7 @@ def _pick(states: dict[int, int], padding: int) -> tuple[int, int] | None:
 
 
 def _digest(secret: bytes, states: dict[int, int]) -> bytes:
-    """The name of a state in the diary; keyed, so that the diary does not show the state itself."""
+    """The name of a state in the diary, of one length for all; the secret lies beside it, so it hides nothing from a reader."""
     message = b"".join(place.to_bytes(4, "big") + bytes([state]) for place, state in states.items())
     return hmac.digest(secret, b"state\0" + message, hashlib.sha256)
 
@@ -293,7 +309,7 @@ def _limit(terms: Terms, max_epsilon: Fraction | float | str | None) -> Fraction
     try:
         limit = exact(max_epsilon)
     except ValueError:
-        raise ClientError(f"max_epsilon must be a finite number; got {max_epsilon!r:.80}.") from None
+        raise ClientError(f"max_epsilon must be a finite number; got {shown(max_epsilon)}.") from None
     if terms.certified > limit:
         raise StudyRefused(
             f"the study asks for epsilon {decimal_text(terms.certified)}; this device accepts at most {decimal_text(limit)}. "

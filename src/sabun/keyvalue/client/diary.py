@@ -2,6 +2,7 @@
 
 One SQLite file (standard library). A report is made inside one transaction that books the charge, draws the answer and keeps
 the finished bytes; only then are the bytes handed over. A crash leaves either nothing or the identical bytes to send again.
+Whoever can read the file can find out what its person holds: it has the device's secret beside the names of the states.
 Proved in diary.proof.md.
 """
 
@@ -11,12 +12,13 @@ import contextlib
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import final
+from typing import Self, final
 
 from .bounds import decimal_text
-from .refusals import BudgetRefused, DiaryError
+from .refusals import BudgetRefused, DiaryError, require
 
 __all__ = ["Diary", "Page"]
 
@@ -34,22 +36,35 @@ class Diary:
     """A device's own book; one per person, shared by all studies.
 
     Args:
-        path: The file, made if it is not there; None keeps it in memory, for as long as the object lives.
+        path: The file, made if it is not there, for its owner's eyes only (a file of wider permissions is narrowed, a link or
+            somebody else's file refused); None is `in_memory`.
+
+    Raises:
+        DiaryError: The file cannot be used.
 
     Example:
-        >>> Diary().spent
+        >>> Diary.in_memory().spent
         Fraction(0, 1)
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        named = path is None or (isinstance(path, str | os.PathLike) and path != ":memory:")
+        require(named, "diary", "the path of a file", path, "Use Diary.in_memory() for a book without one.")
         with _in_words():
-            if path is not None:
-                _make_private(os.fspath(path))
+            # An absolute path, for SQLite reads some others as something else than a file.
+            place = ":memory:" if path is None else _made_private(os.path.abspath(os.fsdecode(path)))
             # Transactions are begun by hand, so that the charge and the answer are one.
-            self._base = sqlite3.connect(":memory:" if path is None else os.fspath(path), isolation_level=None, timeout=30)
-            self._base.execute("PRAGMA synchronous=FULL")
+            self._base = sqlite3.connect(place, isolation_level=None, timeout=30)
+            self._base.execute("PRAGMA journal_mode=DELETE")
+            # EXTRA: the folder is synced too when the journal goes, or a power cut could bring it back and undo the page.
+            self._base.execute("PRAGMA synchronous=EXTRA")  # proof: synced
         with self.page() as page:
             page.prepare()
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """A book that is forgotten with the object: for trials, or a device that answers once."""
+        return cls(None)
 
     @property
     def spent(self) -> Fraction:
@@ -61,13 +76,15 @@ class Diary:
     def page(self) -> Iterator[Page]:
         """One transaction: everything in it is on disk when it ends, or nothing is."""
         with _in_words():
-            self._base.execute("BEGIN IMMEDIATE")  # proof: one-writer
             try:
+                self._base.execute("BEGIN IMMEDIATE")  # proof: one-writer
                 yield Page(self._base)
+                self._base.execute("COMMIT")  # proof: durable
             except BaseException:
-                self._base.execute("ROLLBACK")
+                # A failed COMMIT leaves the transaction open: the next page must not find it.
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")  # proof: undone
                 raise
-            self._base.execute("COMMIT")  # proof: durable
 
     def close(self) -> None:
         """Gives the file back."""
@@ -160,7 +177,34 @@ def _in_words() -> Iterator[None]:
         ) from None
 
 
-def _make_private(path: str) -> None:
-    """Nobody else on the device may read what a person holds."""
-    with contextlib.suppress(FileExistsError):
+def _made_private(path: str) -> str:
+    """The path of a plain file that nobody else on the device can read, made if it is not there."""
+    try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        _narrow(path)
+    else:
+        if os.name == "posix":
+            _sync_folder(os.path.dirname(path))
+    return path
+
+
+def _narrow(path: str) -> None:
+    """Makes a file readable by its owner alone, or refuses it."""
+    # Looked at by name: opening it and closing it again would drop SQLite's locks of another diary in this process.
+    facts = os.lstat(path)
+    if stat.S_ISLNK(facts.st_mode) or (hasattr(os, "getuid") and facts.st_uid != os.getuid()):
+        raise DiaryError("the diary must be a plain file of this user, not a link or another's; it is not. Nothing was sent.")
+    if not stat.S_ISREG(facts.st_mode):
+        raise FileNotFoundError
+    if os.name == "posix" and facts.st_mode & 0o077:
+        os.chmod(path, 0o600)
+
+
+def _sync_folder(folder: str) -> None:
+    """The name of a new file is on disk too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

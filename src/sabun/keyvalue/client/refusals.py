@@ -9,7 +9,7 @@ ClientError (ValueError)
 
 from __future__ import annotations
 
-__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "require"]
+__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "require", "shown"]
 
 
 class ClientError(ValueError):
@@ -35,4 +35,12 @@ class ReportError(ClientError):
 def require(condition: bool, name: str, rule: str, value: object, advice: str = "") -> None:
     """Raises `<name> must be <rule>; got <value>. <advice>` unless the condition holds."""
     if not condition:
-        raise ClientError(f"{name} must be {rule}; got {value!r:.80}.{' ' + advice if advice else ''}")
+        raise ClientError(f"{name} must be {rule}; got {shown(value)}.{' ' + advice if advice else ''}")
+
+
+def shown(value: object) -> str:
+    """A value for a message; its type where it cannot be written down (a number of thousands of digits, an odd object)."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"

@@ -15,10 +15,10 @@ from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from .bounds import decimal_text, exact
-from .refusals import ClientError, require
+from .refusals import ClientError, require, shown
 from .tables import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, table_for
 
 __all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
@@ -26,9 +26,14 @@ __all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
 ANSWERS = ("memoised", "fresh")
 INDEX_MODES = ("assigned", "chosen")
 _VERSION = 1
+_FARTHEST = 10**100
+"""Ends of a value range beyond this are refused: sums and differences of values must stay finite numbers."""
 _MOST_KEYS = 1 << 24
 _AMOUNTS = ("epsilon", "typical_frequency")
 _DATES = ("not_before", "not_after")
+
+
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +44,7 @@ class Terms:
         keys: The public list of keys, all texts or all whole numbers.
         epsilon: The nominal budget of one participation.
         protocol: One of `PROTOCOLS`.
-        value_range: Smallest and largest value.
+        value_range: Smallest and largest value, within 1e100 of zero.
         padding_length: ell of the padded protocols; 1 for the others.
         rounds: How often a person is asked at most.
         answers: `memoised` (the same state gives the same answer) or `fresh`.
@@ -195,12 +200,22 @@ class Terms:
             raise ClientError("a study must have exactly the fields of version 1; it has others.")
         if record.pop("version") != _VERSION:
             raise ClientError("version must be 1; got another. A newer Sabun may be able to read this study.")
-        terms = cls(**_decoded(record))
+        terms = _constructed(cls, _decoded(record))
         if terms.to_json() != text.strip():
             raise ClientError(
                 "a study must be in its canonical form; this one was edited or reformatted. Use it as it was saved."
             )
         return terms
+
+
+def _constructed(kind: type[_Kind], record: dict[str, Any]) -> _Kind:
+    """The terms of a foreign file; whatever is wrong with it is said in one way."""
+    try:
+        return kind(**record)
+    except ClientError:
+        raise
+    except Exception:
+        raise ClientError("a study must hold terms as version 1 writes them; it does not.") from None
 
 
 def _decoded(record: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +239,7 @@ def _keys(keys: object) -> tuple[str | int, ...]:
     words = all(isinstance(key, str) and key for key in keys)
     numbers = all(isinstance(key, Integral) and not isinstance(key, bool) for key in keys)
     require(words or numbers, "keys", "all texts or all whole numbers, none of them empty", keys)
+    require(not words or all(map(_is_writable, keys)), "keys", "texts without surrogates", "a lone half of a character")
     found = tuple(keys) if words else tuple(int(key) for key in keys)
     require(len(set(found)) == len(found), "keys", "distinct", "a key twice")
     return found
@@ -233,14 +249,25 @@ def _number(name: str, value: Any) -> Fraction:
     try:
         return exact(value)
     except ValueError:
-        raise ClientError(f"{name} must be a finite number; got {value!r:.80}.") from None
+        raise ClientError(f"{name} must be a finite number; got {shown(value)}.") from None
 
 
 def _range(ends: Any) -> tuple[Fraction, Fraction]:
     require(isinstance(ends, tuple | list) and len(ends) == 2, "value_range", "a pair (lower, upper)", ends)
     low, high = (_number("value_range", end) for end in ends)
-    require(low < high, "value_range", "a pair with lower < upper", ends)
+    near = -_FARTHEST <= low < high <= _FARTHEST
+    # A device works with the ends as floats: they have to be finite and distinct, or an error could tell who holds the key.
+    require(near and float(low) < float(high), "value_range", "a pair with lower < upper, both within 1e100 of 0", ends)
     return low, high
+
+
+def _is_writable(key: str) -> bool:
+    """Two halves of a character are written like the whole one in JSON, and would share its task id."""
+    try:
+        key.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(name: str, value: object, low: int, high: int) -> None:
