@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,10 @@ def test_a_changed_function_is_noticed(tmp_path: Path) -> None:
     assert proofs.digest(module, "f") == first
     module.write_text("def f(a):\n    return a + 1\n")
     assert proofs.digest(module, "f") != first
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=IDS)
+def test_the_tests_a_proof_names_exist(proof: Path) -> None:
+    named = re.findall(r"`(tests/[\w/.-]+)`", proof.read_text(encoding="utf-8"))
+    assert named, "a proof names the tests that stand behind it"
+    assert [test for test in named if not (proofs.ROOT / test).exists()] == []

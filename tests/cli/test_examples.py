@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from cli.terminal import exit_code
-from sabun.cli import build, demo
+from sabun.cli import build
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -39,7 +39,6 @@ def test_every_example_in_a_help_text_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(demo, "JOBS", demo.JOBS[:1])  # the others are run in test_demo
     for line in examples(ALL[name]):
         assert exit_code(*shlex.split(line)[1:]) == 0, capsys.readouterr().err
 

@@ -20,7 +20,7 @@ _HELP = """Show or check a released file.
 
 Example:
 
-    sabun demo --folder demo
+    sabun demo --job count --folder demo
 
     sabun release show demo/count.json
 """
@@ -36,7 +36,7 @@ def show(file: _File, json: Json = False) -> None:
 
     Example:
 
-        sabun demo --folder demo
+        sabun demo --job count --folder demo
 
         sabun release show demo/count.json
     """
@@ -57,7 +57,7 @@ def verify(
 
     Example:
 
-        sabun demo --folder demo
+        sabun demo --job count --folder demo
 
         sabun release verify demo/count.json --key demo/publisher.pub.pem
     """
