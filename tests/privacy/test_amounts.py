@@ -17,6 +17,7 @@ def test_a_float_is_the_decimal_it_prints_as() -> None:
     assert exact(0.1) * 10 == 1
     assert exact(np.float64(0.3)) == Fraction(3, 10)
     assert exact(np.int64(2**62 + 255)) == 2**62 + 255
+    assert type(exact(Fraction(np.int8(100), np.int8(3))).numerator) is int  # type: ignore[union-attr]
     assert exact(Decimal("0.25")) == exact("1/4") == exact("0.25") == exact(Fraction(1, 4))
     assert exact(math.inf) == exact("inf") == exact(Decimal("inf")) == math.inf
 

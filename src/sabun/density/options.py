@@ -154,7 +154,7 @@ class Options:
             centres,
             bandwidth=self._bandwidth(points),
             target=self.target,
-            size=self.given["n_public"],
+            size=None if self.given["n_public"] is None else int(self.given["n_public"]),
             tau2=float(self.given["tau2"]),
         )
 

@@ -299,7 +299,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         checks.whole(minimum=1, private_size=private_size)
         options = self._options()
         _, points = self._public_points(table_of(public), options)
-        return options.forecast(points, private_size)
+        return options.forecast(points, int(private_size))
 
     def _options(self) -> Options:
         """The parameters, checked and read exactly."""

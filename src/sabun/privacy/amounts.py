@@ -33,14 +33,12 @@ def exact(value: AmountLike, *, name: str = "amount") -> Amount:
         >>> exact(0.1), exact("1/3"), exact("1e-6")
         (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
-    if isinstance(value, Fraction):
-        return value
     if isinstance(value, str):
         return _from_text(value, name)
     require(is_number(value) or isinstance(value, Decimal), "a number", **{name: value})
     if isinstance(value, Decimal):
         return _from_text(str(value).replace("Infinity", "inf"), name)
-    if isinstance(value, Rational):  # whole numbers of any library, exactly
+    if isinstance(value, Rational):  # fractions and whole numbers of any library, in plain integers that cannot wrap around
         return Fraction(int(value.numerator), int(value.denominator))
     as_float = float(value)
     require(not math.isnan(as_float), "a number", **{name: value})

@@ -57,9 +57,11 @@ def enclosed_minimiser(problem: Quadratic, *, slack: int) -> tuple[list[int], in
     """
     solver = _Solver.of(problem)
     theta, shift = solver.solve(0, [0] * len(problem.linear)), 0
+    # One unit of the shift moves the length by up to B / R units, so nothing closer can be asked for.
+    settled = _SETTLED + 4 * ((problem.bound << SCALE) // (problem.ridge << problem.digits))
     for _ in range(_STEPS):
         excess = _length(theta) - problem.bound
-        if (shift == 0 and excess <= 0) or abs(excess) <= _SETTLED:
+        if (shift == 0 and excess <= 0) or abs(excess) <= settled:
             break
         shift = max(1, shift + solver.newton(theta, shift, excess))
         theta = solver.solve(shift, theta)

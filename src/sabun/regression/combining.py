@@ -53,7 +53,8 @@ def combine(
         method: `pool` weighs noisy sums by their noise (the default, for the population of all organisations). `guard` chooses
             between pool with home data, pool without, and home alone (for the home organisation's own population). `mirror` is
             the paper's averaging. `average`, `stack` (weights on the simplex), `best` work on coefficients too.
-        study: The study to trust. With it only signed releases of its organisations are taken.
+        study: The study to trust: only releases made for it are taken, and where it names organisations, only those that they
+            signed.
         tau: Temperature of `mirror`: "theory" or a number in squared scaled units of the target.
         convention: `jrt` or `paper`, see `mirror_weights`.
 
@@ -87,6 +88,7 @@ def combine(
     result = _combined(method, contributions, home, tau, convention)
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
+    facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
     facts["simulated"] = any(contribution.release.guarantee.simulated for contribution in contributions)
     return PublicModel(**facts) if home is None else HomeModel(**facts)
 
@@ -96,8 +98,8 @@ def own_model(study: Study, release: Release) -> PublicModel:
     contribution = Contribution(organisation=release["organisation"] or "one organisation", study=study, release=release)
     method = "pool" if study.mechanism in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
-    names, simulated = (contribution.organisation,), release.guarantee.simulated
-    return PublicModel(study=study, method=method, organisations=names, simulated=simulated, **result)
+    facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
+    return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

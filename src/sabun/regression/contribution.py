@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from sabun.errors import ParameterError, ReleaseError
 from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import Sums, pooled, sums_of
+from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
 from sabun.release import Release
 
@@ -67,8 +69,9 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
 
     Args:
         sources: Paths or `Release` objects.
-        study: The study the reader trusts. With it, only signed releases of its organisations are taken. Without it, the study
-            inside the releases is used, which anybody could have written.
+        study: The study the reader trusts: only releases made for it are taken, and where it names organisations, only those
+            that they signed. A study that names none cannot tell who sent a release. Without a study, the one inside the
+            releases is used, which anybody could have written.
 
     Raises:
         ReleaseError: A release is damaged, forged, of another study, or an organisation appears twice; it is named.
@@ -81,7 +84,8 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
     seen: set[object] = set()
     for contribution in found:
         _must_agree(found[0], contribution)
-        marks = {contribution.organisation, contribution.release}
+        # A signature makes no other release: who signs a copy again has still copied it.
+        marks = {contribution.organisation, dataclasses.replace(contribution.release, signature=None)}
         if marks & seen:
             raise ReleaseError(
                 f"each organisation must send one release; {contribution.organisation!r} sent two. Use the one it stands by."
@@ -91,7 +95,11 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
 
 
 def read_one(source: object, study: Study | None = None, *, label: str = "release") -> Contribution:
-    """Reads one release: size, form, study, organisation, signature, numbers, in that order."""
+    """Reads one release: size, form, study, promise, organisation, signature, numbers, in that order.
+
+    Raises:
+        ReleaseError: Whatever is wrong with it, however it was made up.
+    """
     if isinstance(source, str | os.PathLike):
         label, release = os.fspath(source), Release.load(source, max_bytes=LARGEST_FILE)
     elif isinstance(source, Release):
@@ -105,6 +113,7 @@ def read_one(source: object, study: Study | None = None, *, label: str = "releas
         raise ReleaseError(
             f"{label} must be made for study {study.hash[:12]}; it is for {own.hash[:12]}. Ask for the right one."
         )
+    _check_promise(release, own, label)
     contribution = Contribution(organisation=_organisation(release, own, label), study=own, release=release)
     _check_numbers(contribution, label)
     return contribution
@@ -114,11 +123,19 @@ def _study_of(release: Release, label: str) -> Study:
     facts = release.provenance.parameters
     try:
         study = Study.from_dict(facts.get("study"))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ReleaseError(f"{label} must carry its study: {error}") from None
-    if facts.get("study_hash") != study.hash or release.provenance.kind != KIND + study.mechanism:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ReleaseError(f"{label} must carry its study: {str(error)[:300]}") from None
+    given = facts.get("study_hash")
+    if not isinstance(given, str) or given != study.hash or release.provenance.kind != KIND + study.mechanism:
         raise ReleaseError(f"{label} must carry the hash of its own study; it does not. It was changed.")
     return study
+
+
+def _check_promise(release: Release, study: Study, label: str) -> None:
+    given, due = release.guarantee, guarantee_of(study)
+    for name in ("epsilon", "delta", "relation", "unit"):
+        if getattr(given, name) != getattr(due, name):
+            raise ReleaseError(f"{label}: {name} of its guarantee must be that of its study; it is not. It was changed.")
 
 
 def _organisation(release: Release, study: Study, label: str) -> str:
@@ -127,10 +144,9 @@ def _organisation(release: Release, study: Study, label: str) -> str:
         if release.signature is not None:
             release.verify()
         return name if isinstance(name, str) and name else label
-    if name not in study.organisations:
+    if not isinstance(name, str) or name not in study.organisations:
         known = ", ".join(map(repr, study.organisations))
         raise ReleaseError(f"{label}: organisation must be one of {known}; got {name!r:.60}.")
-    assert isinstance(name, str)
     try:
         release.verify(study.public_key(name))
     except ReleaseError as error:
@@ -174,8 +190,13 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
             raise ReleaseError(f"{label}: count must be left out; it is not.")
     elif study.mechanism == "objpert":
         _whole_list(value["coefficients"], study.width, "coefficients", label)
-    elif not (isinstance(value["estimate"], np.ndarray) and value["estimate"].shape == (study.width,)):
-        raise ReleaseError(f"{label}: estimate must be an array of {study.width} numbers; it is not.")
+    elif not _is_estimate(value["estimate"], study.width):
+        raise ReleaseError(f"{label}: estimate must be an array of {study.width} finite numbers; it is not.")
+
+
+def _is_estimate(numbers: object, width: int) -> bool:
+    good = isinstance(numbers, np.ndarray) and numbers.shape == (width,) and numbers.dtype.kind == "f"
+    return good and bool(np.isfinite(numbers).all())  # type: ignore[call-overload]
 
 
 def _whole_list(numbers: object, length: int, name: str, label: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError, SimulatedError
+from sabun.privacy.guarantee import Guarantee
 from sabun.records import open_source
 from sabun.regression.design import Floats
 from sabun.regression.study import LARGEST_FILE, Study
@@ -53,6 +54,17 @@ class _Model(abc.ABC):
     findings: tuple[str, ...] = ()
     influences: tuple[Influence, ...] = ()
     simulated: bool = False
+    guarantees: tuple[Guarantee, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why this model must not be taken for a private one; empty for a model of private releases."""
+        found = []
+        if self.simulated:
+            found.append("NOT PRIVATE: made of releases drawn with a seeded coin.")
+        if self.study.mechanism == "paper":
+            found.append("NOT PRIVATE: made of releases by eq. (8) of the paper as printed, which have no finite epsilon.")
+        return tuple(found)
 
     @property
     def coef_(self) -> Floats:
@@ -123,12 +135,12 @@ class _Model(abc.ABC):
                 row["interval"] = pair
         shares = None if self.weights is None else list(self.weights)
         facts = {"private_for_home": isinstance(self, PublicModel), "method": self.method, "weights": shares}
+        facts |= {"simulated": self.simulated, "warnings": list(self.warnings)}
+        facts |= {"guarantees": [guarantee.to_dict() for guarantee in self.guarantees]}
         return facts | {"organisations": list(self.organisations), "coefficients": rows, "findings": list(self.findings)}
 
     def __str__(self) -> str:
-        lines = [self._headline()]
-        if self.simulated:
-            lines.insert(0, "NOT PRIVATE: made of releases drawn with a seeded coin.")
+        lines = [*self.warnings, self._headline()]
         for row in self.to_dict()["coefficients"]:
             span = "" if "interval" not in row else f"   [{row['interval'][0]:.4g}, {row['interval'][1]:.4g}]"
             lines.append(f"  {row['feature']:<24} {row['coef']:>12.5g}{span}")
@@ -152,7 +164,10 @@ class _Model(abc.ABC):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicModel(_Model):
-    """A model made of releases alone: it may be shared, for it tells nothing that they do not."""
+    """A model made of releases alone: it tells nothing that they do not, and is as private as they are.
+
+    `guarantees` holds the promise of each release, in the order of `organisations`; `warnings` says where there is none.
+    """
 
     def _headline(self) -> str:
         return f"Public model from {', '.join(self.organisations)} ({self.method}); made of releases only."
@@ -162,7 +177,10 @@ class PublicModel(_Model):
 
         Raises:
             SimulatedError: A release came from a seeded coin.
+            ParameterError: The model used raw data.
         """
+        if not isinstance(self, PublicModel):
+            raise ParameterError("NOT PRIVATE: a model to save must be a PublicModel; one that used raw data stays at home.")
         if self.simulated:
             raise SimulatedError("NOT PRIVATE: a model to save must be made of private releases; one came from a seeded coin.")
         record = {
@@ -173,6 +191,8 @@ class PublicModel(_Model):
             "beta": self.beta.tolist(),
             "covariance": None if self.covariance is None else self.covariance.tolist(),
             "variance": self.variance,
+            "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
+            "warnings": list(self.warnings),
         }
         write_whole(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n", overwrite=overwrite)
 
@@ -195,9 +215,11 @@ class PublicModel(_Model):
             variance = None if record["variance"] is None else float(record["variance"])
             names = tuple(str(name) for name in record["organisations"])
             method = str(record["method"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+            promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
-        return cls(study=study, method=method, organisations=names, beta=beta, covariance=covariance, variance=variance)
+        parts = {"beta": beta, "covariance": covariance, "variance": variance, "guarantees": promises}
+        return cls(study=study, method=method, organisations=names, **parts)  # type: ignore[arg-type]
 
 
 @final
@@ -205,7 +227,8 @@ class PublicModel(_Model):
 class HomeModel(_Model):
     """A model that used the home organisation's raw data. NOT PRIVATE for that data: it stays at home.
 
-    It can predict and explain itself there. It has no way to be saved as a release or as a public model.
+    It can predict and explain itself there. It cannot be saved as a release or as a public model. Python can pickle it, as any
+    object: such a file holds what the raw data gave, and stays at home as well.
     """
 
     def _headline(self) -> str:

@@ -1,19 +1,18 @@
-"""From exact sums to a release: the guarantee, the checks that can still refuse, the one way out."""
+"""From exact sums to a release: the checks that can still refuse, the one way out."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError, ParameterError
-from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin
 from sabun.regression.contribution import KIND
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import perturbed_minimiser
 from sabun.regression.printed import printed_estimate, warning_of
+from sabun.regression.promise import guarantee_of
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.release import Release, publish
@@ -22,36 +21,6 @@ if TYPE_CHECKING:
     from sabun.ledger import Ledger
 
 __all__ = ["guarantee_of", "release_moments", "request_key"]
-
-_NAMES = {
-    "ssp-gauss": "discrete Gaussian noise on sums of products",
-    "ssp-laplace": "spherical Laplace noise on sums of products",
-    "objpert": "objective perturbation over a ball, rounded to a grid",
-    "paper": "eq. (8) of the paper as printed",
-}
-
-
-def guarantee_of(study: Study) -> Guarantee:
-    """The promise about one organisation's release."""
-    rows = "one row" if study.records_per_person == 1 else f"{study.records_per_person} rows"
-    assumptions = [
-        f"each {study.unit} has at most {rows} in the organisation's table",
-        f"a {study.unit} in the tables of several organisations gets the sum of their epsilons",
-        "bounds, radius and all other terms of the study were chosen without looking at the data",
-    ]
-    if study.relation == "replace-one":
-        assumptions.append("the number of rows is public")
-    if study.mechanism == "paper":
-        assumptions.append(warning_of(study).rstrip("."))
-    broken = study.mechanism == "paper"
-    return Guarantee(
-        epsilon=math.inf if broken else Fraction(study.epsilon),
-        delta=Fraction(0) if broken else Fraction(study.delta or 0),
-        relation=study.relation,
-        unit=study.unit,
-        mechanism=_NAMES[study.mechanism],
-        assumptions=tuple(assumptions),
-    )
 
 
 def request_key(study: Study, organisation: str | None) -> str | None:

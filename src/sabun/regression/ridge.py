@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError, SimulatedError
-from sabun.privacy.amounts import AmountLike
+from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import Coin, coin_for
 from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["PrivateRidge"]
 
 _STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "ridge", "relation")
+_STUDY_SETTLES: dict[str, Any] = {"mechanism": "ssp-gauss", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
+"""Terms with a default, which cannot be told from a value left out: another value must be the study's own."""
 
 
 class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,10 +59,11 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         relation: `replace-one` or `add-remove`; the ledger's when left out, else `replace-one`.
         records_per_person: The most rows of one unit.
         ridge: Public constant on the diagonal, for `objpert` and `paper`.
-        study: Says all of the above at once.
+        study: Says all of the above at once; a value beside it that contradicts it is refused.
         organisation: The releasing organisation's name.
         key: Its private key, or better the path of its file; the release is then signed. A key never goes into a pickle.
-        ledger: The book to charge. In a study, asking again returns the identical bytes and costs nothing.
+        ledger: The book to charge. In a study, asking again returns the identical bytes and costs nothing. Without a ledger
+            nothing is charged, and asking again spends again: keep count yourself, or pass one.
         random_state: None draws from the operating system. A number gives a simulation: NOT PRIVATE.
 
     Attributes:
@@ -230,9 +234,24 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"study must be a Study; got {type(study).__name__}. Read one with Study.load(path).")
         for name in _STUDY_SAYS:
             checks.require(getattr(self, name) is None, "left out when a study says it", **{name: getattr(self, name)})
+        for name, default in _STUDY_SETTLES.items():
+            value, settled = getattr(self, name), getattr(study, name)
+            same = any(_agrees(name, value, wanted) for wanted in (default, settled))
+            checks.require(same, f"left out, or the study's {_shown(settled)}, when a study says it", **{name: value})
         if study.organisations:
             study.public_key(self.organisation or "")
         return study
+
+
+def _agrees(name: str, value: Any, wanted: Any) -> bool:
+    """Whether a term is the wanted one; amounts are read as they are written."""
+    if isinstance(wanted, str | bool):
+        return isinstance(value, type(wanted)) and value == wanted
+    return bool(exact(value, name=name) == wanted)
+
+
+def _shown(settled: object) -> str:
+    return plain(settled) if isinstance(settled, Fraction) else repr(settled)
 
 
 def _private_key(key: object) -> Ed25519PrivateKey:

@@ -47,11 +47,12 @@ def sufficient_l2_squared(relation: str, *, records_per_person: int = 1) -> Frac
         one = 2 + square_weight(relation) ** 2 + count_weight(relation) ** 2  # proof: one-row
     else:
         raise InternalError("sensitivity was asked for a relation the study cannot have.")
-    return one * records_per_person**2  # proof: several-rows
+    return one * int(records_per_person) ** 2  # proof: several-rows
 
 
 def gradient_diameter(coef_bound: Fraction, relation: str) -> Fraction:
     """Largest |g - g'| over two rows (replace-one) or |g| over one (add-remove), g = 2 (x't - y) x, |t| <= B; rounded up."""
+    coef_bound = _plain(coef_bound)
     if relation == "add-remove":
         return 2 * (coef_bound + 1)
     root = sqrt_up(1 + 8 * coef_bound**2)
@@ -66,7 +67,13 @@ def noise_share(epsilon: Fraction, *, ridge: Fraction, records_per_person: int) 
     R is at least 1 / (exp(f epsilon / k) - 1), so that the determinant costs at most a share f = 1/10 of epsilon for k rows of
     one person (and R is rounded up, what is left is rounded down).
     """
-    least = 1 / (exp_down(_RIDGE_SHARE * epsilon / records_per_person) - 1)
-    total = max(ridge, Fraction(math.ceil(least * 2**40), 2**40), _LEAST_RIDGE)
-    left = epsilon - records_per_person * log_up(1 + 1 / total)  # proof: determinant-share
+    epsilon, people = _plain(epsilon), int(records_per_person)
+    least = 1 / (exp_down(_RIDGE_SHARE * epsilon / people) - 1)
+    total = max(_plain(ridge), Fraction(math.ceil(least * 2**40), 2**40), _LEAST_RIDGE)
+    left = epsilon - people * log_up(1 + 1 / total)  # proof: determinant-share
     return total, Fraction(math.floor(left * 2**60), 2**60)
+
+
+def _plain(value: Fraction) -> Fraction:
+    """The same rational, made of Python's own whole numbers: those of another library can wrap around."""
+    return Fraction(int(value.numerator), int(value.denominator))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import os
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError, ReleaseError
-from sabun.privacy.amounts import AmountLike, exact, exact_positive
+from sabun.privacy.amounts import Amount, AmountLike, exact, exact_positive
 from sabun.records import Column, NumberColumn, Schema
 from sabun.regression.design import Design
+from sabun.regression.membership import PublicKeys
 from sabun.release.files import read_whole, write_whole
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _FORMAT = "sabun-regression-study-1"
 _RELATIONS = ("replace-one", "add-remove")
 _DEFAULT_DELTA = Fraction(1, 10**6)
 _SMALLEST_EPSILON = Fraction(1, 10**6)
+_LARGEST_EPSILON = 10**9
 _AMOUNTS = ("clip_radius", "coef_bound", "delta", "epsilon", "ridge")
 # An exponent of more than three digits would make a number too long to hold.
 _AMOUNT = re.compile(r"-?[0-9./]{1,160}([eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -83,10 +84,12 @@ class Study:
             for privacy, the others only as the scale of a prior.
         relation: `replace-one` (the number of rows is public) or `add-remove` (it is not).
         unit: Whom a row speaks of ("patient").
-        records_per_person: The most rows one unit can have in an organisation.
+        records_per_person: The most rows one unit can have in an organisation. Under `replace-one` the number of rows is
+            public, so that how many of them one unit has is not hidden; use `add-remove` where it must be.
         ridge: A public constant added to the diagonal of `objpert` (default 0) or `paper` (default 1).
         name: What people call it; None for a fit outside a study.
         organisations: Names with public keys (base64 of 32 bytes, or Ed25519 keys), the only ones whose releases count.
+            Without any, nobody's signature can be checked.
 
     Example:
         >>> study = Study(features=Schema.of_bounds({"age": (0, 120), "bmi": (10, 60)}),
@@ -108,14 +111,16 @@ class Study:
     records_per_person: int = 1
     ridge: AmountLike | None = None
     name: str | None = None
-    organisations: Mapping[str, Any] = field(default_factory=dict)
+    organisations: Mapping[str, Any] = field(default_factory=PublicKeys)
 
     def __post_init__(self) -> None:
         self._check_words()
         for key in _AMOUNTS:
             _readable(key, getattr(self, key))
-        epsilon = exact_positive(self.epsilon, name="epsilon")
+        self._set("records_per_person", int(self.records_per_person))  # a small integer of numpy would wrap when squared
+        epsilon = _plain(exact_positive(self.epsilon, name="epsilon"))
         checks.require(epsilon >= _SMALLEST_EPSILON, "at least 1e-06", "The noise would drown any data.", epsilon=str(epsilon))
+        checks.require(epsilon <= _LARGEST_EPSILON, "at most 1e+09", "It promises nothing.", epsilon=str(epsilon)[:40])
         self._set("epsilon", epsilon)
         self._set("coef_bound", _short(exact_positive(self.coef_bound, name="coef_bound"), "coef_bound"))
         if self.clip_radius is not None:
@@ -124,7 +129,9 @@ class Study:
             self._set("mechanism", self._automatic())
         self._set("delta", self._settled_delta())
         self._set("ridge", self._settled_ridge())
-        self._set("organisations", _keys(self.organisations))
+        self._set("organisations", PublicKeys.of(self.organisations))
+        some = bool(self.design.names)
+        checks.require(some, "more than categories of one label beside an intercept", features=list(self.features.names))
         if not self.design.is_finite:
             raise BoundsError("bounds of the features must be further apart for their size: they cannot be scaled to [-1, 1].")
         checks.require(self.width <= MOST_FEATURES, f"at most {MOST_FEATURES}", "Choose fewer features.", features=self.width)
@@ -136,6 +143,8 @@ class Study:
             raise BoundsError(f"target must be a Column.number with public bounds; got {type(self.target).__name__}.")
         good = self.target.name not in self.features.names
         checks.require(good, "no feature", "Leave the target out of the features.", target=self.target.name)
+        advice = "Take the logarithm before, and declare the bounds of that."
+        checks.require(not self.target.log1p, "a column without log1p", advice, target=self.target.name)
         checks.one_of((*MECHANISMS, "auto"), mechanism=self.mechanism)
         checks.one_of(_RELATIONS, relation=self.relation)
         checks.boolean(fit_intercept=self.fit_intercept)
@@ -158,7 +167,7 @@ class Study:
         advice = "With delta=0 choose mechanism='ssp-laplace' or 'objpert'."
         checks.require(delta > 0 or self.mechanism == "paper", "> 0 for mechanism 'ssp-gauss'", advice, delta=self.delta)
         checks.require(delta == 0 or delta >= Fraction(1, 10**100), "0 or at least 1e-100", delta=self.delta)
-        return Fraction(delta)
+        return _plain(delta)
 
     def _settled_ridge(self) -> Fraction:
         if self.ridge is None:
@@ -278,33 +287,16 @@ def _readable(name: str, value: object) -> None:
 
 
 def _short(value: Fraction, name: str) -> Fraction:
+    value = _plain(value)
     good = Fraction(1, 10**9) <= value <= 10**9 or value == 0
-    checks.require(good and value.denominator < 10**30, "between 1e-09 and 1e+09", **{name: float(value)})
+    checks.require(good and value.denominator < 10**30, "between 1e-09 and 1e+09", **{name: str(value)[:40]})
     return value
 
 
-def _keys(organisations: object) -> dict[str, str]:
-    if not isinstance(organisations, Mapping):
-        raise ParameterError(f"organisations must be a mapping from names to public keys; got {type(organisations).__name__}.")
-    for name in organisations:
-        checks.text(organisation=name)
-    return {name: _key(name, organisations[name]) for name in sorted(organisations)}
-
-
-def _key(name: str, key: object) -> str:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
-    if isinstance(key, Ed25519PrivateKey):
-        raise ParameterError(f"the key of organisation {name!r} must be its public half; got a private key. Never share that.")
-    if isinstance(key, Ed25519PublicKey):
-        return base64.b64encode(key.public_bytes_raw()).decode("ascii")
-    try:
-        content = base64.b64decode(str(key).encode("ascii"), validate=True)
-    except (UnicodeEncodeError, binascii.Error):
-        content = b""
-    if not isinstance(key, str) or len(content) != 32:
-        raise ParameterError(f"the key of organisation {name!r} must be an Ed25519 public key, or base64 of its 32 bytes.")
-    return base64.b64encode(content).decode("ascii")
+def _plain(value: Amount) -> Fraction:
+    """The same rational, made of Python's own whole numbers: those of another library can wrap around."""
+    exactly = Fraction(value)
+    return Fraction(int(exactly.numerator), int(exactly.denominator))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -58,10 +58,10 @@ class NoiseLevel:
 
 def gauss_variance(study: Study) -> Fraction:
     """V: the parameter of the discrete Gaussian on the diagonal of A, in squared units of the grid; rounded up."""
-    return _variance(study.relation, study.records_per_person, Fraction(study.epsilon), Fraction(study.delta or 0))
+    return _variance(study.relation, int(study.records_per_person), Fraction(study.epsilon), Fraction(study.delta or 0))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256, typed=True)
 def _variance(relation: str, records_per_person: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     l2_squared = sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2
     return discrete_gaussian_variance(l2_squared=l2_squared, epsilon=epsilon, delta=delta)  # proof: variance-up

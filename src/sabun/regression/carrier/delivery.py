@@ -7,7 +7,7 @@ import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from sabun.errors import DataError, ReleaseError
+from sabun.errors import DataError, ParameterError, ReleaseError
 from sabun.regression.contribution import Contribution, read_one
 from sabun.regression.study import Study
 
@@ -39,7 +39,10 @@ def received(inbox: str | os.PathLike[str], study: Study) -> tuple[tuple[Contrib
 
     Raises:
         DataError: There is no such folder.
+        ParameterError: The study names no organisations, so that no signature could be checked.
     """
+    if not study.organisations:
+        raise ParameterError("study must name organisations with their keys; got none. What is carried needs a signature.")
     folder = Path(inbox)
     if not folder.is_dir():
         raise DataError(f"{folder} must be a folder; there is none of that name.")
