@@ -34,15 +34,15 @@ def test_values_are_within_their_stated_error(columns: int, bandwidth: float) ->
         [centres, centres + bandwidth * rng.normal(size=centres.shape) * 3, centres + 5.36 * bandwidth / columns**0.5]
     )
     true = true_values(kernel, points)
-    assert max(abs(kernel.values(points) - true).ravel()) <= VALUE_ERROR
-    assert max(abs(kernel.whole(points).astype(object) - true * 2**UNIT_BITS).ravel()) <= WHOLE_ERROR
+    assert max(abs(kernel.values(points) - true).ravel()) <= float(VALUE_ERROR)
+    assert max(abs(kernel.whole(points).astype(object) - true * 2**UNIT_BITS).ravel()) <= float(WHOLE_ERROR)
     assert kernel.whole(points).max() <= 1 << UNIT_BITS
 
 
 def test_points_at_the_cut_off_are_within_the_error() -> None:
     kernel = GaussianKernel.of(np.zeros((1, 1)), bandwidth=1.0)
     points = (8 * np.sqrt(2) * np.sqrt(0.45) * (1 + np.linspace(-1e-12, 1e-12, 21))).reshape(-1, 1)
-    assert max(abs(kernel.values(points) - true_values(kernel, points)).ravel()) <= VALUE_ERROR
+    assert max(abs(kernel.values(points) - true_values(kernel, points)).ravel()) <= float(VALUE_ERROR)
 
 
 @settings(max_examples=60, deadline=None)

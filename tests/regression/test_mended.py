@@ -15,9 +15,7 @@ import pytest
 
 from cli.terminal import exit_code
 from regression.worlds import CLINIC, clinic, unit_study
-from sabun.density import DensityRatio
 from sabun.errors import ParameterError, ReleaseError
-from sabun.learning.settings import Settings
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, PublicModel, Study, combine
@@ -76,20 +74,6 @@ def test_sensitivities_do_not_wrap() -> None:
     assert gradient_diameter(Fraction(small), "replace-one") == gradient_diameter(Fraction(100), "replace-one")
     given = noise_share(Fraction(small), ridge=Fraction(three), records_per_person=small)
     assert given == noise_share(Fraction(100), ridge=Fraction(3), records_per_person=100)
-
-
-def test_other_rooms_take_plain_integers_at_their_door() -> None:
-    rng = np.random.default_rng(0)
-    public = rng.normal(size=(60, 2))
-    model, small = DensityRatio(epsilon=1), np.int8(100)
-    assert model.plan(public=public, private_size=small) == model.plan(public=public, private_size=100)  # type: ignore[arg-type]
-    facts: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__) | {"method": "anonymized-learning", "epsilon": 1}
-    facts |= {"hidden": [np.int8(64)], "clip_norm": 1.0, "sampling_rate": 0.1, "epochs": np.int32(20), "batch_size": 32}
-    facts |= {"momentum": 0.0, "precision": "double", "threshold": 1.0, "weight_bound": 1.0, "synthesis": "histogram"}
-    settings = Settings(**(facts | {"n_synthetic": 10, "bins": 2, "group_size": 2}))
-    assert type(settings.epochs) is int
-    assert settings.hidden == (64,)
-    assert type(settings.hidden[0]) is int
 
 
 # A very large bound for the coefficients.
