@@ -58,8 +58,8 @@ def private_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callabl
         total = clipped_gradients(module, EACH, x, y, clip_norm=1.0)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
-                noise = torch.empty_like(parameter).normal_(0.0, 1.0, generator=generator)
-                parameter.sub_(1e-3 / len(x) * (total[name] + noise))
+                noise = torch.empty_like(total[name]).normal_(0.0, 1.0, generator=generator)
+                parameter.sub_((1e-3 / len(x) * (total[name] + noise)).to(parameter.dtype))
 
     return step
 

@@ -44,12 +44,16 @@ def interrupt(folder: Path, *, step: int = 8, X: Any = None, y: Any = None, **ch
 
 
 def saved(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "run.secret").read_text()))
+    return dict(json.loads((folder / "run.state").read_text()))
+
+
+def key_of(folder: Path) -> bytes:
+    return (folder / "run.secret").read_bytes()
 
 
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
     interrupt(tmp_path)
-    key = bytes.fromhex(saved(tmp_path)["key"])
+    key = key_of(tmp_path)
     resumed = PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
     # The uninterrupted run under the same key, from the beginning.
     from sabun.learning.methods import calibrated
@@ -83,7 +87,7 @@ def test_the_key_is_for_the_owner_alone_and_gone_at_the_end(tmp_path: Path) -> N
     interrupt(tmp_path)
     if os.name == "posix":
         assert stat.S_IMODE((tmp_path / "run.secret").stat().st_mode) == 0o600
-    key = saved(tmp_path)["key"]
+    key = key_of(tmp_path).hex()
     clf = PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
     assert not (tmp_path / "run.secret").exists()
     clf.save(tmp_path / "model")
@@ -128,15 +132,15 @@ def test_a_step_that_does_not_repeat_bit_for_bit_is_refused(tmp_path: Path) -> N
     interrupt(tmp_path)
     record = saved(tmp_path)
     record["now"]["weights"] = record["before"]["weights"]
-    (tmp_path / "run.secret").write_text(json.dumps(record))
+    (tmp_path / "run.state").write_text(json.dumps(record))
     with pytest.raises(DataError, match="must go on with the same data"):
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     interrupt(tmp_path)
-    (tmp_path / "run.secret").write_text("{}")
-    with pytest.raises(DataError, match="the checkpoint file must be whole; it cannot be read"):
+    (tmp_path / "run.state").write_text("{}")
+    with pytest.raises(DataError, match="the checkpoint files must be whole; they cannot be read"):
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 

@@ -76,7 +76,7 @@ def test_plain_numbers_as_they_come_are_learned() -> None:
         ({"method": "objective-perturbation", "hidden": (3,)}, r"hidden must be \(\) for 'objective-perturbation'"),
         ({"relation": "local"}, "relation must be one of 'add-remove', 'replace-one'"),
         ({"method": "learning-first", "relation": "add-remove"}, "relation must be one of 'replace-one'"),
-        ({"clip_norm": 0}, "clip_norm must be finite and > 0"),
+        ({"clip_norm": 0}, "clip_norm must be between 1e-06 and 1000000"),
         ({"sampling_rate": 1.5}, "sampling_rate must be above 0 and at most 1"),
         ({"momentum": 1}, "momentum must be at least 0 and below 1"),
         ({"epochs": 0}, "epochs must be a whole number >= 1"),

@@ -82,6 +82,10 @@ def train(
     _must_be_new(out)
     if synthetic is not None and method != "anonymizing-first":
         raise ParameterError(f"synthetic must be left out unless the method is 'anonymizing-first'; got {method!r}.")
+    if facts.classes is None and not json:
+        print_line(
+            "Notice: the list of labels is read off the data, so the promise assumes that it is public. Or name it: --classes."
+        )
     with progress_bar("training", quiet=json) as progress:
         classifier = PrivateClassifier(
             method=method,

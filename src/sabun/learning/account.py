@@ -16,7 +16,7 @@ from sabun.privacy import Amount, epsilon_of_rho, exact, tight_epsilon
 from sabun.privacy.certified import log_up
 from sabun.privacy.events import Event, SampledGaussian, event_from_dict
 
-__all__ = ["Joint", "recompute"]
+__all__ = ["Joint", "recompute", "recompute_alone"]
 
 Joint: TypeAlias = tuple[Amount, Fraction]
 """The joint (epsilon, delta) under the relation the account names."""
@@ -37,6 +37,19 @@ def recompute(account: Mapping[str, Any]) -> Joint:
         set(account) == {"rule", *needed}, f"exactly {', '.join(sorted(needed))}", **{"account fields": sorted(account)}
     )
     return _RULES[str(rule)](account)
+
+
+def recompute_alone(account: Mapping[str, Any]) -> Fraction:
+    """The epsilon of each weight by itself that an account proves, once `recompute` has read it.
+
+    Raises:
+        ParameterError: The rule proves nothing about single weights.
+    """
+    checks.one_of(("noisy-updates", "weight-noise"), rule=account["rule"])
+    once = _amount(account, "epsilon")
+    if account["rule"] == "weight-noise":
+        return once
+    return min(_whole(account, "n_weights"), _whole(account, "batches")) * once
 
 
 def _amount(account: Mapping[str, Any], name: str) -> Fraction:
@@ -134,6 +147,6 @@ _FIELDS: dict[str, set[str]] = {
     "sampled-laplace": {"relation", "threshold", "steps", "step_epsilon", "count_epsilon"},
     "objective": {"objective_epsilon", "regularisation", "output_epsilon"},
     "weight-noise": {"n_weights", "epsilon"},
-    "noisy-updates": {"n_weights", "epsilon", "epochs", "delta"},
+    "noisy-updates": {"n_weights", "epsilon", "epochs", "batches", "delta"},
     "parts": {"pure", "rho", "delta"},
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from sabun.errors import InternalError
+from sabun.errors import ParameterError
 from sabun.learning.clipping import SENSITIVITY
 from sabun.learning.poisson import PoissonPlan
 from sabun.privacy import Amount, epsilon_of_rho, tight_epsilon
@@ -77,7 +77,7 @@ def noise_multiplier(plan: PoissonPlan, target: Target, count_epsilon: Fraction)
     """A small noise multiplier for which the accountant confirms the target.
 
     Raises:
-        InternalError: No multiplier below 10^6 is enough.
+        ParameterError: No multiplier below 10^6 is enough.
     """
 
     def spent(multiplier: Fraction) -> Amount:
@@ -113,7 +113,10 @@ def _smallest(spent: Callable[[Fraction], Amount], epsilon: Fraction, *, start: 
         seen.append((math.log(float(tried)), math.log(min(float(found), 1e9))))
         guess = max(_LEAST, _next_guess(seen, math.log(0.9985 * float(epsilon)), low, high))
     if best is None:
-        raise InternalError("no noise multiplier below 1e6 meets this epsilon and delta.")
+        raise ParameterError(
+            f"epsilon must be large enough for noise below 1e6 times the clip norm; got {float(epsilon):.4g} (add-remove). "
+            "Use a larger epsilon or delta, or fewer epochs."
+        )
     return best
 
 

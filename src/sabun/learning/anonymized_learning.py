@@ -78,6 +78,7 @@ class AnonymizedLearning:
             "n_weights": self.network.n_weights,
             "epsilon": str(self.update_epsilon),
             "epochs": self.epochs,
+            "batches": self.batches,
             "delta": str(self.problem.delta),
         }
 

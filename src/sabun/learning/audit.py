@@ -65,7 +65,8 @@ class CanaryAudit:
         verdict = "THE CLAIM IS REFUTED" if self.refuted else "the claim stands"
         return (
             f"epsilon >= {self.epsilon_lower:.3g} with confidence {self.confidence:g} ({self.correct} of {self.guesses} "
-            f"guesses right, {self.canaries} canaries); claimed {self.claimed_epsilon:.6g}: {verdict}. This is {_WORDS}."
+            f"guesses right, {self.canaries} canaries); claimed {self.claimed_epsilon:.6g}: {verdict}. "
+            f"Canaries are added or left out: add-remove neighbours. This is {_WORDS}."
         )
 
 
@@ -93,7 +94,8 @@ def canary_audit(
     """Trains once more with random canaries among the rows, then guesses which of them were in.
 
     The trained model is thrown away; nothing is charged, since nothing but the audit's figures comes out. These are for the
-    owner of the data. Canaries are drawn from the public domain with random labels.
+    owner of the data. Canaries are drawn from the public domain with random labels. Each is added or left out, so this tests
+    add-remove neighbours; of a promise about replacing a row it tests only that half.
 
     Args:
         classifier: As it would be fitted; it is not changed.

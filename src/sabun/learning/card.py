@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError
-from sabun.learning.account import recompute
+from sabun.learning.account import recompute, recompute_alone
 from sabun.privacy import Guarantee, plain
 
 __all__ = ["FORMAT", "Card"]
@@ -112,6 +112,7 @@ class Card:
             raise ReleaseError("the model file must be the one on the card; its SHA-256 differs. It was changed or replaced.")
         try:
             epsilon, delta = recompute(self.account)
+            alone = None if self.guarantee.scope == "joint" else recompute_alone(self.account)
         except (ParameterError, ValueError, TypeError, KeyError):
             raise ReleaseError("the card's account must hold numbers that prove its promise; it cannot be read.") from None
         if self.account.get("relation", self.guarantee.relation) != self.guarantee.relation:
@@ -121,6 +122,11 @@ class Card:
             raise ReleaseError(
                 f"the card must promise no less than its numbers prove: epsilon {plain(epsilon)}, delta {plain(delta)}; "
                 f"it claims epsilon {plain(promised_epsilon)}, delta {plain(promised_delta)}."
+            )
+        if alone is not None and alone > self.guarantee.epsilon:
+            raise ReleaseError(
+                f"the card must promise no less than its numbers prove: epsilon {plain(alone)} for each weight by itself; "
+                f"it claims {plain(self.guarantee.epsilon)}."
             )
         return f"recomputed joint epsilon {plain(epsilon)} at delta {plain(delta)}: not above the promise"
 

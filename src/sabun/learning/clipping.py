@@ -6,20 +6,23 @@ Notation: C is the clip norm; each example's gradient is scaled by min(1, C / ||
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun.learning.network import Activity, Floats, Network
 
-__all__ = ["SENSITIVITY", "clipped_sum"]
+__all__ = ["PIECE", "SENSITIVITY", "clipped_sum"]
+
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 SENSITIVITY = 1 + Fraction(1, 10**6)
 """What one example can change in a sum, in units of the clip norm: one, with a margin for floating-point sums."""
 
 _LARGEST = 1e150
-_AT_ONCE = 2048
-"""Rows worked on at a time so that they stay in the processor's cache; a matter of speed."""
+PIECE = 512
+"""Rows worked on at a time, always exactly so many: a row's arithmetic must not depend on how many rows are beside it."""
 
 
 def clipped_sum(
@@ -39,8 +42,8 @@ def clipped_sum(
     """
     total = np.zeros(network.n_weights)
     with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
-        for at in range(0, len(rows), _AT_ONCE):
-            total += _piece(network, views, rows[at : at + _AT_ONCE], labels[at : at + _AT_ONCE], clip_norm, norm)
+        for at in range(0, len(rows), PIECE):
+            total += _piece(network, views, rows[at : at + PIECE], labels[at : at + PIECE], clip_norm, norm)
     return total
 
 
@@ -52,13 +55,30 @@ def _piece(
     clip_norm: float,
     norm: str,
 ) -> Floats:
-    activity = network.activity(views, rows, labels)
+    count = len(rows)
+    activity = network.activity(views, _filled(rows), _filled(labels))  # proof: same-shape
     norms = network.l1_norms(activity) if norm == "l1" else np.sqrt(network.squared_norms(activity))
     sound = norms < _LARGEST  # proof: sound-rows
+    sound[count:] = False  # proof: filling-counts-nothing
     if not sound.all():
-        activity, norms = _without(activity, sound), norms[sound]
-    return network.weighted_sum(activity, 1.0 / np.maximum(norms, clip_norm))  # proof: share
+        activity = _without(activity, sound)
+    return network.weighted_sum(activity, np.where(sound, 1.0 / np.maximum(norms, clip_norm), 0.0))  # proof: share
+
+
+def _filled(part: _Array) -> _Array:
+    """The part with zeros up to `PIECE` rows: with another number of rows a library may round the same row differently."""
+    if len(part) == PIECE:
+        return part
+    filled = np.zeros((PIECE, *part.shape[1:]), dtype=part.dtype)
+    filled[: len(part)] = part
+    return filled  # type: ignore[return-value]
 
 
 def _without(activity: Activity, sound: NDArray[np.bool_]) -> Activity:
-    return Activity(inputs=tuple(y[sound] for y in activity.inputs), errors=tuple(d[sound] for d in activity.errors))
+    """Zeros in the place of rows that do not count, which may hold infinities; the shape stays."""
+    column = sound[:, None]
+
+    def kept(parts: tuple[Floats, ...]) -> tuple[Floats, ...]:
+        return tuple(np.where(column, part, part.dtype.type(0)) for part in parts)
+
+    return Activity(inputs=kept(activity.inputs), errors=kept(activity.errors))

@@ -27,7 +27,9 @@ _COUNT_SHARE = Fraction(1, 50)
 _PRICED = 4
 
 NUMERICS = (
-    "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip norm"
+    "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
+    "norm, provided that the matrix library computes a row of a product the same wherever it stands, whatever the other rows "
+    "hold"
 )
 
 SINGLE = "gradients are computed in 32-bit floating point; the proof does not cover their rounding"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.errors import BoundsError, DataError
+from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.learning.network import Floats
 from sabun.records import CategoryColumn, Column, Schema, open_source, open_unbounded
 
@@ -110,7 +110,7 @@ class Labels:
         """The declared classes, or the distinct labels of y.
 
         Raises:
-            DataError: No classes were declared and y holds fewer than two.
+            DataError: No classes were declared, and y holds fewer than two, or labels that cannot be classes.
         """
         if classes is not None:
             return cls(classes=tuple(_plain(label) for label in classes), declared=True)
@@ -119,7 +119,13 @@ class Labels:
         )
         if len(found) < 2:
             raise DataError("y must hold at least two classes. Name the public list of labels: classes=[...].")
-        return cls(classes=tuple(found), declared=False)
+        try:
+            return cls(classes=tuple(found), declared=False)
+        except ParameterError:  # its words would show a private label
+            raise DataError(
+                "y must hold labels that are text, whole numbers or booleans, each written in one way. "
+                "Name the public list of labels: classes=[...]."
+            ) from None
 
     def codes(self, y: object) -> NDArray[np.int64]:
         """The position of each row's label in the list, -1 for a label outside it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from importlib import metadata
@@ -66,6 +67,7 @@ def save_folder(
     Raises:
         SimulatedError: The model came from a seeded coin.
         ParameterError: The promise bounds each weight only by itself, and nobody said that this is understood.
+        ReleaseError: The weights were changed after they were released.
         DataError: A file exists and `overwrite` is False, or the folder cannot be written.
     """
     content = release.to_json()
@@ -75,6 +77,9 @@ def save_folder(
             "allow_per_parameter must be True to hand over a model whose promise bounds each weight only by itself; got False. "
             f"All weights together are bounded by epsilon {joint}: say so to whoever gets the model."
         )
+    weights = model_bytes(model)
+    if hashlib.sha256(weights).hexdigest() != card.sha256:
+        raise ReleaseError("the model must be the one that was released; its weights were changed since. Save a fitted one.")
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +90,7 @@ def save_folder(
             raise DataError(
                 f"{folder / name} must be a new file; it exists already. Choose another name, or pass overwrite=True."
             )
-    write_whole(folder / MODEL, model_bytes(model), overwrite=overwrite)
+    write_whole(folder / MODEL, weights, overwrite=overwrite)
     write_whole(folder / RELEASE, content, overwrite=overwrite)
     write_whole(folder / CARD, card.to_json(), overwrite=overwrite)
 

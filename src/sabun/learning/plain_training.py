@@ -41,13 +41,12 @@ class PlainTraining:
         weights = self.network.initial()
         views = self.network.layers(weights)
         count = len(data.labels)
-        batches = -(-count // self.batch_size)
         for epoch in range(self.epochs):
             order = np.argsort(stream.words(BATCH, epoch, count))
             rows, labels = data.rows[order], data.labels[order]
             for at in range(0, count, self.batch_size):
                 self._step(views, weights, rows[at : at + self.batch_size], labels[at : at + self.batch_size])
-            progress((epoch + 1) / self.epochs, f"epoch {epoch + 1} of {self.epochs}, {batches} batches each")
+            progress((epoch + 1) / self.epochs, f"epoch {epoch + 1} of {self.epochs}")
         return weights
 
     def _step(self, views: list[tuple[Floats, Floats]], weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> None:

@@ -17,6 +17,8 @@ PURE = ("laplace-sgd", "objective-perturbation", "learning-first")
 SYNTHESES = ("bayes-net", "microaggregation", "histogram")
 _REPLACE_ONLY = ("objective-perturbation", "learning-first", "anonymized-learning")
 _FEW = 10_000
+_SMALL, _LARGE = 1e-6, 1e6
+_LEAST_EPSILON = Fraction(1, 10**6)
 
 
 @final
@@ -52,14 +54,26 @@ class Settings:
         checks.one_of(("double", "single"), precision=self.precision)
         only = self.precision == "double" or self.method == "dp-sgd"
         checks.require(only, f"'double' for {self.method!r}", precision=self.precision)
-        exact_positive(self.epsilon, name="epsilon")
+        _must_be_payable(epsilon=self.epsilon)
         self._check_delta()
         self._check_hidden()
         self._check_relation()
         self._check_numbers()
+        self._use_plain_numbers()
+
+    def _use_plain_numbers(self) -> None:
+        """Whole numbers of Python's own: those of another library would wrap around where noise is scaled."""
+        for name in ("n_public", "epochs", "batch_size", "n_synthetic", "bins", "group_size"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, int(getattr(self, name)))
+        if not isinstance(self.hidden, str):
+            object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
 
     def _check_numbers(self) -> None:
-        checks.positive(clip_norm=self.clip_norm, threshold=self.threshold, weight_bound=self.weight_bound)
+        for name in ("clip_norm", "threshold", "weight_bound"):
+            value = getattr(self, name)
+            # Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.
+            checks.require(_in(value, _SMALL, _LARGE), f"between {_SMALL} and {_LARGE:.0f}", **{name: value})
         checks.require(_in(self.sampling_rate, 2.0**-32, 1), "above 0 and at most 1", sampling_rate=self.sampling_rate)
         checks.require(_in(self.momentum, 0, 0.999999), "at least 0 and below 1", momentum=self.momentum)
         checks.whole(minimum=1, batch_size=self.batch_size, n_synthetic=self.n_synthetic, group_size=self.group_size)
@@ -69,9 +83,10 @@ class Settings:
                 checks.whole(minimum=1, **{name: getattr(self, name)})
         if self.learning_rate is not None:
             checks.positive(learning_rate=self.learning_rate)
-        for name in ("regularisation", "joint_epsilon"):
-            if getattr(self, name) is not None:
-                exact_positive(getattr(self, name), name=name)
+        if self.regularisation is not None:
+            exact_positive(self.regularisation, name="regularisation")
+        if self.joint_epsilon is not None:
+            _must_be_payable(joint_epsilon=self.joint_epsilon)
         only = self.joint_epsilon is None or self.method in ("learning-first", "anonymized-learning")
         checks.require(only, "left out: epsilon is joint already for this method", joint_epsilon=self.joint_epsilon)
 
@@ -149,6 +164,12 @@ class Settings:
             return (32, 32, 32)
         plenty = n_public is not None and n_public * exact_positive(self.epsilon, name="epsilon") >= _FEW
         return (32,) if plenty and self.method == "dp-sgd" else ()
+
+
+def _must_be_payable(**named: AmountLike) -> None:
+    """Refuses an epsilon so small that its noise cannot be drawn, before anything is charged."""
+    for name, value in named.items():
+        checks.require(exact_positive(value, name=name) >= _LEAST_EPSILON, f"at least {_SMALL}", **{name: value})
 
 
 def _in(value: object, low: float, high: float) -> bool:

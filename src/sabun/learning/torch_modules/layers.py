@@ -1,7 +1,9 @@
 """Norms and weighted sums of per-example gradients, layer by layer, from what flows in and what flows back.
 
-Each rule takes a layer, its input, the loss's gradient at its output; `norms` gives each example's squared gradient norm,
-`weighted` the sum over examples of share times gradient, both without a gradient for each example where that is cheaper.
+Each rule takes a layer, its input, the loss's gradient at its output, both as doubles; `norms` gives a bound on each example's
+squared gradient norm, `weighted` the sum over examples of share times gradient, both without a gradient for each example where
+that is cheaper. Notation: S is the sum of the norms of an example's terms, one for each place; `CANCEL` S**2 is added to every
+squared norm in which terms can cancel, which is more than rounding can take away from it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import grad as convolution_gradients
 
-__all__ = ["RULES", "Rule", "rule_for"]
+__all__ = ["CANCEL", "RULES", "Rule", "rule_for"]
+
+CANCEL = 2.0**-32
+"""Above the relative error of a squared norm in doubles, in units of S**2, for up to 2**20 multiplications."""
 
 _conv2d_weight: Any = convolution_gradients.conv2d_weight
 
@@ -23,6 +28,11 @@ class Rule(NamedTuple):
 
     norms: Callable[[Any, Tensor, Tensor], Tensor]
     weighted: Callable[[Any, Tensor, Tensor, Tensor], dict[str, Tensor]]
+
+
+def _lengths(terms: Tensor, dimension: int) -> Tensor:
+    """Norms along one dimension; torch's own norm is slow along any but the last."""
+    return terms.square().sum(dimension).sqrt_()
 
 
 def _linear_norms(layer: nn.Linear, x: Tensor, d: Tensor) -> Tensor:
@@ -36,16 +46,18 @@ def _linear_norms(layer: nn.Linear, x: Tensor, d: Tensor) -> Tensor:
     if layer.weight.requires_grad:
         total += _products(flat_x, flat_d)
     if layer.bias is not None and layer.bias.requires_grad:
-        total += flat_d.sum(1).square().sum(1)
+        total += flat_d.sum(1).square().sum(1) + CANCEL * _lengths(flat_d, 2).sum(1).square()
     return total
 
 
 def _products(x: Tensor, d: Tensor) -> Tensor:
-    """||sum_t x_t d_t'||^2 for each example, by whichever of the two ways needs less memory."""
+    """A bound on ||sum_t x_t d_t'||^2 for each example, by whichever of the two ways needs less memory."""
     length, inputs, outputs = x.shape[1], x.shape[2], d.shape[2]
     if length * length <= inputs * outputs:
-        return ((x @ x.transpose(1, 2)) * (d @ d.transpose(1, 2))).sum((1, 2))
-    return (x.transpose(1, 2) @ d).square().sum((1, 2))
+        found = ((x @ x.transpose(1, 2)) * (d @ d.transpose(1, 2))).sum((1, 2)).clamp(min=0.0)
+    else:
+        found = (x.transpose(1, 2) @ d).square().sum((1, 2))
+    return found + CANCEL * (_lengths(x, 2) * _lengths(d, 2)).sum(1).square()
 
 
 def _linear_weighted(layer: nn.Linear, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
@@ -85,11 +97,13 @@ def _conv_norms(layer: nn.Conv2d, x: Tensor, d: Tensor) -> Tensor:
         back = d.reshape(len(d), layer.groups, -1, cut.shape[-1])
         places, inputs, outputs = cut.shape[-1], cut.shape[2], back.shape[2]
         if places * places <= inputs * outputs:
-            total += ((cut.transpose(2, 3) @ cut) * (back.transpose(2, 3) @ back)).sum((1, 2, 3))
+            products = (cut.transpose(2, 3) @ cut) * (back.transpose(2, 3) @ back)
+            total += products.sum((1, 2, 3)).clamp(min=0.0)
         else:
             total += (back @ cut.transpose(2, 3)).square().sum((1, 2, 3))
+        total += CANCEL * (_lengths(cut, 2) * _lengths(back, 2)).sum(2).square().sum(1)
     if layer.bias is not None and layer.bias.requires_grad:
-        total += d.sum((2, 3)).square().sum(1)
+        total += d.sum((2, 3)).square().sum(1) + CANCEL * _lengths(d, 1).sum((1, 2)).square()
     return total
 
 
@@ -111,7 +125,8 @@ def _embedding_norms(layer: nn.Embedding, x: Tensor, d: Tensor) -> Tensor:
     if layer.padding_idx is not None:
         flat_d = flat_d * (flat_x != layer.padding_idx).unsqueeze(-1)
     same = (flat_x.unsqueeze(1) == flat_x.unsqueeze(2)).to(d.dtype)
-    return ((flat_d @ flat_d.transpose(1, 2)) * same).sum((1, 2))
+    found = ((flat_d @ flat_d.transpose(1, 2)) * same).sum((1, 2)).clamp(min=0.0)
+    return found + CANCEL * _lengths(flat_d, 2).sum(1).square()
 
 
 def _embedding_weighted(layer: nn.Embedding, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
@@ -119,34 +134,36 @@ def _embedding_weighted(layer: nn.Embedding, x: Tensor, d: Tensor, share: Tensor
     flat = x.reshape(-1)
     if layer.padding_idx is not None:
         scaled = scaled * (flat != layer.padding_idx).unsqueeze(-1)
-    return {"weight": torch.zeros_like(layer.weight).index_add_(0, flat, scaled)}
+    return {"weight": torch.zeros_like(layer.weight, dtype=d.dtype).index_add_(0, flat, scaled)}
 
 
-def _layer_norm_each(layer: nn.LayerNorm, x: Tensor, d: Tensor) -> dict[str, Tensor]:
+def _layer_norm_each(layer: nn.LayerNorm, x: Tensor, d: Tensor, *, absolute: bool = False) -> dict[str, Tensor]:
     normal = nn.functional.layer_norm(x, layer.normalized_shape, eps=layer.eps)
     keep = x.dim() - len(layer.normalized_shape)
-    return _affine_each(layer, normal * d, d, tuple(range(1, keep)))
+    return _affine_each(layer, normal * d, d, tuple(range(1, keep)), absolute)
 
 
-def _group_norm_each(layer: nn.GroupNorm, x: Tensor, d: Tensor) -> dict[str, Tensor]:
+def _group_norm_each(layer: nn.GroupNorm, x: Tensor, d: Tensor, *, absolute: bool = False) -> dict[str, Tensor]:
     normal = nn.functional.group_norm(x, layer.num_groups, eps=layer.eps)
-    return _affine_each(layer, normal * d, d, tuple(range(2, x.dim())))
+    return _affine_each(layer, normal * d, d, tuple(range(2, x.dim())), absolute)
 
 
-def _affine_each(layer: Any, slopes: Tensor, d: Tensor, places: tuple[int, ...]) -> dict[str, Tensor]:
+def _affine_each(layer: Any, slopes: Tensor, d: Tensor, places: tuple[int, ...], absolute: bool) -> dict[str, Tensor]:
     """Gradients of scale and shift for each example; they are small enough to be written out."""
     found = {}
     for name, part in (("weight", slopes), ("bias", d)):
         parameter = getattr(layer, name, None)
         if parameter is not None and parameter.requires_grad:
-            found[name] = (part.sum(places) if places else part).reshape(len(d), *parameter.shape)
+            terms = part.abs() if absolute else part
+            found[name] = (terms.sum(places) if places else terms).reshape(len(d), *parameter.shape)
     return found
 
 
-def _from_each(each: Callable[[Any, Tensor, Tensor], dict[str, Tensor]]) -> Rule:
+def _from_each(each: Callable[..., dict[str, Tensor]]) -> Rule:
     def norms(layer: Any, x: Tensor, d: Tensor) -> Tensor:
         parts = [part.flatten(1).square().sum(1) for part in each(layer, x, d).values()]
-        return torch.stack(parts).sum(0)
+        sizes = [part.flatten(1).square().sum(1) for part in each(layer, x, d, absolute=True).values()]
+        return torch.stack(parts).sum(0) + CANCEL * torch.stack(sizes).sum(0)
 
     def weighted(layer: Any, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
         return {name: torch.tensordot(share, part, dims=1) for name, part in each(layer, x, d).items()}

@@ -39,7 +39,7 @@ class Loop:
         learning_rate: Of the mean clipped gradient in units of the clip norm; falls along a cosine.
         momentum: Share of the last update that is kept.
         most_rows: Rows worked on at a time; a matter of memory only.
-        fallback: Whether per-example gradients are written out.
+        fallback: Write out per-example gradients also where that is not needed.
     """
 
     threshold: int
@@ -55,7 +55,7 @@ class Loop:
     def run(self, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, words: Words) -> Iterator[int]:
         """Trains the module in place; yields the number of each finished step."""
         trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        velocity = {name: torch.zeros_like(p) for name, p in trained.items()}
+        velocity = {name: torch.zeros_like(p, dtype=torch.float64) for name, p in trained.items()}
         generator = torch.Generator(device=x.device)
         for step in range(self.steps):
             members = np.flatnonzero(words(len(x)) < self.threshold)  # proof: independent-rows
@@ -65,9 +65,9 @@ class Loop:
             rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.steps))
             with torch.no_grad():
                 for name, parameter in trained.items():
-                    noise = torch.empty_like(parameter).normal_(0.0, self.multiplier, generator=generator)  # proof: noise
+                    noise = torch.empty_like(total[name]).normal_(0.0, self.multiplier, generator=generator)  # proof: noise
                     velocity[name].mul_(self.momentum).add_((total[name] + noise) / self.divisor)
-                    parameter.sub_(rate * velocity[name])
+                    parameter.sub_((rate * velocity[name]).to(parameter.dtype))
             yield step + 1
 
     def _sum(self, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, members: Tensor) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from fractions import Fraction
@@ -13,13 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from sabun import checks
-from sabun.errors import DataError, MissingExtra, ParameterError
+from sabun.errors import InternalError, MissingExtra, ParameterError
 from sabun.learning.accounting import Target, halved, noise_multiplier, training_events
 from sabun.learning.card import Card
 from sabun.learning.folder import software
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.torch_modules.ghost import Loss, check_module, needs_fallback
 from sabun.learning.torch_modules.loop import Loop
+from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.training import Progress, unheard
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee, exact_positive
@@ -34,7 +36,7 @@ _COUNT_SHARE = Fraction(1, 50)
 _IDEAL = (
     "gradients and noise are floating-point numbers of torch; the proof is about real numbers",
     "noise comes from torch's generator, seeded by the operating system before each step; it is no cryptographic generator",
-    "each example's loss depends on that example alone (checked on made-up rows)",
+    "the module's code leaves no trace of rows outside its own tensors",
 )
 
 
@@ -44,7 +46,8 @@ class TorchTrainer:
     Guarantee: the trained parameters, all together, are (epsilon, delta)-DP under `relation`, for real-number arithmetic.
 
     Args:
-        module: Any nn.Module without layers that mix examples; it is trained in place.
+        module: Any nn.Module without layers that keep statistics; it is trained in place. A (nested) nn.Sequential of known
+            layers is fast; anything else has each example's gradient written out.
         epsilon: The price, read exactly.
         delta: The same for delta.
         loss: "cross_entropy", or a function of outputs and targets that gives one number for each example.
@@ -56,6 +59,9 @@ class TorchTrainer:
         learning_rate: Of the mean clipped gradient in units of the clip norm.
         momentum: Share of the last update that is kept.
         most_rows: Rows worked on at a time; a matter of memory only.
+        input_bound: Public bound on the inputs; what lies beyond is cut to it. Rows with numbers that are not finite, or with
+            targets that are no class, count as nothing.
+        tokens: Whole-number inputs are cut to 0..tokens-1; None takes it from the module's embedding.
         device: Where to train; None is the module's own.
         ledger: The book to charge, or None.
         progress: Called with the share done and a few words.
@@ -80,6 +86,8 @@ class TorchTrainer:
         learning_rate: float = 0.5,
         momentum: float = 0.9,
         most_rows: int = 4096,
+        input_bound: float = 1e6,
+        tokens: int | None = None,
         device: str | torch.device | None = None,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
@@ -95,7 +103,9 @@ class TorchTrainer:
             checks.is_number(sampling_rate) and 0 < sampling_rate <= 1, "above 0 and at most 1", sampling_rate=sampling_rate
         )
         checks.whole(minimum=1, epochs=epochs, most_rows=most_rows)
-        checks.positive(clip_norm=clip_norm, learning_rate=learning_rate)
+        checks.positive(clip_norm=clip_norm, learning_rate=learning_rate, input_bound=input_bound)
+        if tokens is not None:
+            checks.whole(minimum=1, tokens=tokens)
         checks.probability(momentum=momentum)
         self.epsilon = exact_positive(epsilon, name="epsilon")
         self.delta = exact_positive(delta, name="delta")
@@ -103,6 +113,7 @@ class TorchTrainer:
         self.module, self.loss, self.relation, self.n_public = module, loss, relation, n_public
         self.plan = PoissonPlan.of(sampling_rate=sampling_rate, epochs=epochs)
         self.clip_norm, self.learning_rate, self.momentum, self.most_rows = clip_norm, learning_rate, momentum, most_rows
+        self.input_bound, self.tokens = input_bound, tokens
         self.device, self.ledger, self.progress, self.random_state = device, ledger, progress, random_state
         coin_for(random_state)
 
@@ -114,33 +125,56 @@ class TorchTrainer:
             y: Targets, one for each record.
         """
         coin = coin_for(self.random_state)
-        x, targets = self._tensors(X, y)
+        _safetensors(self.module)  # a missing package has to show before the charge
         loss = self._loss()
-        check_module(self.module, loss, x, targets)
-        fallback = needs_fallback(self.module, x)
+        rows = Rows.of(
+            X,
+            y,
+            module=self.module,
+            loss=loss,
+            input_bound=float(self.input_bound),
+            tokens=self.tokens,
+            device=self._place(),
+        )
+        rows = rows.fit_for(loss, check_module(self.module, loss, rows.x, rows.y))
+        fallback = needs_fallback(self.module, loss)
         relation = self.relation or ("add-remove" if self.ledger is None else self.ledger.relation)
         checks.one_of(("add-remove", "replace-one"), **{"relation of the ledger": relation})
-        public = len(x) if relation == "replace-one" else self.n_public
+        public = rows.count if relation == "replace-one" else self.n_public
         multiplier, account = self._calibrated(relation, public)
         guarantee = self._guarantee(relation, public)
 
-        def draw() -> dict[str, Any]:
+        def train() -> dict[str, Any]:
             loop = Loop(
                 threshold=self.plan.threshold,
                 steps=self.plan.steps,
                 multiplier=float(multiplier),
                 clip_norm=float(self.clip_norm),
-                divisor=float(self.plan.probability) * self._size(len(x), public, relation, coin),
+                divisor=float(self.plan.probability) * self._size(rows.count, public, relation, coin),
                 learning_rate=float(self.learning_rate),
                 momentum=float(self.momentum),
                 most_rows=self.most_rows,
                 fallback=fallback,
             )
-            heard = self.progress or unheard
+            heard, fixed = self.progress or unheard, _fixed(self.module)
             self.module.train()
-            for step in loop.run(self.module, loss, x, targets, words=lambda count: _words(coin, count)):
-                heard(step / loop.steps, f"step {step} of {loop.steps}")
+            try:
+                for step in loop.run(self.module, loss, rows.x, rows.y, words=lambda count: _words(coin, count)):
+                    heard(step / loop.steps, f"step {step} of {loop.steps}")
+            finally:
+                _put_back(self.module, fixed)  # proof: put-back
             return {"model_sha256": hashlib.sha256(_safetensors(self.module)).hexdigest(), "n_parameters": _count(self.module)}
+
+        def draw() -> dict[str, Any]:
+            found: dict[str, Any] | None = None
+            with contextlib.suppress(Exception):  # proof: silent
+                found = train()
+            if found is None:
+                raise InternalError(
+                    "training stopped halfway; the reason is not shown, for it may speak of a row. The charge stays. "
+                    "If memory was short, lower most_rows."
+                )
+            return found
 
         facts = self._facts(multiplier, public)
         self.release_ = publish(
@@ -155,17 +189,10 @@ class TorchTrainer:
         self._account, self._facts_written = account, {name: str(value) for name, value in facts.items()}
         return self
 
-    def _tensors(self, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+    def _place(self) -> torch.device:
         device = self.device or next((p.device for p in self.module.parameters()), torch.device("cpu"))
         self.module.to(device)
-        x, targets = torch.as_tensor(X), torch.as_tensor(y)
-        if x.dtype == torch.float64:
-            x = x.float()
-        if len(x) != len(targets):
-            raise DataError("X and y must have as many rows as each other; they do not.")
-        if x.dtype.is_floating_point:
-            x = torch.nan_to_num(x, nan=0.0, posinf=1e6, neginf=-1e6)
-        return x.to(device), targets.to(device)
+        return torch.device(device)
 
     def _loss(self) -> Loss:
         chosen: Loss = self.loss if callable(self.loss) else nn.CrossEntropyLoss(reduction="none")
@@ -211,6 +238,7 @@ class TorchTrainer:
             "steps": self.plan.steps,
             "noise_multiplier": multiplier,
             "clip_norm": self.clip_norm,
+            "input_bound": self.input_bound,
             "learning_rate": self.learning_rate,
             "momentum": self.momentum,
             "n_public": public,
@@ -226,7 +254,7 @@ class TorchTrainer:
             overwrite: Replace files that are there.
 
         Raises:
-            ParameterError: `fit` was not called.
+            ParameterError: `fit` was not called, or the module was changed since.
             SimulatedError: The module was trained with a seeded coin.
             MissingExtra: safetensors or onnx is not installed.
         """
@@ -234,6 +262,8 @@ class TorchTrainer:
             raise ParameterError("the trainer must be fitted before it is saved; it is not. Call fit(X, y).")
         content, folder = self.release_.to_json(), Path(path)
         raw = _safetensors(self.module)
+        if hashlib.sha256(raw).hexdigest() != self.release_.value["model_sha256"]:
+            raise ParameterError("the module must be the one that fit released; it was changed since. Call fit(X, y) again.")
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "model.safetensors", raw, overwrite=overwrite)
         write_whole(folder / "release.json", content, overwrite=overwrite)
@@ -260,6 +290,23 @@ class TorchTrainer:
 
 def _words(coin: Coin, count: int) -> np.ndarray:
     return coin.words(-(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
+
+
+def _fixed(module: nn.Module) -> dict[str, Tensor]:
+    """Copies of everything that training must not change."""
+    frozen = {name: p.detach().clone() for name, p in module.named_parameters() if not p.requires_grad}
+    return frozen | {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+
+
+def _put_back(module: nn.Module, fixed: dict[str, Tensor]) -> None:
+    """Writes the copies back, which changes nothing for a module that passed the checks."""
+    now = dict(module.named_parameters()) | dict(module.named_buffers())
+    changed = [name for name, value in fixed.items() if not torch.equal(value.nan_to_num(), now[name].detach().nan_to_num())]
+    with torch.no_grad():
+        for name, value in fixed.items():
+            now[name].copy_(value)
+    if changed:
+        raise InternalError("a buffer or frozen parameter changed in training.")
 
 
 def _count(module: nn.Module) -> int:

@@ -1,0 +1,96 @@
+"""Rows as tensors, by public rules alone: no value of a row can raise an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import torch
+from torch import Tensor, nn
+
+from sabun.errors import DataError, ParameterError
+
+__all__ = ["Rows"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Inputs with targets that a module can read.
+
+    Guarantee: each row is changed, or left out, by a rule that looks at that row alone. A row that is left out contributes
+    nothing to any step, which is the same as a share of zero.
+
+    Args:
+        x: Inputs, finite, within the bound.
+        y: Targets.
+        count: How many rows there were before some were left out.
+    """
+
+    x: Tensor
+    y: Tensor
+    count: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        module: nn.Module,
+        loss: object,
+        input_bound: float,
+        tokens: int | None,
+        device: torch.device,
+    ) -> Self:
+        """Tensors on the device: numbers cut to the bound, whole numbers to the tokens; rows that are not finite left out.
+
+        Raises:
+            DataError: X and y differ in length, or have no rows' dimension.
+            ParameterError: Whole-number inputs for a module with several embeddings, without `tokens`.
+        """
+        x, targets = torch.as_tensor(X).detach(), torch.as_tensor(y).detach()
+        if not x.dim() or not targets.dim() or len(x) != len(targets):
+            raise DataError("X and y must have as many rows as each other; they do not.")
+        x, targets = x.to(device), targets.to(device)
+        keep = _finite(x) & _finite(targets)
+        if x.dtype.is_floating_point:
+            kind = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), torch.float32)
+            x = x.clamp(-input_bound, input_bound).to(kind)
+        elif x.dtype != torch.bool:
+            most = tokens or _tokens(module)
+            x = x if most is None else x.long().clamp(0, most - 1)
+        if type(loss) is nn.CrossEntropyLoss and targets.dim() == 1:
+            targets = _labels(targets)
+        return cls(x=x[keep], y=targets[keep], count=len(targets))
+
+    def fit_for(self, loss: object, shape: tuple[int, ...]) -> Self:
+        """Leaves out rows whose target is no class, where the loss is cross entropy over an output of that shape."""
+        if type(loss) is not nn.CrossEntropyLoss or self.y.dim() != 1 or len(shape) != 2:
+            return self
+        keep = (self.y >= 0) & (self.y < shape[1])
+        return type(self)(x=self.x[keep], y=self.y[keep], count=self.count)
+
+
+def _finite(values: Tensor) -> Tensor:
+    """Which rows hold nothing but finite numbers."""
+    good = torch.isfinite(values)
+    return good.flatten(1).all(1) if good.dim() > 1 else good
+
+
+def _labels(targets: Tensor) -> Tensor:
+    """Class numbers; -1, which is no class, for what is no whole number below a billion."""
+    if not targets.dtype.is_floating_point:
+        return targets.long()
+    whole = (targets == targets.round()) & (targets.abs() < 1e9)
+    return torch.where(whole, targets, -torch.ones_like(targets)).long()
+
+
+def _tokens(module: nn.Module) -> int | None:
+    sizes = {layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding | nn.EmbeddingBag)}
+    if len(sizes) > 1:
+        raise ParameterError(
+            f"tokens must be given for a module with embeddings of {len(sizes)} sizes; got None. "
+            "Pass the number of different whole numbers in X."
+        )
+    return sizes.pop() if sizes else None
