@@ -101,6 +101,7 @@ def test_a_refused_budget_tosses_no_coin_and_charges_nothing(
         entry.fit(model)
     assert ledger.spent == (0, 0)
     assert not hasattr(model, "release_")
+    assert not hasattr(model, "guarantee_")
 
 
 def test_a_seeded_result_is_never_private(entry: Entry, tmp_path: Path) -> None:
