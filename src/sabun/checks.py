@@ -27,7 +27,8 @@ def require(condition: bool, rule: str, advice: str = "", /, **named: object) ->
     if condition:
         return
     [(name, value)] = named.items()
-    raise ParameterError(f"{name} must be {rule}; got {value!r}.{' ' + advice if advice else ''}")
+    got = str(value) if isinstance(value, Fraction) else repr(value)
+    raise ParameterError(f"{name} must be {rule}; got {got}.{' ' + advice if advice else ''}")
 
 
 def positive(**named: Any) -> None:

@@ -174,3 +174,19 @@ def test_queries_on_other_tables_are_refused(folder: Path, capsys: pytest.Captur
     assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
     assert exit_code("density", "query", "w.csv", "mean(age where sex = X)") == 4
     assert "no public row with weight meets the condition" in capsys.readouterr().err
+
+
+def test_a_missing_column_is_looked_for_in_a_file_with_a_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("narrow.csv").write_text("age\n30\n40\n50\n")
+    asked = ("density", "weights", "--epsilon", "1", "--columns", "age,hours", "--out", "w.csv")
+    bounded = ("--bounds", "age=0:120", "--bounds", "hours=0:100")
+    for options in (asked, (*asked, *bounded)):
+        assert exit_code(*options, "--private", "private.csv", "--public", "narrow.csv") == 4
+        assert "narrow.csv has no column 'hours'" in capsys.readouterr().err
+    assert exit_code(*asked, "--bounds", "age=0:120", "--private", "private.csv", "--public", "public.csv") == 2
+    assert "columns must be declared; got 'hours', which is not." in capsys.readouterr().err
+
+
+def test_what_is_published_as_it_is_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    assert "Published as they are: every row and every column of 'public.csv'." in capsys.readouterr().out

@@ -173,7 +173,7 @@ def test_terms_that_break_a_rule_make_no_file(path, wrong, message):
 
 def test_create_refuses_a_path_that_is_taken(ledger, path):
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"needs a free path; .* exists\. Open it with Ledger\.open"):
+    with pytest.raises(LedgerError, match=r"needs a free path; .* exists\. Open that one, or choose another path"):
         Ledger.create(path, name="x", epsilon=1)
     assert path.read_bytes() == before
     Path(f"{path}.new-wal").write_bytes(b"left over")
@@ -188,7 +188,7 @@ def test_a_path_is_a_path(nowhere):
 
 
 def test_open_refuses_a_missing_file(path):
-    with pytest.raises(LedgerError, match=r"there is no ledger at .*clinic\.ledger'\. Make one with Ledger\.create") as caught:
+    with pytest.raises(LedgerError, match=r"no ledger at .*clinic\.ledger'\. Make one first, or check the path") as caught:
         Ledger.open(path)
     assert caught.value.exit_code == 4
     assert not path.exists()
@@ -321,3 +321,46 @@ def test_words_that_no_file_can_hold_are_refused_before_the_charge(ledger, path,
     with pytest.raises(ParameterError, match="purpose must be valid Unicode text"):
         ledger.reserve(promise(), purpose="\ud800")
     assert ledger.spent.epsilon == 0
+
+
+def test_a_handle_knows_the_charges_it_made(ledger, path, promise):
+    assert ledger.receipts == ()
+    receipt = ledger.charge(promise(0.1), purpose="a count")
+    assert ledger.receipts == (receipt,)
+    assert Ledger.open(path).receipts == ()
+
+
+def test_a_remark_is_kept_with_each_charge_but_is_no_part_of_its_purpose(ledger, path, promise):
+    noted = Ledger.open(path, remark="annual report")
+    noted.reserve(promise(0.1), purpose="a count", key="monday").commit(b"bytes")
+    ledger.charge(promise(0.1), purpose="another")
+    assert [entry.remark for entry in ledger.entries()] == ["annual report", ""]
+    assert "annual report: a count" in ledger.show()
+    receipt, payload = Ledger.open(path, remark="monthly").recall("monday", guarantee=promise(0.1), purpose="a count")
+    assert (receipt.entry, payload) == (1, b"bytes")
+    ledger.verify()
+    with pytest.raises(ParameterError, match="remark must be a text; got 3"):
+        Ledger.open(path, remark=3)
+
+
+def test_kept_bytes_come_back_by_the_number_of_their_charge(ledger, promise):
+    ledger.reserve(promise(0.1), purpose="a").commit(b"bytes")
+    ledger.charge(promise(0.1), purpose="b")
+    ledger.reserve(promise(0.1), purpose="c")
+    assert ledger.kept(1) == b"bytes"
+    for entry in (0, 2, 3, 4):
+        with pytest.raises(ParameterError, match=f"entry must be an entry of 'clinic-2026' with a kept result; got {entry}"):
+            ledger.kept(entry)
+
+
+def test_an_open_charge_is_explained(ledger, promise):
+    ledger.charge(promise(0.1), purpose="a")
+    assert "reserved:" not in ledger.show()
+    ledger.reserve(promise(0.1), purpose="b")
+    assert ledger.show().endswith("Records may have been read, so it cannot be given back.")
+
+
+def test_a_delta_that_does_not_fit_comes_with_a_way_out(path, promise):
+    small = Ledger.create(path, name="small", unit="patient", epsilon=1, delta="1e-6")
+    with pytest.raises(BudgetExceeded, match=r"needs 1e-05\..* Ask for a smaller delta, or use a mechanism that needs none"):
+        small.charge(promise(0.1, delta="1e-5"), purpose="a")

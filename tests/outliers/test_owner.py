@@ -65,3 +65,30 @@ def test_the_plan_says_what_it_costs_and_when_it_is_useless() -> None:
         assert OutlierCount(radius=1, epsilon=1, delta=delta, mechanism=mechanism).plan(n=500, d=2).worst_error > 0
     assert OutlierCount(radius=1, epsilon=1, relation="add-remove").plan(n=500, d=40).worst_error == 500
     assert OutlierCount(radius=1, epsilon=1).plan(n=3, d=2).worst_error == 0
+
+
+def test_a_plan_says_when_the_interval_would_say_nothing() -> None:
+    blind, clear = (OutlierCount(k=5, radius=1.0, epsilon=epsilon).plan(n=500, d=2) for epsilon in ("0.05", "2"))
+    assert blind.vacuous
+    assert "the interval would cover about everything that is possible" in str(blind)
+    assert not clear.vacuous
+    assert clear.kindest_reach < clear.kindest_width < 25
+    assert f"the interval reaches about {clear.kindest_width} up or down." in str(clear)
+
+
+def test_a_plan_without_an_interval_promises_none() -> None:
+    plan = OutlierCount(k=5, radius=1.0, epsilon="0.05", error_bar=0).plan(n=500, d=2)
+    assert plan.kindest_width is None
+    assert not plan.vacuous
+    assert "interval" not in str(plan)
+    public = OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace").plan(n=5000, d=2)
+    assert public.kindest_width == public.kindest_reach
+
+
+def test_the_planned_interval_is_the_usual_one_on_a_kind_table() -> None:
+    points = np.zeros((400, 2))
+    counter = OutlierCount(k=2, radius=1.0, epsilon=2, random_state=0)
+    widths = [np.diff(counter.set_params(random_state=seed, confidence=0.9).fit(points).interval_)[0] for seed in range(41)]
+    planned = counter.plan(n=400, d=2).kindest_width
+    assert planned is not None
+    assert 0.5 * planned <= np.median(widths) <= 2 * planned  # the count is near 0, so only the upper half shows

@@ -92,6 +92,16 @@ BAD = [
     (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "t.csv"), 4, "must be JSON"),
     (("choose", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--subspace", "a"), 2, "subspace must look like"),
     (("radius", "t.csv"), 2, "columns must be declared"),
+    (
+        ("count", "t.csv", *BOUNDS, "--columns", "ward", "--radius", "1", "--epsilon", "1"),
+        2,
+        "columns must be declared; got 'ward', which is not. Add --bounds 'ward=low:high'.",
+    ),
+    (
+        ("choose", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--subspace", "a=ward", "--subspace", "b=age"),
+        2,
+        "columns must be declared; got 'ward'",
+    ),
 ]
 
 
@@ -107,3 +117,31 @@ def test_a_list_is_no_regions_file(here: Path, capsys: pytest.CaptureFixture[str
     (here / "l.json").write_text("[1]")
     assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "l.json") == 4
     assert "one JSON object" in capsys.readouterr().err
+
+
+def test_an_interval_that_says_nothing_is_not_charged_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create(here / "book", name="book", epsilon=1)
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "0.05", "--ledger", "book")
+    assert exit_code(*command) == 2
+    said = capsys.readouterr().err
+    assert "epsilon must be larger to tell anything about 402 records; got 0.05: even at best the interval would reach" in said
+    assert "Nothing was released, nothing was charged. Raise --epsilon, or pass --yes to release anyway." in said
+    assert ledger.entries() == ()
+    assert exit_code(*command, "--yes") == 0
+    assert len(ledger.entries()) == 1
+
+
+def test_a_refusal_never_depends_on_a_number_of_rows_that_is_private(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "0.05", "--relation", "add-remove")
+    assert exit_code(*command) == 0
+
+
+def test_the_ledger_names_the_columns(here: Path) -> None:
+    ledger = Ledger.create(here / "book", name="book", epsilon=2)
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "1", "--ledger", "book")
+    assert exit_code(*command) == 0
+    assert exit_code(*command, "--columns", "bmi") == 0
+    assert [entry.purpose.partition(" (")[0] for entry in ledger.entries()] == [
+        "outliers.count on age, bmi",
+        "outliers.count on bmi",
+    ]

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,3 +171,21 @@ def test_typed_columns_give_one_matrix(rows: list[tuple[float | None, int | None
 def test_dates_in_object_columns_never_raise_whatever_the_other_records_hold() -> None:
     dates = [(datetime.date(2020, 1, 1),) * 4] * 3
     assert np.array_equal(read(as_frame(dates), schema=SCHEMA)[:2], read(as_frame([*dates[:2], ("q",) * 4]), schema=SCHEMA)[:2])
+
+
+@pytest.mark.parametrize("cell", [5e-324, 1e308, -1e308, 1.7976931348623157e308, "1e-400", "1e400", 10**400])
+def test_no_cell_raises_though_the_caller_asked_numpy_to_raise(cell: object) -> None:
+    schema = Schema(
+        columns=[
+            Column.number("a", lower=0, upper=1e308, log1p=True),
+            Column.number("b", lower=-1e300, upper=1e300),
+            Column.category("c", ["1", "2"]),
+        ]
+    )
+    with np.errstate(all="raise"):
+        matrix = schema.encode([[cell, cell, cell], [0.5, 0.5, 1]])
+        assert np.isfinite(schema.design(matrix, to=(0.0, 1.0))).all()
+        if isinstance(cell, float):
+            assert np.isfinite(
+                schema.select(["a", "b"]).scaled(schema.select(["a", "b"]).encode(np.array([[cell, cell]])))
+            ).all()

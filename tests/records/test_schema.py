@@ -59,12 +59,15 @@ def test_canonical_json_is_sorted_and_without_blanks() -> None:
         (lambda d: d["columns"].append(d["columns"][0]), "columns must be distinct names of at least one column; got"),
         (lambda d: d["columns"][0].update(kind="date"), "kind must be 'number' or 'category'; got 'date'"),
         (lambda d: d["columns"][0].update(kind=[]), r"kind must be 'number' or 'category'; got \[\]"),
-        (lambda d: d["columns"][0].update(unit="y"), "keys of a number column must be exactly kind, log1p, lower"),
+        (
+            lambda d: d["columns"][0].update(unit="y"),
+            r"keys of a number column must be kind, lower, name, upper \(and log1p or missing if wanted\); got",
+        ),
         (lambda d: d["columns"][0].pop("upper"), "column 'age' has no bounds. Bounds must not come from the data"),
         (lambda d: d["columns"][0].update(upper=-1), "bounds of column 'age' must be finite"),
         (lambda d: d["columns"][0].update(log1p=1), "log1p must be True or False; got 1"),
         (lambda d: d["columns"][1].update(categories="FM"), "categories must be a list of labels; got 'FM'"),
-        (lambda d: d["columns"][1].update(categories=["F", 1]), "category must be printable text"),
+        (lambda d: d["columns"][1].update(categories=["F", ""]), "category must be printable text"),
         (lambda d: d["columns"].append(5), "column must be a JSON object; got 5"),
     ],
 )
@@ -92,6 +95,15 @@ def test_select_takes_columns_in_the_order_asked_for() -> None:
     assert MIXED["sex"] is MIXED.columns[1]
     with pytest.raises(ParameterError, match="column must be one of 'age', 'sex', 'gain', 'job'; got 'height'"):
         MIXED.select(["height"])
+
+
+def test_a_schema_written_by_hand_may_leave_out_what_has_a_default() -> None:
+    text = """{"format": "sabun-schema-1", "columns": [
+        {"kind": "number", "name": "age", "lower": 0, "upper": 120},
+        {"kind": "category", "name": "grade", "categories": [1, 2]}]}"""
+    assert Schema.from_json(text) == Schema(
+        columns=[Column.number("age", lower=0, upper=120), Column.category("grade", ["1", "2"])]
+    )
 
 
 def test_replacing_declares_a_column_anew() -> None:

@@ -18,7 +18,7 @@ from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import discrete_laplace, os_coin, seeded_coin
 from sabun.release import Release, publish
-from sabun.release.publish import purpose_of
+from sabun.release.publish import purpose_of, recovered
 
 PROMISE = Guarantee(epsilon=0.4, unit="patient", mechanism="discrete Laplace")
 
@@ -243,8 +243,11 @@ def test_a_release_too_large_for_the_ledger_is_kept_as_a_digest(ledger: Ledger, 
     monkeypatch.setattr(sys.modules["sabun.release.publish"], "LARGEST_PAYLOAD", 100)
     release = released(ledger, key="monday")
     release.to_json()
-    with pytest.raises(ParameterError, match="too large to be kept in the ledger; got 'monday'"):
+    refusal = "must be small enough to be kept in the ledger; it was not"
+    with pytest.raises(ParameterError, match=f"the release of key 'monday' {refusal}"):
         released(ledger, never, key="monday")
+    with pytest.raises(ParameterError, match=f"the release of entry 1 {refusal}"):
+        recovered(ledger, 1)
     assert ledger.remaining.epsilon == Fraction(3, 5)
 
 
@@ -256,6 +259,7 @@ def test_the_order_of_parameters_does_not_matter_but_their_values_do() -> None:
     assert one != purpose_of("count", {"a": 1, "b": 0.5}, schema_hash="x")
     assert one != purpose_of("count", {"a": 1, "b": 0.5}, notes=("x",))
     assert re.fullmatch(r"count \(parameters [0-9a-f]{64}\)", one)
+    assert re.fullmatch(r"count on a, b \(parameters [0-9a-f]{64}\)", purpose_of("count", {"a": 1}, subject=("a", "b")))
 
 
 def test_the_ledger_shows_a_purpose_by_the_first_digits_of_its_digest(ledger: Ledger) -> None:
@@ -269,3 +273,13 @@ def test_nothing_but_the_value_depends_on_the_draw(ledger: Ledger) -> None:
     assert one.guarantee == two.guarantee
     assert one.provenance.parameters == two.provenance.parameters
     assert one.provenance.software == two.provenance.software
+
+
+def test_a_lost_release_comes_back_from_the_ledger_for_nothing(ledger: Ledger) -> None:
+    release = released(ledger)
+    left = ledger.remaining
+    assert recovered(ledger, 1).to_json() == release.to_json()
+    assert ledger.remaining == left
+    for entry in (0, 2):
+        with pytest.raises(ParameterError, match=f"entry must be an entry of '.*' with a kept result; got {entry}"):
+            recovered(ledger, entry)

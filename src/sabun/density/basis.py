@@ -91,6 +91,7 @@ class BoundedBasis:
             numbers = np.zeros(self.size)
         return np.clip(np.where(np.isnan(numbers), 0.0, numbers), self.lower, self.upper)  # proof: clipped
 
+    @np.errstate(all="ignore")  # an underflow, where the caller lets numpy raise, would speak of a private record
     def _rounded(self, values: Floats) -> NDArray[np.int64]:
         return np.rint(values / self.unit).astype(np.int64)
 

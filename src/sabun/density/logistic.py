@@ -125,9 +125,12 @@ class Logistic:
         plain = np.where(finite, plain, 0.0)
         with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private row
             largest = np.maximum(np.abs(plain).max(axis=1, keepdims=True), 1e-300)
-            length = largest * np.sqrt(((plain / largest) ** 2).sum(axis=1, keepdims=True))
-            # A little shorter than the bound, so that rounding cannot make it longer.
-            clipped: Floats = plain * np.minimum(1.0, self.clip_norm * (1 - 2.0**-40) / length)  # proof: clipped-features
+            shape = plain / largest
+            ratio = np.sqrt((shape**2).sum(axis=1, keepdims=True))
+            # A little shorter than the bound, so that rounding cannot make it longer; from the shape, since a factor for the
+            # numbers themselves could be too small for a float with all its digits.
+            room = self.clip_norm * (1 - 2.0**-40)
+            clipped: Floats = np.where(largest * ratio <= room, plain, shape * (room / ratio))  # proof: clipped-features
         return clipped
 
     def _minimiser(self, private: Floats, public: Floats) -> Floats:

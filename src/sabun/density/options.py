@@ -185,7 +185,7 @@ class Options:
         if self.target.delta * size >= 1:
             raise ParameterError(
                 f"delta must be below 1 / (number of private rows); got {self.given['delta']!r}. A larger one allows "
-                "publishing somebody's record. Choose a smaller delta, or pass allow_large_delta=True."
+                "publishing somebody's record. Choose a smaller delta, or allow it (allow_large_delta)."
             )
 
 

@@ -63,7 +63,7 @@ def amplified(epsilon: Fraction, *, sampled: int, of: int) -> Fraction:
         >>> [round(float(amplified(Fraction(e), sampled=50, of=2000)), 3) for e in ("0.1", "1", "10")]
         [1.65, 4.245, 13.689]
     """
-    return log_down(1 + (exp_down(epsilon) - 1) * Fraction(of, sampled))  # proof: amplified
+    return log_down(1 + (exp_down(epsilon) - 1) * Fraction(int(of), int(sampled)))  # proof: amplified
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -332,15 +332,15 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         coin, ledger = coin_for(options.given["random_state"]), options.given["ledger"]
         options.check_size(size)
         promise = self._plan.promise(size)
-        guarantee = self._guarantee(promise, options)
         parameters = {**options.facts(), **promise.facts, "columns": list(self._features.names), "public_rows": self._rows}
         self.release_: Release = publish(
             kind=KIND,
-            guarantee=guarantee,
+            guarantee=self._guarantee(promise, options),
             parameters=parameters,
             draw=lambda: {**self._plan.draw(seen, coin), "features": features_tree(self._features)},
             ledger=ledger,
             coin=coin,
+            subject=self._features.names,
             schema_hash=None if self._features.schema is None else self._features.schema.hash,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
         )

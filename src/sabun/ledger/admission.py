@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError, SimulatedError
-from sabun.ledger.statement import Terms
-from sabun.privacy.amounts import Amount
+from sabun.ledger.statement import Budget, Terms
+from sabun.privacy.amounts import Amount, AmountLike, exact
 from sabun.privacy.guarantee import Guarantee
 
-__all__ = ["CONVERTED", "Price", "check_words", "price"]
+__all__ = ["CONVERTED", "Price", "budget_of", "check_words", "price"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
@@ -23,6 +24,24 @@ class Price:
     epsilon: Amount
     delta: Amount
     note: str
+
+
+def budget_of(epsilon: AmountLike, delta: AmountLike) -> Budget:
+    """The budget of a new ledger: exact, finite, above zero.
+
+    Raises:
+        ParameterError: An amount breaks its rule.
+    """
+    parts = exact(epsilon, name="epsilon"), exact(delta, name="delta")
+    checks.require(parts[0] > 0 and isinstance(parts[0], Fraction), "finite and > 0", epsilon=epsilon)
+    checks.require(0 <= parts[1] < 1, "at least 0 and below 1", delta=delta)
+    whole, rest = Fraction(parts[0]), Fraction(parts[1])
+    bits = max(number.bit_length() for part in (whole, rest) for number in (part.numerator, part.denominator))
+    if bits > _LARGEST_BITS:
+        raise ParameterError(
+            f"epsilon and delta must be fractions of numbers of at most {_LARGEST_BITS} bits; got one of {bits}."
+        )
+    return Budget(whole, rest)
 
 
 def price(guarantee: Guarantee, terms: Terms) -> Price:
@@ -81,7 +100,7 @@ def _must_share_unit(guarantee: Guarantee, terms: Terms) -> None:
         raise IncompatibleGuarantees(
             f"unit must be {terms.unit!r}, as in ledger {terms.name!r}; got {guarantee.unit!r}. State the guarantee for one "
             f"whole {terms.unit} (k times the epsilon where one can hold k of the others), or use a ledger with "
-            f"unit={guarantee.unit!r}."
+            f"the unit {guarantee.unit!r}."
         )
 
 

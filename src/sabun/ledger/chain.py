@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sabun.errors import LedgerError
 from sabun.ledger.row import FIRST_PREVIOUS, FORMAT, Row, seal_of, total_after
 from sabun.ledger.statement import Budget, Entry, Terms
+from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import RELATIONS
 
-__all__ = ["Book", "continued", "replay", "terms_of"]
+__all__ = ["Book", "check_payload", "continued", "inspected", "replay", "terms_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,25 @@ def replay(rows: Iterable[Row], *, place: str) -> Book:
         raise LedgerError(f"{place}: the ledger has no rows; it was emptied. Restore it from a backup.")
     opened = Book(terms=terms_of(first, place=place), entries=(), seals={}, head=first)
     return continued(opened, chain, place=place)
+
+
+def inspected(view: Transaction, *, place: str) -> tuple[Book, frozenset[str]]:
+    """Reads all there is again: the place itself, every row, every kept byte; with the hashes of the rows."""
+    view.inspect()
+    rows = list(view.rows())
+    book = replay(rows, place=place)
+    kept = {entry.entry: entry.payload_sha256 for entry in book.entries if entry.state == "committed"}
+    if view.payload_entries() != sorted(kept):
+        raise LedgerError(f"{place}: each committed entry must have its kept bytes; some are missing or foreign.")
+    for entry, digest in kept.items():
+        check_payload(entry, view.payload(entry), digest, place=place)
+    return book, frozenset(row.hash for row in rows)
+
+
+def check_payload(entry: int, payload: bytes | None, digest: object, *, place: str) -> None:
+    """Refuses kept bytes that are not those whose digest is in the chain."""
+    if payload is None or hashlib.sha256(payload).hexdigest() != digest:
+        raise LedgerError(f"{place}: the kept bytes of entry {entry} were changed. Restore the ledger from a backup.")
 
 
 def continued(book: Book, rows: Iterable[Row], *, place: str) -> Book:
@@ -107,6 +128,7 @@ def _reserved(row: Row) -> Entry:
         guarantee=body["guarantee"],
         software=body["software"],
         entry_hash=row.hash,
+        remark=str(body.get("remark", "")),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import re
@@ -15,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sabun import checks
-from sabun.errors import LedgerError, ParameterError
-from sabun.ledger.admission import Price, check_words, price
-from sabun.ledger.chain import Book, continued, replay
+from sabun.errors import LedgerError
+from sabun.ledger.admission import Price, budget_of, check_words, price
+from sabun.ledger.chain import Book, check_payload, continued, inspected, replay
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
@@ -25,12 +24,10 @@ from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
 from sabun.ledger.store import Store, Transaction
 from sabun.ledger.wording import page, refusal
-from sabun.privacy.amounts import AmountLike, exact
+from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
 
 __all__ = ["Ledger"]
-
-_LARGEST_BITS = 2048
 
 
 class Ledger:
@@ -41,8 +38,9 @@ class Ledger:
 
     The ledger guards against accidents, races and edited files: before each charge every row is checked that this handle has
     not seen yet. It cannot guard against someone who copies the file, spends from both copies, writes the whole chain anew, or
-    deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed when nobody uses it; it
-    must not have a second name (a hard link), which is refused. A handle holds no open file: it can
+    deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed when nobody uses it,
+    after a crash together with the `-journal` beside it; it must not have a second name: a hard link is refused, and a mount
+    of the single file (instead of its folder) into two containers is not supported. A handle holds no open file: it can
     be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always means the
     same file.
 
@@ -59,10 +57,12 @@ class Ledger:
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, *, book: Book) -> None:
+    def __init__(self, store: Store, *, book: Book, remark: str = "") -> None:
         self._store = store
         self._terms = book.terms
         self._known = book
+        self._remark = remark
+        self._made: tuple[Receipt, ...] = ()
         self._closed = False
 
     @classmethod
@@ -93,21 +93,27 @@ class Ledger:
         checks.text(name=name, unit=unit)
         check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
-        terms = Terms(name=name, unit=unit, relation=relation, budget=_budget(epsilon, delta))
+        terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
         store, first = _store(path), first_row(terms, software=_software())
         store.create(first)
         return cls(store, book=replay([first], place=store.place))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | Store) -> Self:
+    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "") -> Self:
         """Opens a ledger that exists, reading its whole chain.
+
+        Args:
+            path: Where it is.
+            remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
 
         Raises:
             LedgerError: There is none, or it is not one, or it is damaged or was changed.
         """
+        checks.require(isinstance(remark, str), "a text", remark=remark)
+        check_words(remark=remark)
         store = _store(path)
         with store.reading() as view:
-            return cls(store, book=replay(view.rows(), place=store.place))
+            return cls(store, book=replay(view.rows(), place=store.place), remark=remark)
 
     @property
     def name(self) -> str:
@@ -137,7 +143,12 @@ class Ledger:
     @property
     def remaining(self) -> Budget:
         """What is left, exactly."""
-        return _minus(self.budget, self.spent)
+        return self.budget.minus(self.spent)
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The charges made through this handle, oldest first; a result that was recalled made none."""
+        return self._made
 
     def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
         """Books a charge durably; draw noise only after this has returned.
@@ -169,13 +180,15 @@ class Ledger:
                 last,
                 kind="reserve",
                 entry=last.entries + 1,
-                body=_body(guarantee, purpose, cost, amount) | {"void_seal": seal_of(token)},
+                body=_body(guarantee, purpose, cost, amount, self._remark) | {"void_seal": seal_of(token)},
                 amount=amount,
                 key=key,
             )
             view.append(row)
         self._known = continued(book, [row], place=self._store.place)
-        return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
+        receipt = self._receipt(row)
+        self._made = (*self._made, receipt)
+        return Reservation(self._store, row, receipt, token=token)  # proof: durable-before-return
 
     def _affordable(self, spent: Budget, cost: Price) -> Budget:
         """The amount to book, or the refusal."""
@@ -184,7 +197,7 @@ class Ledger:
             after = total_after(spent, "reserve", amount)
             if after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta:  # proof: filter
                 return amount
-        raise refusal(self._terms, _minus(self.budget, spent), cost)
+        raise refusal(self._terms, self.budget.minus(spent), cost)
 
     def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
         """Books a charge whose result is kept elsewhere: `reserve`, then `commit` with no bytes.
@@ -217,9 +230,24 @@ class Ledger:
                 return None
             reserved, committed = found
             payload = view.payload(reserved.entry)
-            self._check_payload(reserved.entry, payload, committed.body.get("payload_sha256"))
+            check_payload(reserved.entry, payload, committed.body.get("payload_sha256"), place=self._store.place)
         assert payload is not None
         return self._receipt(reserved), payload
+
+    def kept(self, entry: int) -> bytes:
+        """The bytes committed with a charge, for whoever lost the file they were written to; costs nothing.
+
+        Raises:
+            ParameterError: There is no such entry, or no result was kept with it.
+            LedgerError: The kept bytes were changed.
+        """
+        with self._reading() as (view, book):
+            digests = {known.entry: known.payload_sha256 for known in book.entries if known.payload_size}
+            checks.require(entry in digests, f"an entry of {self.name!r} with a kept result", entry=entry)
+            payload = view.payload(entry)
+            check_payload(entry, payload, digests[entry], place=self._store.place)
+        assert payload is not None
+        return payload
 
     def entries(self) -> tuple[Entry, ...]:
         """Every charge as it stands now, oldest first; the chain is checked on the way."""
@@ -240,22 +268,26 @@ class Ledger:
         good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
         checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
         with self._reading() as (view, _):
-            view.inspect()
-            rows = list(view.rows())
-            book = replay(rows, place=self._store.place)
-            kept = {entry.entry: entry.payload_sha256 for entry in book.entries if entry.state == "committed"}
-            if view.payload_entries() != sorted(kept):
-                raise LedgerError(
-                    f"{self._store.place}: each committed entry must have its kept bytes; some are missing or foreign."
-                )
-            for entry, digest in kept.items():
-                self._check_payload(entry, view.payload(entry), digest)
-        if expect_head is not None and expect_head not in {row.hash for row in rows}:
+            book, hashes = inspected(view, place=self._store.place)
+        if expect_head is not None and expect_head not in hashes:
             raise LedgerError(
                 f"{self._store.place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
                 "restore the newest backup that holds it."
             )
         return Verification(entries=len(book.entries), head_hash=book.head.hash)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copies the ledger while nobody writes to it; a copy made by other means may catch a charge half written.
+
+        A backup is for restoring after a loss, never for charging: two copies do not know of each other.
+
+        Raises:
+            LedgerError: The path is taken or cannot be written, or the ledger is not kept in a file.
+        """
+        if not isinstance(self._store, SqliteStore):
+            raise LedgerError(f"a ledger must be kept in a file to be copied; {self._store.place} is not.")
+        self._must_be_open()
+        self._store.backup(path)
 
     def show(self) -> str:
         """The ledger as a page of text: terms, sums, a line for each entry."""
@@ -271,7 +303,7 @@ class Ledger:
             "relation": self.relation,
             "budget": self.budget.to_dict(),
             "spent": book.head.spent.to_dict(),
-            "remaining": _minus(self.budget, book.head.spent).to_dict(),
+            "remaining": self.budget.minus(book.head.spent).to_dict(),
             "entries": [entry.to_dict() for entry in book.entries],
             "head_hash": book.head.hash,
         }
@@ -314,9 +346,7 @@ class Ledger:
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise LedgerError(
-                f"this handle of ledger {self.name!r} must be open; it was closed. Open it again with Ledger.open."
-            )
+            raise LedgerError(f"this handle of ledger {self.name!r} must be open; it was closed. Open it again.")
 
     def _followed(self, view: Transaction) -> Book:
         """The book as it stands, with every row since this handle last looked checked by the rules of the chain.
@@ -333,12 +363,6 @@ class Ledger:
         self._known = book = continued(known, view.rows(known.head.sequence), place=self._store.place)
         return book
 
-    def _check_payload(self, entry: int, payload: bytes | None, digest: object) -> None:
-        if payload is None or hashlib.sha256(payload).hexdigest() != digest:
-            raise LedgerError(
-                f"{self._store.place}: the kept bytes of entry {entry} were changed. Restore the ledger from a backup."
-            )
-
     def _receipt(self, row: Row) -> Receipt:
         return Receipt(
             ledger_name=self.name,
@@ -353,25 +377,9 @@ class Ledger:
         )
 
 
-def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget) -> dict[str, Any]:
-    return {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()} | amount.to_dict()
-
-
-def _budget(epsilon: AmountLike, delta: AmountLike) -> Budget:
-    parts = exact(epsilon, name="epsilon"), exact(delta, name="delta")
-    checks.require(parts[0] > 0 and isinstance(parts[0], Fraction), "finite and > 0", epsilon=epsilon)
-    checks.require(0 <= parts[1] < 1, "at least 0 and below 1", delta=delta)
-    whole, rest = Fraction(parts[0]), Fraction(parts[1])
-    bits = max(number.bit_length() for part in (whole, rest) for number in (part.numerator, part.denominator))
-    if bits > _LARGEST_BITS:
-        raise ParameterError(
-            f"epsilon and delta must be fractions of numbers of at most {_LARGEST_BITS} bits; got one of {bits}."
-        )
-    return Budget(whole, rest)
-
-
-def _minus(budget: Budget, spent: Budget) -> Budget:
-    return Budget(budget.epsilon - spent.epsilon, budget.delta - spent.delta)
+def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remark: str) -> dict[str, Any]:
+    body = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()}
+    return body | amount.to_dict() | ({"remark": remark} if remark else {})
 
 
 def _store(path: str | os.PathLike[str] | Store) -> Store:

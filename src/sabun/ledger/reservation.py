@@ -117,7 +117,10 @@ class Reservation:
                 raise LedgerError(
                     f"{self._store.place}: entry {self._row.entry} must be open; it is closed, or the ledger was replaced."
                 )
-            book.append(next_row(book.last(), kind=kind, entry=self._row.entry, body=body, amount=self._row.amount))
+            mine = self._row
+            book.append(
+                next_row(book.last(), kind=kind, entry=mine.entry, body=body, amount=mine.amount, time=mine.time)
+            )  # proof: no-clock
             if payload is not None:
                 book.keep(self._row.entry, payload)
 

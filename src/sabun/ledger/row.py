@@ -78,7 +78,7 @@ class Row:
         if not good:
             raise LedgerError(
                 f"{place}: a row was changed after it was written. Do not release from this ledger; restore it from a backup "
-                "and check that with Ledger.verify(expect_head=...)."
+                "and verify that against a hash you kept."
             )
         return row
 
@@ -104,12 +104,24 @@ def first_row(terms: Terms, *, software: str) -> Row:
     )
 
 
-def next_row(last: Row, *, kind: str, entry: int, body: Mapping[str, Any], amount: Budget, key: str | None = None) -> Row:
-    """The row that follows `last`; `amount` is that of the entry it speaks of."""
+def next_row(
+    last: Row,
+    *,
+    kind: str,
+    entry: int,
+    body: Mapping[str, Any],
+    amount: Budget,
+    key: str | None = None,
+    time: str | None = None,
+) -> Row:
+    """The row that follows `last`; `amount` is that of the entry it speaks of.
+
+    The row that closes an entry repeats the time of the one that opened it: its own would tell how long the private work took.
+    """
     return Row(
         sequence=last.sequence + 1,
         kind=kind,
-        time=_now(),
+        time=_now() if time is None else time,
         entry=entry,
         key=key,
         body=body,
@@ -135,4 +147,5 @@ def _compact(total: Fraction) -> Fraction:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    # To the second: the time of the next charge would tell, more finely, how long the work on this one took.
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -4,20 +4,24 @@ Every operation opens its own connection and closes it: nothing is shared betwee
 
 The journal is SQLite's rollback journal, not its write-ahead log. A committed row is then always in the file itself, so a file
 that is moved still holds every charge; a log would lie beside it, belong to the file's *name* and stay behind. Only a crash in
-the middle of a write leaves a journal there, and that write was never reported as done.
+the middle of a write leaves a journal there, and that write was never reported as done; `journal.py` judges it before SQLite
+may apply it. The lock of `lock.py` is held around everything, for SQLite's own can fall.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from sabun import checks
 from sabun.errors import LedgerError
+from sabun.ledger import journal, lock
+from sabun.ledger.chain import inspected
 from sabun.ledger.row import Row
 
 __all__ = ["SqliteStore"]
@@ -38,6 +42,7 @@ _TABLES = (
 _COLUMNS = "SELECT sequence, entry, key, record, hash FROM book"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _NO_WRITING = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_NO_ACCESS = "cannot be opened or written. Nothing was charged; check the permissions of the file and of its folder."
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
@@ -69,7 +74,7 @@ class SqliteStore:
         for taken in (self._path, *self._companions()):
             if os.path.lexists(taken):
                 raise LedgerError(
-                    f"a new ledger needs a free path; {str(taken)!r} exists. Open it with Ledger.open or choose another path."
+                    f"a new ledger needs a free path; {str(taken)!r} exists. Open that one, or choose another path."
                 )
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
@@ -80,15 +85,15 @@ class SqliteStore:
         try:
             self._fill(first)
         except BaseException:
-            for leftover in (self._path, *self._companions()):
+            for leftover in (self._path, *self._companions(), lock.lock_of(self._path)):
                 leftover.unlink(missing_ok=True)
             raise
 
     def _companions(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + ending) for ending in _COMPANIONS]
+        return [journal.beside(self._path, ending) for ending in _COMPANIONS]
 
     def _fill(self, first: Row) -> None:
-        with self._translated(), closing(self._connect(self._patience)) as connection:
+        with self._translated(), self._locked(alone=True), closing(self._connect(self._patience)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id={_APPLICATION}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
@@ -97,30 +102,108 @@ class SqliteStore:
             SqliteTransaction(connection, self.place).append(first)
             connection.execute("COMMIT")
         # Without this a power cut could lose the name of a file whose first releases are already public.
-        with suppress(OSError):
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        journal.sync_folder(self._path.parent)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteTransaction]:
         """A consistent view; works on a write-protected file too."""
-        with self._translated(), closing(self._begun("BEGIN")) as connection:
+        with self._translated(), self._at_rest(), closing(self._begun("BEGIN")) as connection:
             yield SqliteTransaction(connection, self.place)
 
     @contextmanager
     def writing(self) -> Iterator[SqliteTransaction]:
         """An exclusive change, on disk when the block has ended; an exception in the block leaves no trace."""
-        with self._translated(), closing(self._begun("BEGIN IMMEDIATE")) as connection:
-            yield SqliteTransaction(connection, self.place)
-            connection.execute("COMMIT")
+        self._must_be_there()
+        with self._translated(), self._locked(alone=True) as locked:
+            if locked:
+                self._settle()
+            with closing(self._begun("BEGIN IMMEDIATE")) as connection:
+                yield SqliteTransaction(connection, self.place)
+                connection.execute("COMMIT")
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copies the file while nobody writes to it; an existing file is never touched."""
+        copy = Path(os.path.abspath(path))
+        with self._at_rest():
+            try:
+                with self._path.open("rb") as original, copy.open("xb") as made:
+                    shutil.copyfileobj(original, made)
+                    made.flush()
+                    os.fsync(made.fileno())
+            except OSError as error:
+                raise LedgerError(
+                    f"a backup of {self.place} cannot be written to {str(copy)!r} ({error.strerror}). Choose a free path."
+                ) from None
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        """Shares the lock with other readers, once no journal waits to be judged."""
+        self._must_be_there()
+        deadline = time.monotonic() + self._patience
+        while True:
+            with self._locked(alone=False) as locked:
+                if os.name != "posix" or not (journal.has_journal(self._path) or journal.has_log(self._path)):
+                    yield
+                    return
+            if locked:
+                with self._locked(alone=True):
+                    self._settle()
+            if time.monotonic() >= deadline:  # another program writes, or this folder does not let us clear up
+                raise LedgerError(f"{self.place} {self._held}" if locked else self._unfinished)
+            time.sleep(0.005)
+
+    def _settle(self) -> None:
+        """Judges what a crash left beside the file, while the lock is held alone."""
+        if journal.has_log(self._path):
+            raise LedgerError(
+                f"{self.place} must keep no write-ahead log; another program left one. Close that program, or restore a backup."
+            )
+        if not journal.has_journal(self._path):
+            return
+        try:
+            if self._is_sound_alone():
+                journal.drop(self._path)
+            elif journal.restores(self._path):
+                with closing(self._connect(self._patience)) as connection:
+                    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # SQLite restores before it reads
+            else:
+                raise LedgerError(
+                    f"{self.place} is torn, and the journal beside it is of another file or an older one. Put the journal of "
+                    "this file back beside it, or restore a backup."
+                )
+        except OSError:
+            raise LedgerError(self._unfinished) from None
+
+    def _is_sound_alone(self) -> bool:
+        """Whether the file is a whole ledger without any journal."""
+        try:
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+                inspected(SqliteTransaction(connection, self.place), place=self.place)
+        except (sqlite3.Error, UnicodeDecodeError, LedgerError):
+            return False
+        return True
+
+    @property
+    def _unfinished(self) -> str:
+        return f"{self.place} has an interrupted write beside it. Open it once as somebody who may write to it and its folder."
+
+    @contextmanager
+    def _locked(self, *, alone: bool) -> Iterator[bool]:
+        with ExitStack() as stack:
+            try:
+                locked = stack.enter_context(lock.held(self._path, alone=alone, patience=self._patience))
+            except TimeoutError:
+                raise LedgerError(f"{self.place} {self._held}") from None
+            except OSError:
+                raise LedgerError(f"{self.place} {_NO_ACCESS}") from None
+            yield locked
+
+    def _must_be_there(self) -> None:
+        if not os.path.isfile(self._path):
+            raise LedgerError(f"there is no ledger at {self.place}. Make one first, or check the path.")
 
     def _begun(self, begin: str) -> sqlite3.Connection:
         """A connection inside a transaction; while others hold the file it tries again until patience ends."""
-        if not os.path.isfile(self._path):
-            raise LedgerError(f"there is no ledger at {self.place}. Make one with Ledger.create or check the path.")
         deadline = time.monotonic() + self._patience
         while True:
             try:
@@ -180,12 +263,16 @@ class SqliteStore:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LedgerError(f"{self.place} {self._trouble(error)}") from error
 
+    @property
+    def _held(self) -> str:
+        return f"was held by other processes for {self._patience:g} seconds. Nothing was charged; try again."
+
     def _trouble(self, error: Exception) -> str:
         code = _code(error)
         if code in _BUSY:
-            return f"was held by other processes for {self._patience:g} seconds. Nothing was charged; try again."
+            return self._held
         if code in _NO_WRITING:
-            return "cannot be opened or written. Nothing was charged; check the permissions of the file and of its folder."
+            return _NO_ACCESS
         if code == sqlite3.SQLITE_NOTADB:
             return "is not a Sabun ledger. Check the path."
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -27,6 +27,10 @@ class Budget(NamedTuple):
     epsilon: Fraction
     delta: Fraction
 
+    def minus(self, other: Budget) -> Budget:
+        """What is left of both amounts."""
+        return Budget(self.epsilon - other.epsilon, self.delta - other.delta)
+
     def to_dict(self) -> dict[str, str]:
         """Both amounts as exact text, such as "1/2"."""
         return {"epsilon": write_amount(self.epsilon), "delta": write_amount(self.delta)}
@@ -60,6 +64,7 @@ class Entry:
         entry_hash: Hash of the reserving row; it stands in the receipt.
         payload_sha256: Digest of the kept bytes once committed.
         payload_size: Their number.
+        remark: What whoever paid wanted to add, in their own words.
     """
 
     entry: int
@@ -75,6 +80,7 @@ class Entry:
     entry_hash: str
     payload_sha256: str | None = None
     payload_size: int | None = None
+    remark: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; amounts are exact text."""

@@ -18,6 +18,11 @@ __all__ = ["at_least", "at_most", "page", "refusal"]
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 """A SHA-256 in a purpose, shown by its first twelve digits."""
 
+_RESERVED = (
+    "reserved: spent, though no result was kept: the run was stopped, failed or still goes on. "
+    "Records may have been read, so it cannot be given back."
+)
+
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _DOWN = decimal.Context(prec=6, rounding=decimal.ROUND_FLOOR, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -65,9 +70,10 @@ def refusal(terms: Terms, remaining: Budget, asked: Price) -> BudgetExceeded:
         else " (no finite epsilon bounds all it publishes together, so no ledger can pay for it)"
     )
     restated = f" ({asked.note})" if asked.note else ""
+    advice = "" if short != ["delta"] else " Ask for a smaller delta, or use a mechanism that needs none."
     return BudgetExceeded(
         f"{terms.name!r} has {left} left; this release needs {needs}{why}{restated}. "
-        "Nothing was released, nothing was charged.",
+        f"Nothing was released, nothing was charged.{advice}",
         remaining_epsilon=remaining.epsilon,
         remaining_delta=remaining.delta,
         requested_epsilon=asked.epsilon,
@@ -89,10 +95,12 @@ def _table(entries: Sequence[Entry]) -> list[str]:
     rows = [("entry", "time (UTC)", "state", "epsilon", "delta", "purpose")]
     for entry in entries:
         purpose = _DIGEST.sub(r"\1…", _one_line(entry.purpose)) + (f" [{entry.note}]" if entry.note else "")
+        purpose = f"{_one_line(entry.remark)}: {purpose}" if entry.remark else purpose
         amounts = at_least(entry.epsilon), at_least(entry.delta)
         rows.append((str(entry.entry), entry.time[:19].replace("T", " "), entry.state, *amounts, purpose))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return lines if all(entry.state != "reserved" for entry in entries) else [*lines, "", _RESERVED]
 
 
 def _one_line(words: str) -> str:

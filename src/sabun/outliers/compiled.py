@@ -18,6 +18,10 @@ Result = TypeVar("Result")
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function as machine code, kept on disk between runs where the folder is writeable."""
-    machine: Callable[Parameters, Result] = numba.njit(cache=True)(function)
+    """The function as machine code, kept on disk between runs where a folder is writeable."""
+    machine: Callable[Parameters, Result]
+    try:
+        machine = numba.njit(cache=True)(function)
+    except RuntimeError:  # no folder to keep it in: compile again in every process
+        machine = numba.njit()(function)
     return machine

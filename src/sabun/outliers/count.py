@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from sabun.outliers.laws import PowerTail, normal
 from sabun.outliers.paper import printed_bound, theorem_two
 from sabun.outliers.plan import CountPlan, plan_count
 from sabun.outliers.sensitivity import measure, outlier_degrees
-from sabun.outliers.setup import Amounts, assumptions_for, check_cover, promise
-from sabun.outliers.tables import check_columns, check_k, check_radius, read_table
+from sabun.outliers.setup import Amounts, assumptions_for, check_cover, load_loops, promise
+from sabun.outliers.tables import check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.guarantee import Guarantee
@@ -34,6 +34,15 @@ __all__ = ["OutlierCount"]
 
 _LARGEST_COUNT = 1 << 53
 """Under add-remove, where the size is private, a count is cut off here: a public number that no table reaches."""
+
+
+class _Public(NamedTuple):
+    """What the draw needs that follows from public facts: bound, largest count; for a global mechanism size and reach."""
+
+    cap: int
+    top: int
+    size: Fraction
+    width: int
 
 
 class OutlierCount(BaseEstimator):  # type: ignore[misc]
@@ -120,15 +129,14 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         check_radius(self.radius)
         check_columns(self.columns)
         check_cover(self.cover, self.relation)
-        good = checks.is_number(self.confidence) and 0 < self.confidence < 1
-        checks.require(good, "above 0 and below 1", confidence=self.confidence)
+        check_confidence(self.confidence)
         checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
         checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
         amounts = Amounts.of(
             epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism, beta=self.beta, error_bar=self.error_bar
         )
         if amounts.mechanism == "paper":
-            checks.require(self.relation == "replace-one", "'replace-one' with mechanism='paper'", relation=self.relation)
+            checks.require(self.relation == "replace-one", "'replace-one' with mechanism 'paper'", relation=self.relation)
         if isinstance(amounts.law, PowerTail) and 2 * amounts.law.beta >= amounts.law.epsilon:
             warnings.warn("beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=3)
         return amounts, coin_for(self.random_state)
@@ -175,14 +183,16 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         _, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
         if self.relation == "replace-one" and not len(points):
             raise DataError("a table must have at least one row; got none.")
+        public = self._settled(points.shape, amounts)
         self.release_: Release = publish(
             kind="outliers.count",
             guarantee=promised,
             parameters=self._facts(points, amounts),
-            draw=lambda: self._draw(points, amounts, coin),
+            draw=lambda: self._draw(points, amounts, public, coin),
             ledger=self.ledger,
             coin=coin,
             key=self.key,
+            subject=columns_named(self.schema, self.columns),
             schema_hash=None if self.schema is None else self.schema.hash,
         )
         self.guarantee_: Guarantee = self.release_.guarantee
@@ -204,20 +214,40 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
             facts["columns"] = [str(column) for column in self.columns]
         return facts
 
-    def _draw(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin) -> dict[str, Any]:
+    def _settled(self, shape: tuple[int, ...], amounts: Amounts) -> _Public:
+        """Works out all that follows from public facts while nothing is charged: what can fail fails here."""
+        load_loops()
+        n, d = shape
+        replace, law, bar = self.relation == "replace-one", amounts.law, amounts.bar
+        cap = global_bound(n=n if replace else None, d=d, k=self.k, relation=self.relation)
+        size = Fraction(0)
+        if cap and amounts.mechanism == "global-laplace":
+            size = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
+        elif cap and amounts.mechanism == "global-gaussian":
+            size = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
+        if cap and law is not None and bar is not None:
+            bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
+        return _Public(cap=cap, top=n if replace else _LARGEST_COUNT, size=size, width=self._reach(amounts, size))
+
+    def _reach(self, amounts: Amounts, size: Fraction) -> int:
+        """Half the width of the interval of a global mechanism."""
+        miss = 1 - float(self.confidence)
+        if amounts.mechanism == "global-laplace":
+            return math.ceil(-_moderate(size) * math.log(miss))
+        return math.ceil(math.sqrt(_moderate(size)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
+
+    def _draw(self, points: NDArray[np.float64], amounts: Amounts, public: _Public, coin: Coin) -> dict[str, Any]:
         n = len(points)
-        top = n if self.relation == "replace-one" else _LARGEST_COUNT
-        public_n = n if self.relation == "replace-one" else None
-        cap = global_bound(n=public_n, d=points.shape[1], k=self.k, relation=self.relation)
-        if cap == 0:
+        if public.cap == 0:
             return {"count": n, "interval": [n, n]}  # proof: constant
         if amounts.law is not None:
-            return self._smooth(points, amounts, coin, cap=cap, top=top)
+            return self._smooth(points, amounts, coin, cap=public.cap, top=public.top)
         exact = int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum()) if n else 0
         if amounts.mechanism == "paper":
-            return {"count": _clamped(exact + self._printed(points, amounts, coin), top)}
-        noise, width = self._global(amounts, cap, coin)
-        return _with_interval(_clamped(exact + noise, top), width, top)  # proof: clamp
+            return {"count": _clamped(exact + self._printed(points, amounts, coin), public.top)}
+        law = discrete_laplace if amounts.mechanism == "global-laplace" else discrete_gaussian
+        noisy = _clamped(exact + law(public.size, coin=coin), public.top)  # proof: clamp
+        return _with_interval(noisy, public.width, public.top)
 
     def _smooth(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin, *, cap: int, top: int) -> dict[str, Any]:
         law = amounts.law
@@ -231,17 +261,6 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         index = amounts.bar.draw(bound, coin=coin)  # proof: bar
         width = amounts.bar.width(index, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
         return _with_interval(noisy, width, top) | {"scale_estimate": amounts.bar.estimate(index, cap=cap)}
-
-    def _global(self, amounts: Amounts, cap: int, coin: Coin) -> tuple[int, int]:
-        """Noise for the worst table of this shape, with its public reach."""
-        miss = 1 - float(self.confidence)
-        if amounts.mechanism == "global-laplace":
-            scale = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
-            width = math.ceil(-_moderate(scale) * math.log(miss))
-            return discrete_laplace(scale, coin=coin), width
-        variance = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
-        width = math.ceil(math.sqrt(_moderate(variance)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
-        return discrete_gaussian(variance, coin=coin), width
 
     def _printed(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin) -> int:
         """Theorem 2 with (24) as printed. Promises nothing."""

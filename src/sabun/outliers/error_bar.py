@@ -32,6 +32,9 @@ _CELLS = 4000
 
 _LEAST_BETA = Fraction(1, 10**20)
 """Below this a logarithm of 40 digits could no longer tell the steps of the grid apart."""
+_LARGEST_SPREAD = 10**280
+"""Of the noise in ln S: its exponential, and a few hundred times that, still have to be handled."""
+
 _LARGEST_LOG = 600.0
 """Beyond exp of this, far above every count, an estimate is not worth a number."""
 
@@ -41,11 +44,11 @@ class ErrorBar:
     """What the error bar costs and how it is read.
 
     Args:
-        epsilon: What the bar may spend, > 0.
+        epsilon: What the bar may spend, at least 1e-280 of beta.
         beta: How smooth the bound is, at least 1e-20.
 
     Raises:
-        ParameterError: beta is smaller.
+        ParameterError: One of them is smaller.
     """
 
     epsilon: Fraction
@@ -54,6 +57,9 @@ class ErrorBar:
     def __post_init__(self) -> None:
         advice = "Ask for a larger beta or epsilon, or turn the error bar off."
         checks.require(self.beta >= _LEAST_BETA, "at least 1e-20 with an error bar", advice, beta=float(self.beta))
+        advice = "Give it a larger share, or turn it off."
+        rule = "at least 1e-280 of beta in the error bar"
+        checks.require(self.beta <= self.epsilon * _LARGEST_SPREAD, rule, advice, epsilon=float(self.epsilon))
 
     @property
     def step(self) -> Fraction:
@@ -67,8 +73,10 @@ class ErrorBar:
 
     def draw(self, bound: Fraction, *, coin: Coin) -> int:
         """The noisy number of grid steps in ln S. The bound is private, the result is not."""
-        index = math.floor(log_down(bound) / self.step)  # proof: index
-        return index + discrete_laplace(self.scale, coin=coin)
+        return self._index(bound) + discrete_laplace(self.scale, coin=coin)
+
+    def _index(self, bound: Fraction) -> int:
+        return math.floor(log_down(bound) / self.step)  # proof: index
 
     def estimate(self, index: int, *, cap: int) -> float:
         """The scale a draw stands for: S e^L, between 1 and the public cap, which hold for every S."""
@@ -80,6 +88,10 @@ class ErrorBar:
         """Half the width of an interval that misses the exact count with at most that probability."""
         reach = self.multiplier(tail, miss=miss) * self.estimate(index, cap=cap)
         return max(0, math.ceil(reach * (1 + 1e-9) - 0.5))
+
+    def typical_width(self, bound: Fraction, *, tail: Tail, miss: float, cap: int) -> int:
+        """The median of `width` over the draws for a bound; only for a bound that is public, in a plan."""
+        return self.width(self._index(bound), tail=tail, miss=miss, cap=cap)
 
     def multiplier(self, tail: Tail, *, miss: float) -> float:
         """The smallest k with P(|Z| > k min(1, e^L)) <= miss, rounded up."""

@@ -17,8 +17,8 @@ from sabun.ledger import Ledger
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import region_bound
 from sabun.outliers.sensitivity import measure_regions
-from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon
-from sabun.outliers.tables import Own, check_columns, check_k, check_radius, read_table
+from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
+from sabun.outliers.tables import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.outliers.vector import PowerVector
 from sabun.privacy.amounts import AmountLike, exact_positive
 from sabun.privacy.guarantee import Guarantee
@@ -111,8 +111,7 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         check_radius(self.radius)
         check_columns(self.columns)
         check_cover(self.cover, "replace-one")
-        good = checks.is_number(self.confidence) and 0 < self.confidence < 1
-        checks.require(good, "above 0 and below 1", confidence=self.confidence)
+        check_confidence(self.confidence)
         checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
         checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
         _check_disjoint(_parsed(self.regions, self.schema))
@@ -143,6 +142,11 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         if not len(points):
             raise DataError("a table must have at least one row; got none.")
         inside = _inside(_parsed(self.regions, self.schema), own)
+        # While nothing is charged: what can fail in the public part fails here.
+        load_loops()
+        cap = region_bound(n=len(points), d=points.shape[1], k=int(self.k))
+        if bar is not None:
+            bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
         promise = Guarantee(
             epsilon=exact_positive(self.epsilon, name="epsilon"),
             unit=unit,
@@ -157,6 +161,7 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
             coin=coin,
             key=self.key,
+            subject=columns_named(self.schema, self.columns),
             schema_hash=None if self.schema is None else self.schema.hash,
         )
         self.guarantee_: Guarantee = self.release_.guarantee

@@ -13,7 +13,17 @@ from sabun.outliers.laws import Gaussian, Laplace, Law, PowerTail
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
 
-__all__ = ["MECHANISMS", "Amounts", "assumptions_for", "check_cover", "check_shares", "count_epsilon", "promise", "smooth_law"]
+__all__ = [
+    "MECHANISMS",
+    "Amounts",
+    "assumptions_for",
+    "check_cover",
+    "check_shares",
+    "count_epsilon",
+    "load_loops",
+    "promise",
+    "smooth_law",
+]
 
 MECHANISMS = ("power", "laplace", "gaussian", "global-laplace", "global-gaussian", "paper")
 _PURE = ("power", "global-laplace")
@@ -73,7 +83,7 @@ def smooth_law(mechanism: str, *, epsilon: Fraction, delta: Fraction, beta: Amou
         checks.require(rate < epsilon, rule, beta=beta)
         return PowerTail(epsilon=epsilon, beta=rate)
     law: Law = Laplace(epsilon=epsilon, delta=delta) if mechanism == "laplace" else Gaussian(epsilon=epsilon, delta=delta)
-    advice = f"mechanism={mechanism!r} fixes it from epsilon and delta."
+    advice = f"Mechanism {mechanism!r} fixes it from epsilon and delta."
     checks.require(beta is None, "left out", advice, beta=beta)
     return law
 
@@ -82,9 +92,9 @@ def check_delta(delta: AmountLike, mechanism: str) -> Fraction:
     """Zero for the pure mechanisms, otherwise a small number above it."""
     read = exact(delta, name="delta")
     if mechanism in _PURE:
-        checks.require(read == 0, f"0 with mechanism={mechanism!r}, which needs none", delta=delta)
+        checks.require(read == 0, f"0 with mechanism {mechanism!r}, which needs none", delta=delta)
     else:
-        checks.require(0 < read < 1, f"above 0 and below 1 with mechanism={mechanism!r}", delta=delta)
+        checks.require(0 < read < 1, f"above 0 and below 1 with mechanism {mechanism!r}", delta=delta)
     return Fraction(read)
 
 
@@ -93,6 +103,13 @@ def check_shares(error_bar: AmountLike) -> Fraction:
     share = exact(error_bar, name="error_bar")
     checks.require(0 <= share < 1, "a share of epsilon, at least 0 and below 1", error_bar=error_bar)
     return Fraction(share)
+
+
+def load_loops() -> None:
+    """Loads the compiled loops while nothing is paid for: what can go wrong with them goes wrong then."""
+    from sabun.outliers import peeling, tree
+
+    del peeling, tree
 
 
 def check_cover(cover: str, relation: str) -> None:

@@ -20,8 +20,8 @@ from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.sensitivity import rungs_of
-from sabun.outliers.setup import assumptions_for, check_cover
-from sabun.outliers.tables import check_columns, check_k, check_radius, read_table
+from sabun.outliers.setup import assumptions_for, check_cover, load_loops
+from sabun.outliers.tables import check_columns, check_k, check_radius, read_views
 from sabun.privacy.amounts import AmountLike, exact_positive
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin, bernoulli_exp, coin_for, uniform_below
@@ -121,13 +121,13 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         del y
         epsilon, coin = self._checked()
         unit = "record" if self.ledger is None else self.ledger.unit
-        views = {
-            name: read_table(X, schema=self.schema, columns=check_columns(columns))[1]
-            for name, columns in self.subspaces.items()
-        }
-        n = len(next(iter(views.values())))
+        choices = [check_columns(columns) for columns in self.subspaces.values()]
+        own, points = read_views(X, schema=self.schema, choices=choices)  # once: a second reading could give another table
+        views = dict(zip(self.subspaces, points, strict=True))
+        n = len(own.values)
         if not n:
             raise DataError("a table must have at least one row; got none.")
+        load_loops()
         self.release_: Release = publish(
             kind="outliers.subspace",
             guarantee=Guarantee(
@@ -147,6 +147,7 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
             coin=coin,
             key=self.key,
+            subject=tuple(views),
             schema_hash=None if self.schema is None else self.schema.hash,
         )
         self.guarantee_: Guarantee = self.release_.guarantee

@@ -8,7 +8,7 @@ Edge cases:
     | with a schema: any cell at all          | inside its public bounds, then mapped onto [0, 1]        |
     | not 2-D, no row, no column              | DataError                                                |
     | whole numbers beyond 64 bits            | rounded to float64 like any other                        |
-    | text, bool, complex, other cells        | DataError                                                |
+    | text, bool, complex, other cells; masks | DataError                                                |
     | NaN, infinity, beyond 1e150 in size     | DataError that does not say where or how many            |
 
 A refusal because of a cell is an output that depends on private data. The public domain of a table without a schema is
@@ -28,15 +28,34 @@ from sabun import checks
 from sabun.errors import DataError
 from sabun.records import Schema, open_source, open_unbounded
 from sabun.records.cells import Floats
+from sabun.records.rows import rows_as_array
 
-__all__ = ["LARGEST", "SMALLEST", "Own", "as_points", "check_columns", "check_k", "check_radius", "read_table"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "Own",
+    "as_points",
+    "check_columns",
+    "check_confidence",
+    "check_k",
+    "check_radius",
+    "columns_named",
+    "read_table",
+    "read_views",
+]
 
 SMALLEST, LARGEST = 1e-150, 1e150
 """Coordinates and radii stay inside this scale, so that no square overflows or vanishes."""
 
+_LARGEST_K = 1 << 31
+"""More neighbours than any table has records."""
+
+_NUMBERS = frozenset(map(id, (int, float, *(np.dtype(code).type for code in "bhilqBHILQefdg"))))
+"""The types of cells that hold numbers, by identity: a cell of any other type is never asked anything."""
+
 _RADIUS_ADVICE = (
     "A radius taken from the private table would be a second, unpaid look at it: fix it from public knowledge, "
-    "or from a public reference table with sabun.outliers.suggest_radius."
+    "or from a public reference table (suggest_radius; on the command line: sabun outliers radius)."
 )
 
 
@@ -44,7 +63,16 @@ def check_k(k: object) -> int:
     """The number of neighbours an inlier needs."""
     checks.whole(minimum=1, k=k)
     assert isinstance(k, int | np.integer)
+    checks.require(int(k) <= _LARGEST_K, f"at most {_LARGEST_K}", k=k)
     return int(k)
+
+
+def check_confidence(confidence: object) -> float:
+    """How often an interval shall hold; as a float, for widths are computed in floats."""
+    good = checks.is_number(confidence) and 0 < confidence < 1 and 0 < float(confidence) < 1
+    checks.require(good, "above 0 and below 1", confidence=confidence)
+    assert checks.is_number(confidence)
+    return float(confidence)
 
 
 def check_radius(radius: object) -> float:
@@ -66,6 +94,11 @@ def check_columns(columns: object) -> tuple[int | str, ...] | None:
     checks.require(good and len(listed) > 0, "a list of column numbers or names", columns=columns)
     assert isinstance(columns, Sequence)
     return tuple(c if isinstance(c, str) else int(c) for c in columns)
+
+
+def columns_named(schema: Schema | None, columns: object) -> tuple[str, ...]:
+    """The public names of the columns that distances are measured in; none where nobody named them."""
+    return tuple(map(str, check_columns(columns) or (() if schema is None else schema.names)))
 
 
 def as_points(table: object, *, schema: Schema | None = None, columns: tuple[int | str, ...] | None = None) -> Floats:
@@ -90,7 +123,7 @@ class Own(NamedTuple):
 def read_table(
     table: object, *, schema: Schema | None = None, columns: tuple[int | str, ...] | None = None
 ) -> tuple[Own, Floats]:
-    """Reads a table twice: in its own units, then as coordinates.
+    """A table in its own units, then as coordinates.
 
     Args:
         table: A 2-D array, a list of rows, a pandas, polars or pyarrow frame, or the name of a CSV or Parquet file.
@@ -101,15 +134,28 @@ def read_table(
     Raises:
         DataError: The table is no such table.
     """
-    if schema is not None:
-        own = open_source(table, schema=schema).matrix()
-        places = [_place(column, schema.names) for column in columns or schema.names]
-        chosen = schema.select([schema.names[place] for place in places])
-        design = chosen.design(own[:, places], to=(0.0, 1.0))
-        return Own(schema.names, own), np.ascontiguousarray(design)
-    names, values = _numbers(table)
-    points = values if columns is None else values[:, [_place(column, names) for column in columns]]
-    return Own(names, values), np.ascontiguousarray(points)
+    own, [points] = read_views(table, schema=schema, choices=[columns])
+    return own, points
+
+
+def read_views(
+    table: object, *, schema: Schema | None, choices: Sequence[tuple[int | str, ...] | None]
+) -> tuple[Own, list[Floats]]:
+    """A table in its own units, then as coordinates in each of some choices of columns; it is read once.
+
+    Raises:
+        DataError: The table is no such table, or lacks a chosen column.
+    """
+    if schema is None:
+        names, values = _numbers(table)
+        places = [_places(columns, names, declared=False) for columns in choices]
+        return Own(names, values), [np.ascontiguousarray(values[:, chosen]) for chosen in places]
+    own, views = open_source(table, schema=schema).matrix(), []
+    for columns in choices:
+        chosen = _places(columns, schema.names, declared=True)
+        selected = schema.select([schema.names[place] for place in chosen])
+        views.append(np.ascontiguousarray(selected.design(own[:, chosen], to=(0.0, 1.0))))
+    return Own(schema.names, own), views
 
 
 def _numbers(table: object) -> tuple[tuple[str, ...], Floats]:
@@ -120,11 +166,15 @@ def _numbers(table: object) -> tuple[tuple[str, ...], Floats]:
     return source.names, _finite(source.matrix())
 
 
-def _array(table: object) -> NDArray[Any]:
-    try:
-        values = np.asarray(table)
-    except ValueError:
-        raise DataError("a table must be a 2-D array of numbers; rows of different lengths are none.") from None
+def _array(table: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
+    if isinstance(table, np.ma.MaskedArray):
+        raise DataError(
+            "a table without a schema must have no mask; it has one. Declare a schema: it has a place for such cells."
+        )
+    if not isinstance(table, np.ndarray) and len({len(row) for row in table if issubclass(type(row), list | tuple)}) > 1:
+        raise DataError("a table must be a 2-D array of numbers; rows of different lengths are none.")
+    # A list is read cell by cell: what numpy makes of it would depend on all of its cells together.
+    values = np.asarray(table) if isinstance(table, np.ndarray) else rows_as_array(table, None)
     if values.ndim != 2:
         raise DataError(f"a table must have 2 dimensions (rows, columns); got {values.ndim}.")
     if not values.shape[1]:
@@ -132,16 +182,25 @@ def _array(table: object) -> NDArray[Any]:
     return values
 
 
-def _place(column: int | str, names: Sequence[str]) -> int:
+def _places(columns: Sequence[int | str] | None, names: Sequence[str], *, declared: bool) -> list[int]:
+    return [_place(column, names, declared=declared) for column in (names if columns is None else columns)]
+
+
+def _place(column: int | str, names: Sequence[str], *, declared: bool) -> int:
     if isinstance(column, str):
         if column not in names:
-            raise DataError(f"the table has no column {column!r}. Its columns must include every chosen name.")
+            raise DataError(
+                f"columns must be among those that are declared; got {column!r}, which is not. Declare it too."
+                if declared
+                else f"the table has no column {column!r}. Its columns must include every chosen name."
+            )
         return list(names).index(column)
     if not 0 <= column < len(names):
         raise DataError(f"the table has no column number {column}; it has {len(names)}.")
     return column
 
 
+@np.errstate(all="ignore")  # a caller may have asked numpy to raise on rounding: that error would speak of a private cell
 def _finite(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "O":
         values = _unboxed(values)
@@ -149,8 +208,7 @@ def _finite(values: NDArray[Any]) -> Floats:
         # The name of the kind only: the width of a text type is the length of somebody's cell.
         kind = values.dtype.type.__name__
         raise DataError(f"a table must hold numbers; got cells of type {kind}. Declare a schema for anything else.")
-    with np.errstate(over="ignore"):
-        floats = np.ascontiguousarray(values, dtype=np.float64)
+    floats = np.ascontiguousarray(values, dtype=np.float64)
     if not (np.abs(floats) <= LARGEST).all():
         raise DataError(
             f"a table without a schema must hold finite numbers of at most {LARGEST:g} in size; at least one is not. "
@@ -160,9 +218,9 @@ def _finite(values: NDArray[Any]) -> Floats:
 
 
 def _unboxed(values: NDArray[Any]) -> NDArray[Any]:
-    """Python's own numbers as floats: whether an array keeps them as objects depends on how large they are."""
+    """Numbers as floats: whether an array keeps them as objects depends on how large they are."""
     cells = values.ravel().tolist()
-    if not all(isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool) for cell in cells):
+    if not all(id(type(cell)) in _NUMBERS for cell in cells):
         return values
     return np.array([_as_float(cell) for cell in cells], dtype=np.float64).reshape(values.shape)
 

@@ -17,6 +17,7 @@ __all__ = ["basic_cost", "compose", "pld_epsilon", "tight_epsilon", "zcdp_epsilo
 
 _PLD_SLACK = 1 + 1e-9
 _PLD_MARGIN = Fraction(1, 10**11)
+_PLD_MARGIN_OF_A_RUN = Fraction(1, 10**15)
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
@@ -53,11 +54,12 @@ def pld_epsilon(events: Sequence[Event], *, delta: AmountLike) -> Amount | None:
     """Epsilon at delta by composing privacy-loss distributions; None where an event has none.
 
     The accountant (dp-accounting) rounds pessimistically when it discretises, but its floating-point convolutions are not
-    certified: it is asked at delta - 10^-11, far beyond their observed error, and its figure is raised by one part in 10^9.
-    A delta of 10^-10 or less has no such margin and gives None.
+    certified, and lose a little probability with each run. It is asked at delta less a margin far beyond their observed error
+    (10^-15 for each run, at least 10^-11), and its figure is raised by one part in 10^9. A delta below ten margins gives None.
     """
-    target = Fraction(exact(delta)) - _PLD_MARGIN  # proof: margin
-    if target < 9 * _PLD_MARGIN:
+    margin = max(_PLD_MARGIN, sum(event.count for event in events) * _PLD_MARGIN_OF_A_RUN)
+    target = _checked(delta) - margin  # proof: margin
+    if target < 9 * margin:
         return None
     losses = [(event.privacy_loss(), event.count) for event in events]
     runs = [loss.self_compose(count) for loss, count in losses if loss is not None]
@@ -81,12 +83,18 @@ def tight_epsilon(events: Sequence[Event], *, delta: AmountLike) -> Amount:
         >>> fifty < 10 * once
         True
     """
-    checks.require(0 < Fraction(exact(delta)) < 1, "above 0 and below 1", delta=delta)
+    slack = _checked(delta)
     candidates: list[Amount] = []
     basic = basic_cost(events)
-    if basic is not None and basic[1] <= exact(delta):
+    if basic is not None and basic[1] <= slack:
         candidates.append(basic[0])
     for bound in (zcdp_epsilon(events, delta=delta), pld_epsilon(events, delta=delta)):
         if bound is not None:
             candidates.append(bound)
     return min(candidates, default=math.inf)
+
+
+def _checked(delta: AmountLike) -> Fraction:
+    read = exact(delta, name="delta")
+    checks.require(isinstance(read, Fraction) and 0 < read < 1, "above 0 and below 1", delta=delta)
+    return Fraction(read)

@@ -39,6 +39,7 @@ class Event:
 
     def _check(self, **amounts: AmountLike) -> None:
         checks.whole(minimum=1, count=self.count)
+        object.__setattr__(self, "count", int(self.count))
         for name, value in amounts.items():
             object.__setattr__(self, name, Fraction(exact(value, name=name)))
 

@@ -14,11 +14,13 @@ from sabun.errors import IncompatibleGuarantees, ParameterError
 from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
-__all__ = ["MODELS", "RELATIONS", "SCOPES", "Guarantee"]
+__all__ = ["LARGE_EPSILON", "MODELS", "RELATIONS", "SCOPES", "Guarantee"]
 
 RELATIONS = ("replace-one", "add-remove", "local")
 MODELS = ("central", "local")
 SCOPES = ("joint", "per-parameter")
+LARGE_EPSILON = 10
+"""A joint epsilon above this means little to a single person; whoever asks for it is told."""
 
 _NEIGHBOURS = {
     "replace-one": "one {unit} is replaced by any other",

@@ -4,6 +4,7 @@ Nothing is inferred from the data, and no cell can raise: see README.md beside t
 """
 
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.inspection import ColumnFit, TableFit, inspect_table
 from sabun.records.schema import Schema
 from sabun.records.sources import CHUNK_ROWS, Chunks, Source, chunks, open_source, open_unbounded, read
 
@@ -12,10 +13,13 @@ __all__ = [
     "CategoryColumn",
     "Chunks",
     "Column",
+    "ColumnFit",
     "NumberColumn",
     "Schema",
     "Source",
+    "TableFit",
     "chunks",
+    "inspect_table",
     "open_source",
     "open_unbounded",
     "read",

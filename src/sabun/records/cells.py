@@ -9,7 +9,6 @@ which could raise, warn, print or never return.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -39,12 +38,12 @@ _WORDS = {
     "-inf": -math.inf,
     "-infinity": -math.inf,
 }
-_TRAILING_ZEROS = re.compile(r"([+-]?[0-9]+)(\.[0-9]*?)0*")
-_TEXTS = frozenset({str, np.str_})
-_BOOLEANS = frozenset({bool, np.bool_})
-_INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
-_REALS = frozenset({float, Fraction, *(np.dtype(code).type for code in "efdg")})
-_NUMBERS = _BOOLEANS | _INTEGERS | _REALS | {Decimal}
+# Types by identity: a set of the types themselves would ask a foreign type for its hash, which is foreign code too.
+_TEXTS = frozenset(map(id, (str, np.str_)))
+_BOOLEANS = frozenset(map(id, (bool, np.bool_)))
+_INTEGERS = frozenset(map(id, (int, *(np.dtype(code).type for code in "bhilqBHILQ"))))
+_REALS = frozenset(map(id, (float, Fraction, *(np.dtype(code).type for code in "efdg"))))
+_NUMBERS = _BOOLEANS | _INTEGERS | _REALS | {id(Decimal)}
 _WHAT_TO_DO = "Turn it into numbers or text first, or leave it out of the schema."
 
 
@@ -110,10 +109,15 @@ def folded(text: str) -> str:
     """
     if text.lower() in ("true", "false"):
         return text.lower()
-    match = _TRAILING_ZEROS.fullmatch(text)
-    if match is None or "." not in text:
+    whole, point, rest = text.partition(".")
+    if not point or not _all_digits(whole.removeprefix("-" if whole[:1] == "-" else "+")) or not _all_digits(rest or "0"):
         return text
-    return (match[1] + match[2]).rstrip(".")
+    rest = rest.rstrip("0")
+    return f"{whole}.{rest}" if rest else whole
+
+
+def _all_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _numbers_from_numpy(cells: NDArray[Any], name: str) -> Floats:
@@ -147,9 +151,10 @@ def _inner(cell: Any) -> Any:
 
 def _number_or_text(cell: object) -> float | str:
     cell = _inner(cell)
-    if type(cell) in _TEXTS:
+    kind = id(type(cell))
+    if kind in _TEXTS:
         return str(cell)
-    if type(cell) not in _NUMBERS:
+    if kind not in _NUMBERS:
         return math.nan
     try:
         return float(cell)  # type: ignore[arg-type]
@@ -161,14 +166,14 @@ def _number_or_text(cell: object) -> float | str:
 
 def _text(cell: Any) -> str | None:
     cell = _inner(cell)
-    kind = type(cell)
+    kind = id(type(cell))
     if kind in _TEXTS:
         return str(cell).strip(_BLANKS)
     if kind in _BOOLEANS:
         return "true" if cell else "false"
     if kind in _INTEGERS:
         return _integer_text(int(cell))
-    if kind is Decimal:
+    if kind == id(Decimal):
         return folded(format(cell, "f")) if cell.is_finite() and abs(cell.adjusted()) < 400 else None
     if kind not in _REALS:
         return None
@@ -251,13 +256,24 @@ def _positions_from_arrow(cells: Any, position: Callable[[str | None], int], nam
         return label_positions(column.to_pylist(), position, name=name)
     if kind == "text":
         encoded = pc.dictionary_encode(pc.ascii_trim_whitespace(column))
-        distinct, inverse = encoded.dictionary.to_pylist(), encoded.indices
+        distinct, inverse = (
+            [_decoded(value) for value in encoded.dictionary.cast(pa.large_binary()).to_pylist()],
+            encoded.indices,
+        )
     else:
         encoded = pc.dictionary_encode(pc.cast(column, pa.float64()) if pa.types.is_floating(column.type) else column)
         distinct, inverse = [_text(value) for value in encoded.dictionary.to_pylist()], encoded.indices
     table = np.array([*(position(text) for text in distinct), position(None)], dtype=np.int64)
     places: NDArray[np.int64] = pc.fill_null(inverse, len(distinct)).to_numpy(zero_copy_only=False).astype(np.int64)
     return table[places]
+
+
+def _decoded(text: bytes) -> str | None:
+    """A file of another program may hold text that is none."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _arrow_column(cells: Any, name: str) -> tuple[Any, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -102,19 +102,20 @@ class Column(abc.ABC):
 
     @staticmethod
     def from_dict(mapping: Mapping[str, Any]) -> Column:
-        """Reads what `to_dict` wrote, refusing unknown or absent keys."""
+        """Reads what `to_dict` wrote, or less by hand: `missing` and `log1p` may be left out; unknown keys are refused."""
         checks.require(isinstance(mapping, Mapping), "a JSON object", column=mapping)
-        kinds: dict[Any, tuple[type[NumberColumn | CategoryColumn], frozenset[str]]] = {
-            "number": (NumberColumn, frozenset({"kind", "name", "lower", "upper", "missing", "log1p"})),
-            "category": (CategoryColumn, frozenset({"kind", "name", "categories", "missing"})),
+        kinds: dict[Any, tuple[Callable[..., Column], set[str], set[str]]] = {
+            "number": (Column.number, {"name", "lower", "upper"}, {"missing", "log1p"}),
+            "category": (Column.category, {"name", "categories"}, {"missing"}),
         }
         kind = mapping.get("kind")
         checks.require(isinstance(kind, str) and kind in kinds, "'number' or 'category'", kind=kind)
-        made, keys = kinds[kind]
-        found = {str(key) for key in mapping}
-        if found & {"lower", "upper"} != keys & {"lower", "upper"} and kind == "number":
+        made, needed, optional = kinds[kind]
+        found = {str(key) for key in mapping} - {"kind"}
+        if kind == "number" and not {"lower", "upper"} <= found:
             _bounds(str(mapping.get("name")), mapping.get("lower"), mapping.get("upper"))
-        checks.require(found == keys, f"exactly {', '.join(sorted(keys))}", **{f"keys of a {kind} column": sorted(found)})
+        rule = f"kind, {', '.join(sorted(needed))} (and {' or '.join(sorted(optional))} if wanted)"
+        checks.require(needed <= found <= needed | optional, rule, **{f"keys of a {kind} column": sorted(map(str, mapping))})
         return made(**{key: value for key, value in mapping.items() if key != "kind"})
 
 
@@ -139,6 +140,10 @@ class NumberColumn(Column):
             raise BoundsError(f"missing of column {self.name!r} must lie inside its bounds; got {self.missing!r}.")
         for field, value in (("lower", low), ("upper", high), ("missing", float(self.missing) + 0.0)):
             object.__setattr__(self, field, value)
+
+    def __str__(self) -> str:
+        logs = ", on a log scale" if self.log1p else ""
+        return f"{self.name}: a number from {self.lower:g} to {self.upper:g}{logs}; unreadable cells count as {self.missing:g}"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -179,6 +184,10 @@ class CategoryColumn(Column):
         )
         good = self.missing is None or self.missing in self.categories
         checks.require(good, f"one of the categories of column {self.name!r} or None", missing=self.missing)
+
+    def __str__(self) -> str:
+        other = "none of these" if self.missing is None else repr(self.missing)
+        return f"{self.name}: one of {', '.join(map(repr, self.categories))}; anything else counts as {other}"
 
     @property
     def features(self) -> tuple[str, ...]:

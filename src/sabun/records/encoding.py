@@ -16,10 +16,14 @@ from sabun.records.tables import as_table, cells_of
 
 __all__ = ["encoded", "one_hot", "scaled", "unbounded"]
 
+_QUIET = np.errstate(all="ignore")
+"""A caller may have asked numpy to raise on rounding: that error would speak of a private cell."""
+
 _BLOCK = 8192
 """Rows clipped at a time so that they stay in the processor's cache; cannot change any result."""
 
 
+@_QUIET
 def encoded(columns: Sequence[Column], chunk: object, *, keep_missing: bool = False) -> Floats:
     """One column for each declared one: numbers inside their bounds, labels as codes."""
     table = as_table(chunk, width=len(columns))
@@ -36,6 +40,7 @@ def encoded(columns: Sequence[Column], chunk: object, *, keep_missing: bool = Fa
     return result
 
 
+@_QUIET
 def unbounded(names: Sequence[str], chunk: object) -> Floats:
     """One column of plain numbers for each name, NaN where a cell holds none."""
     table = as_table(chunk, width=len(names))
@@ -46,6 +51,7 @@ def unbounded(names: Sequence[str], chunk: object) -> Floats:
     return result
 
 
+@_QUIET
 def scaled(columns: Sequence[Column], matrix: Floats, *, to: tuple[float, float]) -> Floats:
     """Number columns mapped from their bounds onto `to`; label codes as they are."""
     good = len(to) == 2 and all(checks.is_number(end) and np.isfinite(end) for end in to) and to[0] < to[1]
@@ -59,6 +65,7 @@ def scaled(columns: Sequence[Column], matrix: Floats, *, to: tuple[float, float]
     return result
 
 
+@_QUIET
 def one_hot(columns: Sequence[Column], matrix: Floats) -> Floats:
     """Label codes spread over one 0/1 column for each label; number columns as they are."""
     matrix = _checked(columns, matrix)
@@ -89,8 +96,7 @@ def _checked(columns: Sequence[Column], matrix: Floats) -> Floats:
 
 def _clipped_array(columns: Sequence[NumberColumn], table: NDArray[Any], keep_missing: bool) -> Floats:
     lower, upper, missing = _rows_of(columns, "lower", "upper", "missing")
-    with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private cell
-        result = np.array(table, dtype=np.float64, order="C")
+    result = np.array(table, dtype=np.float64, order="C")
     for start in range(0, len(result), _BLOCK):
         block = result[start : start + _BLOCK]
         if not keep_missing:

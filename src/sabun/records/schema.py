@@ -165,7 +165,8 @@ class Schema:
         """Reads what `to_dict` wrote; unknown or absent keys are refused."""
         checks.require(isinstance(mapping, Mapping), "a JSON object", schema=mapping)
         found = sorted(map(str, mapping))
-        checks.require(found == ["columns", "format"], "exactly columns, format", **{"keys of a schema": found})
+        advice = f'Write {{"format": "{_FORMAT}", "columns": [...]}}.'
+        checks.require(found == ["columns", "format"], "exactly columns, format", advice, **{"keys of a schema": found})
         checks.require(mapping["format"] == _FORMAT, repr(_FORMAT), format=mapping["format"])
         checks.require(isinstance(mapping["columns"], list | tuple), "a list of columns", columns=mapping["columns"])
         return cls(columns=tuple(Column.from_dict(column) for column in mapping["columns"]))
@@ -183,10 +184,13 @@ class Schema:
             raise ParameterError(f"a schema must be JSON; it breaks off at line {problem.lineno}.") from None
         return cls.from_dict(mapping)
 
+    def to_text(self) -> str:
+        """The schema as JSON that people can read."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
     def save(self, path: str | Path) -> None:
         """Writes the schema as JSON that people can read."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        Path(path).write_text(self.to_text(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

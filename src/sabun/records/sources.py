@@ -90,8 +90,12 @@ class Source:
         pieces = list(self._matrices(_ROWS_AT_ONCE))
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, len(self.names))), *pieces])
 
+    def tables(self, *, rows: int = CHUNK_ROWS) -> Iterator[Any]:
+        """Yields the records as they are, as tables of about that many rows; for their owner."""
+        return _stream(self.origin, self.names, rows)
+
     def _matrices(self, rows: int) -> Iterator[Floats]:
-        for chunk in _stream(self.origin, self.names, rows):
+        for chunk in self.tables(rows=rows):
             if self.schema is None:
                 yield encoding.unbounded(self.names, chunk)
             else:
@@ -142,6 +146,8 @@ def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> S
         )
     origin = _settled(source, columns)
     names = _all_names(origin) if columns is None else tuple(columns)
+    if not names:
+        raise DataError("a table must have at least one column; got none.")
     return Source(names=names, schema=None, keep_missing=True, origin=origin)
 
 

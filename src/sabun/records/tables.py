@@ -55,7 +55,7 @@ def as_table(thing: object, *, width: int | None = None) -> Table:
 def _with_names(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """A frame whose columns are only numbered (`pandas.DataFrame(array)`) is an array in a frame: x0, x1, …"""
     labels: list[Any] = list(table.columns)
-    numbered = labels == list(range(len(labels)))
+    numbered = len(labels) > 0 and labels == list(range(len(labels)))
     if not numbered:
         return table
     named = table.to_native().set_axis([f"x{index}" for index in labels], axis=1)
@@ -153,6 +153,8 @@ def _cells(series: nw.Series[Any]) -> Cells:
     """
     if series.implementation.is_pandas_like():
         return _pandas_cells(series)
+    if series.implementation.is_pyarrow():
+        return series.to_native()
     return series.to_list() if series.dtype in (nw.Object, nw.Categorical, nw.Enum) else _arrow_or_list(series)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sabun.release.document import MAX_BYTES, Release
 from sabun.release.keys import fingerprint, generate_key, load_key, save_key
 from sabun.release.provenance import Provenance
-from sabun.release.publish import publish
+from sabun.release.publish import publish, recovered
 from sabun.release.signature import Signature, Signer
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "generate_key",
     "load_key",
     "publish",
+    "recovered",
     "save_key",
 ]

@@ -6,11 +6,13 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sabun.errors import ParameterError, ReleaseError, SimulatedError
+from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError, SimulatedError
+from sabun.ledger import Receipt
 from sabun.privacy.guarantee import Guarantee
 from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
 from sabun.release.files import read_whole, write_whole
@@ -32,6 +34,7 @@ MAX_BYTES = 64 * 2**20
 _AMOUNTS = ("epsilon", "delta", "joint_epsilon", "joint_delta")
 _LONGEST_SHOWN = 60
 _LONGEST_LIST = 8
+_ROUNDED_UP = 1 + Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -67,6 +70,7 @@ class Release:
         if not self.value:
             raise ParameterError("value must hold at least one named result; got none.")
         check_facts(self.guarantee, self.provenance)
+        _must_be_paid(self.guarantee, self.provenance.receipt)
         if not (self.signature is None or isinstance(self.signature, Signature)):
             raise ParameterError(f"signature must be a Signature or None; got {type(self.signature).__name__}.")
 
@@ -158,8 +162,10 @@ class Release:
         lines += [f"  {name}: {_shown(tree)}" for name, tree in self.value.items()]
         lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}.", *self.provenance.notes]
         lines.append(f"Made {self.provenance.time} with {made}.")
-        if self.signature is not None:
-            lines.append(f"Signed by {fingerprint(self.signature.public_key)} (not checked here: call verify).")
+        if self.signature is None:
+            lines.append("Not signed: nobody stands behind this file, and a change in it would not be noticed.")
+        else:
+            lines.append(f"Signed by {fingerprint(self.signature.public_key)} (not checked here: verify it).")
         if self.guarantee.simulated:
             lines.insert(0, "NOT PRIVATE: drawn with a seeded coin, for trying things out only.")
         return "\n".join(lines)
@@ -224,6 +230,24 @@ def check_facts(guarantee: Guarantee, provenance: Provenance) -> None:
         raise ParameterError(str(error)) from None
     except UnicodeEncodeError:
         raise ParameterError("guarantee must hold valid Unicode text; got one with a lone surrogate. Write it anew.") from None
+
+
+def _must_be_paid(guarantee: Guarantee, receipt: Receipt | None) -> None:
+    """Refuses a receipt for another amount than the release promises to cost; a ledger may round up what it books."""
+    if receipt is None:
+        return
+    try:
+        promise = guarantee if guarantee.relation == receipt.relation else guarantee.as_replace_one()
+    except IncompatibleGuarantees:
+        promise = None
+    same = promise is not None and (promise.relation, promise.unit) == (receipt.relation, receipt.unit)
+    booked = (receipt.epsilon, receipt.delta)
+    if (
+        promise is None
+        or not same
+        or any(not cost <= paid <= cost * _ROUNDED_UP for cost, paid in zip(promise.cost, booked, strict=True))
+    ):
+        raise ParameterError("receipt must be for the charge of this guarantee; it is for another amount or unit.")
 
 
 def _guarantee(record: object) -> Guarantee:

@@ -86,4 +86,4 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _exists(target: Path) -> DataError:
-    return DataError(f"{target} must be a new file; it exists already. Choose another name, or pass overwrite=True.")
+    return DataError(f"{target} must be a new file; it exists already. Choose another name, or allow overwriting.")

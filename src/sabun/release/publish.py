@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from sabun import checks
 from sabun.errors import ParameterError, SimulatedError
@@ -18,9 +20,10 @@ from sabun.release.encoding import canonical, encode
 from sabun.release.provenance import Provenance
 from sabun.release.tree import Frozen
 
-__all__ = ["publish", "purpose_of"]
+__all__ = ["kept", "publish", "purpose_of", "recovered"]
 
 _DIGEST = b"sha256:"
+_NAMED = 3
 
 
 def publish(
@@ -32,6 +35,7 @@ def publish(
     ledger: Ledger | None,
     coin: Coin,
     key: str | None = None,
+    subject: Sequence[str] = (),
     schema_hash: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Release:
@@ -61,6 +65,7 @@ def publish(
         ledger: The book to charge, or None.
         coin: The coin `draw` uses; a seeded one makes the release simulated.
         key: Idempotency key for retries; only with a ledger.
+        subject: Public names of the columns it is about, for the ledger's readers.
         schema_hash: Hash of the public schema, for the provenance.
         notes: Sentences for the reader, for the provenance.
 
@@ -77,36 +82,53 @@ def publish(
     check_facts(promise, origin)  # proof: writable-first
     if ledger is None:
         checks.require(key is None, "left out when there is no ledger", "Pass a ledger that remembers it.", key=key)
-        return Release(value=draw(), guarantee=promise, provenance=origin)
+        return Release(value=_drawn(draw), guarantee=promise, provenance=origin)
     if promise.simulated:  # proof: refuse-simulated
         raise SimulatedError(
             "a seeded result is not private, so it cannot be charged to a ledger. "
             "Use random_state=None for a private result, or ledger=None for a simulation."
         )
-    purpose = purpose_of(kind, facts, schema_hash=schema_hash, notes=notes)
+    purpose = purpose_of(kind, facts, subject=subject, schema_hash=schema_hash, notes=notes)
     if key is not None:
         known = ledger.recall(key, guarantee=promise, purpose=purpose)
         if known is not None:
-            return _recalled(known[1], key)  # proof: replay
+            return _recalled(known[1], f"key {key!r}")  # proof: replay
     reservation = ledger.reserve(promise, purpose=purpose, key=key)  # proof: charge-first
     provenance = dataclasses.replace(origin, receipt=reservation.receipt)  # proof: facts-before-draw
     reservation.touch()
-    release = Release(value=draw(), guarantee=promise, provenance=provenance)  # proof: draw-once
-    reservation.commit(_kept(release.to_json()))  # proof: commit-last
+    release = Release(value=_drawn(draw), guarantee=promise, provenance=provenance)  # proof: draw-once
+    reservation.commit(kept(release.to_json()))  # proof: commit-last
     return release
 
 
-def purpose_of(kind: str, parameters: Mapping[str, Any], *, schema_hash: str | None = None, notes: tuple[str, ...] = ()) -> str:
-    """What the ledger writes down: the kind with a digest of all public facts behind the release.
+@np.errstate(all="ignore")
+def _drawn(draw: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The value, whatever the caller asked numpy to do about rounding: such an error would speak of private cells."""
+    return draw()  # proof: quiet
+
+
+def purpose_of(
+    kind: str,
+    parameters: Mapping[str, Any],
+    *,
+    subject: Sequence[str] = (),
+    schema_hash: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> str:
+    """What the ledger writes down: the kind, the first columns, a digest of all public facts behind the release.
 
     The whole SHA-256 ties an idempotency key to these facts, so a retry with others is not answered with the old value.
 
     Example:
         >>> purpose_of("count", {"column": "age"})[:30]
         'count (parameters a86d31cee3c0'
+        >>> purpose_of("count", {}, subject=["age", "sex", "ward", "dose", "year"])[:37]
+        'count on age, sex, ward and 2 more (p'
     """
     facts = {"parameters": encode(Frozen(parameters, where="parameters")), "schema_hash": schema_hash, "notes": list(notes)}
-    return f"{kind} (parameters {hashlib.sha256(canonical(facts)).hexdigest()})"
+    more = "" if len(subject) <= _NAMED else f" and {len(subject) - _NAMED} more"
+    about = f" on {', '.join(subject[:_NAMED])}{more}" if subject else ""
+    return f"{kind}{about} (parameters {hashlib.sha256(canonical(facts)).hexdigest()})"
 
 
 def _check_kinds(guarantee: object, coin: object) -> None:
@@ -116,15 +138,25 @@ def _check_kinds(guarantee: object, coin: object) -> None:
         raise ParameterError(f"coin must be a Coin; got {type(coin).__name__}. Pass os_coin() for a private result.")
 
 
-def _kept(content: bytes) -> bytes:
+def kept(content: bytes) -> bytes:
     """What the ledger keeps: the release itself, or its digest when it is larger than the ledger takes."""
     return content if len(content) <= LARGEST_PAYLOAD else _DIGEST + hashlib.sha256(content).hexdigest().encode("ascii")
 
 
-def _recalled(stored: bytes, key: str) -> Release:
+def recovered(ledger: Ledger, entry: int) -> Release:
+    """The release that a ledger kept with a charge, for whoever lost its file; costs nothing.
+
+    Raises:
+        ParameterError: There is no such entry, no result was kept with it, or it was too large to be.
+        LedgerError: The kept bytes were changed.
+    """
+    return _recalled(ledger.kept(entry), f"entry {entry}")
+
+
+def _recalled(stored: bytes, which: str) -> Release:
     if stored.startswith(_DIGEST):
         raise ParameterError(
-            f"key must be new, for its release was too large to be kept in the ledger; got {key!r}. "
-            "Load the file it was saved to, or choose a new key to pay for another."
+            f"the release of {which} must be small enough to be kept in the ledger; it was not. "
+            "Load the file it was saved to, or pay for another under a new key."
         )
     return Release.from_json(stored, max_bytes=len(stored))

@@ -144,7 +144,7 @@ def test_exp_floor_sees_an_exponent_far_below_its_unit() -> None:
     [
         (
             lambda c: bernoulli(Fraction(3, 2), coin=c),
-            r"probability must be a Fraction or int >= 0 and <= 1; got Fraction\(3, 2\)\.",
+            r"probability must be a Fraction or int >= 0 and <= 1; got 3/2\.",
         ),
         (lambda c: bernoulli(0.5, coin=c), r"probability must be .*; got <class 'float'>\. Floats are not exact"),
         (lambda c: bernoulli_exp(-1, coin=c), r"gamma must be a Fraction or int >= 0; got -1\."),

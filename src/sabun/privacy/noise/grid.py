@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Rational
 from typing import Any, overload
 
 import numpy as np
@@ -61,9 +62,11 @@ class Grid:
                 not shown.
         """
         if not isinstance(value, np.ndarray):
+            if isinstance(value, Rational):  # of any library, in plain integers that cannot wrap around
+                return round(Fraction(int(value.numerator), int(value.denominator)) / self.step)  # proof: plain-integers
             if not math.isfinite(value):
                 raise ParameterError("value must be finite; got one that is not. Replace missing values first.")
-            return round(Fraction(value) / self.step)
+            return round(Fraction(float(value) if isinstance(value, np.floating) else value) / self.step)
         if value.dtype.kind in "iu":
             whole = [round(Fraction(int(cell)) / self.step) for cell in value.ravel()]  # proof: whole-numbers
             if any(not -(1 << 63) < index < 1 << 63 for index in whole):

@@ -1,0 +1,167 @@
+"""How well a private table fits its public schema, told to its owner alone: NOT PRIVATE, never a release.
+
+A release says nothing about cells that do not fit, since whether they do is private. So a column in another unit, or a list of
+labels with a misspelling, would be paid for in silence: this is where its owner looks first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from sabun.errors import DataError, ParameterError
+from sabun.records.cells import Cells, label_positions, numbers
+from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.schema import Schema
+from sabun.records.sources import open_source
+from sabun.records.tables import as_table, cells_of
+
+__all__ = ["ColumnFit", "TableFit", "inspect_table"]
+
+NOT_PRIVATE = "NOT PRIVATE: these counts are about your own rows. They are for your eyes; do not publish them."
+_MANY = 0.2
+
+
+@final
+@dataclass(kw_only=True)
+class ColumnFit:
+    """What a schema makes of one column's cells.
+
+    Attributes:
+        name: The column.
+        kind: "number" or "category".
+        rows: How many cells there are.
+        empty: Cells without anything in them.
+        unreadable: Cells with something that is no number; for a category column, labels outside its list.
+        below: Numbers that are cut to the lower bound.
+        above: Numbers that are cut to the upper bound.
+        strange: The labels outside the list, with how often they stand.
+    """
+
+    name: str
+    kind: str
+    rows: int = 0
+    empty: int = 0
+    unreadable: int = 0
+    below: int = 0
+    above: int = 0
+    strange: Counter[str] = field(default_factory=Counter, repr=False)
+
+    @property
+    def fitting(self) -> int:
+        """Cells that are taken as they are."""
+        return self.rows - self.empty - self.unreadable - self.below - self.above
+
+    @property
+    def verdict(self) -> str:
+        """A word for the owner: "ok", "look here" when more than a fifth does not fit, or "NO CELL FITS"."""
+        if self.rows and not self.fitting:
+            return "NO CELL FITS"
+        return "look here" if self.rows - self.fitting > _MANY * self.rows else "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, without the labels."""
+        names = ("name", "kind", "rows", "empty", "unreadable", "below", "above", "fitting", "verdict")
+        return {name: getattr(self, name) for name in names}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TableFit:
+    """What a schema makes of a table; made by `inspect_table`. NOT PRIVATE.
+
+    Attributes:
+        rows: How many rows there are.
+        columns: One entry for each declared column.
+        repeated_ids: Rows whose id stood in an earlier row; None without ids.
+    """
+
+    rows: int
+    columns: tuple[ColumnFit, ...]
+    repeated_ids: int | None = None
+
+    def __str__(self) -> str:
+        width = max(len("column"), *(len(column.name) for column in self.columns))
+        head = f"{'column':<{width}}  {'empty':>9}  {'unreadable':>10}  {'below':>9}  {'above':>9}  verdict"
+        lines = [NOT_PRIVATE, f"{self.rows:,} rows.", head]
+        for fit in self.columns:
+            counts = (fit.empty, fit.unreadable, fit.below, fit.above)
+            empty, unreadable, below, above = (f"{count:,}" for count in counts)
+            if fit.kind == "category":  # its unreadable cells are labels outside the list; there are no bounds
+                below = above = ""
+            lines.append(f"{fit.name:<{width}}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
+        if self.repeated_ids:
+            lines.append(
+                f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less. "
+                "Make one row of each person's first."
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain JSON values."""
+        columns = [fit.to_dict() for fit in self.columns]
+        return {"notice": NOT_PRIVATE, "rows": self.rows, "repeated_ids": self.repeated_ids, "columns": columns}
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterError(f"{NOT_PRIVATE} They must not be stored.")
+
+
+def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | None = None) -> TableFit:
+    """Counts the cells of a table that do not fit its schema. NOT PRIVATE: for the owner, before any budget is spent.
+
+    Args:
+        source: As in `open_source`.
+        schema: The public facts.
+        ids: Whose row each one is, to find people with several rows.
+
+    Raises:
+        DataError: The table does not fit the schema at all: a column is absent, or of a type that is refused.
+
+    Example:
+        >>> schema = Schema.of_bounds({"bmi": (10, 60)})
+        >>> fit = inspect_table([["21,9"], [23.5], [300], [None]], schema=schema)
+        >>> fit.columns[0].unreadable, fit.columns[0].above, fit.columns[0].verdict
+        (1, 1, 'look here')
+    """
+    fits = tuple(ColumnFit(name=column.name, kind=_kind(column)) for column in schema.columns)
+    rows = 0
+    for chunk in open_source(source, schema=schema).tables():
+        table = as_table(chunk, width=len(fits))
+        rows += len(table)
+        for column, fit, cells in zip(schema.columns, fits, cells_of(table, schema.names), strict=True):
+            _count(column, fit, cells)
+    if ids is not None and len(ids) != rows:
+        raise DataError("ids must be as many as the rows; they are not.")
+    repeated = None if ids is None else len(ids) - len(set(ids))
+    return TableFit(rows=rows, columns=fits, repeated_ids=repeated)
+
+
+def _kind(column: Column) -> str:
+    return "number" if isinstance(column, NumberColumn) else "category"
+
+
+def _count(column: Column, fit: ColumnFit, cells: Cells) -> None:
+    full = label_positions(cells, lambda text: int(bool(text)), name=fit.name).astype(bool)
+    fit.rows += len(full)
+    fit.empty += int((~full).sum())
+    if isinstance(column, NumberColumn):
+        values = numbers(cells, name=fit.name)
+        fit.unreadable += int((np.isnan(values) & full).sum())
+        fit.below += int((values < column.lower).sum())
+        fit.above += int((values > column.upper).sum())
+    elif isinstance(column, CategoryColumn):
+        fit.unreadable += int((np.isnan(column.encode(cells, keep_missing=True)) & full).sum())
+        _note_strange(column, fit, cells)
+
+
+def _note_strange(column: CategoryColumn, fit: ColumnFit, cells: Cells) -> None:
+    """Counts the labels outside the list by their text."""
+    texts: dict[str, int] = {}
+    places = label_positions(cells, lambda text: texts.setdefault(text, len(texts)) if text else -1, name=fit.name)
+    known = ~np.isnan(column.encode(list(texts), keep_missing=True)) if texts else np.empty(0, dtype=bool)
+    times = np.bincount(places[places >= 0], minlength=len(texts))
+    fit.strange.update({text: int(times[place]) for text, place in texts.items() if not known[place]})

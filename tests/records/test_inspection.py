@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sabun.errors import DataError, ParameterError
+from sabun.records import Column, Schema, chunks, inspect_table
+
+SCHEMA = Schema(columns=[Column.number("bmi", lower=10, upper=60), Column.category("smoker", ["no", "yes"])])
+
+
+def test_every_cell_that_is_not_taken_as_it_is_is_counted_once() -> None:
+    rows = [["21,9", "YES"], [22, "no"], [None, " yes "], [300, ""], ["-inf", "maybe"], [float("nan"), None], ["25.5", True]]
+    bmi, smoker = inspect_table(rows, schema=SCHEMA).columns
+    assert (bmi.rows, bmi.empty, bmi.unreadable, bmi.below, bmi.above, bmi.fitting) == (7, 2, 1, 1, 1, 2)
+    assert (smoker.empty, smoker.unreadable, smoker.fitting) == (2, 3, 2)
+    assert dict(smoker.strange) == {"YES": 1, "maybe": 1, "true": 1}
+
+
+def test_a_column_in_another_unit_is_told_apart_from_a_good_one() -> None:
+    frame = pd.DataFrame({"bmi": ["21,9"] * 10, "smoker": ["no"] * 9 + ["No"]})
+    bmi, smoker = inspect_table(frame, schema=SCHEMA).columns
+    assert bmi.verdict == "NO CELL FITS"
+    assert smoker.verdict == "ok"
+    assert "look here" in str(inspect_table(frame.assign(smoker=["no"] * 7 + ["YES"] * 3), schema=SCHEMA))
+
+
+def test_pieces_count_like_the_whole() -> None:
+    rows = [[value, "yes"] for value in (1, 30, 99, None)]
+    whole = inspect_table(rows, schema=SCHEMA)
+    assert inspect_table(chunks([rows[:1], rows[1:]]), schema=SCHEMA).to_dict() == whole.to_dict()
+
+
+def test_no_rows_fit_trivially() -> None:
+    found = inspect_table(np.empty((0, 2), dtype=object), schema=SCHEMA)
+    assert found.rows == 0
+    assert {fit.verdict for fit in found.columns} == {"ok"}
+
+
+def test_the_counts_say_that_they_are_not_private() -> None:
+    found = inspect_table([[22, "no"]], schema=SCHEMA)
+    assert str(found).startswith("NOT PRIVATE: these counts are about your own rows.")
+    assert found.to_dict()["notice"].startswith("NOT PRIVATE")
+    with pytest.raises(ParameterError, match="They must not be stored"):
+        pickle.dumps(found)
+
+
+def test_people_with_several_rows_are_found() -> None:
+    rows = [[22, "no"]] * 6
+    found = inspect_table(rows, schema=SCHEMA, ids=["a", "b", "a", "c", "a", "b"])
+    assert found.repeated_ids == 3
+    assert "3 rows repeat an id" in str(found)
+    assert inspect_table(rows, schema=SCHEMA).repeated_ids is None
+    with pytest.raises(DataError, match="ids must be as many as the rows"):
+        inspect_table(rows, schema=SCHEMA, ids=["a"])
+
+
+def test_an_absent_column_is_an_error() -> None:
+    with pytest.raises(DataError, match="has no column 'smoker'"):
+        inspect_table(pd.DataFrame({"bmi": [1.0], "other": [2.0]}), schema=SCHEMA)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(), st.text(max_size=4), st.integers(-100, 100)), max_size=8))
+def test_the_cells_that_fit_are_those_that_encoding_leaves_alone(cells: list[object]) -> None:
+    schema = Schema(columns=[SCHEMA.columns[0]])
+    raw, encoded = np.full(len(cells), np.nan), schema.encode([[cell] for cell in cells], keep_missing=True).ravel()
+    for place, cell in enumerate(cells):
+        wide = Schema.of_bounds({"bmi": (-1e300, 1e300)})
+        raw[place] = wide.encode([[cell]], keep_missing=True)[0, 0]
+    fit = inspect_table([[cell] for cell in cells], schema=schema).columns[0]
+    assert fit.fitting == int((raw == encoded).sum())
