@@ -178,7 +178,8 @@ def test_a_frame_has_a_row_per_key_and_means_in_the_units_of_the_study() -> None
     result = study.simulate([0.6, 0.3, 0.0], [7.0, 2.0, 5.0], n=200_000, random_state=0).estimate()
     frame = result.to_frame()
     assert list(frame.columns) == [
-        "key", "frequency", "frequency_low", "frequency_high", "mean", "mean_low", "mean_high", "n", "flags", "note",
+        "key", "frequency", "frequency_low", "frequency_high", "bias_bound", "mean", "mean_low", "mean_high", "n", "flags",
+        "note",
     ]  # fmt: skip
     assert frame["mean"][:2].to_numpy() == pytest.approx([7, 2], abs=0.3)
     assert frame["flags"][2].endswith("weak")

@@ -72,8 +72,10 @@ def test_repeated_and_forged_reports_count_once(capsys: Capture) -> None:
     assert (found["accepted"], found["repeated"], found["n"]) == (2, 2, 2)
     assert [entry["position"] for entry in found["rejected"]] == [2, 3, 5]
     assert found["rejected"][0]["reason"] == "a person must report once per round; this id came before with another answer."
-    found = as_json(capsys, "tally", "study.json", "one.bin", "--merge", "counts.tally", "--out", "more.tally")
-    assert found["n"] == 3
+    sabun("tally", "study.json", "one.bin", "--merge", "counts.tally", "--out", "more.tally")
+    told = capsys.readouterr()
+    assert "3 reports in all" in told.out
+    assert "a report that an earlier run counted counts twice if its file is named again" in told.err
 
 
 def test_a_device_keeps_its_budget_between_calls(capsys: Capture) -> None:
@@ -186,7 +188,11 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
             2,
             "value_range must be low:high; got '3'.",
         ),
-        (("study", "study.json", "--keys", "a,b", "--epsilon", "1"), 2, "study.json must be a new file; it exists."),
+        (
+            ("study", "study.json", "--keys", "a,b", "--epsilon", "1"),
+            2,
+            "out must be a new file; 'study.json' exists. Choose another name.",
+        ),
         (("report", "study.json", "--pair", "a", "--out", "r"), 2, "pair must be KEY=VALUE; it has no '='."),
         (("report", "study.json", "--table", "t", "--pair", "a=1", "--out", "r"), 2, "--table must stand alone"),
         (("report", "study.json", "--table", "broken.csv", "--out", "r"), 4, "must have a column for every key; 'a' has none."),
@@ -215,3 +221,29 @@ def test_a_file_of_reports_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a new file; it exists"):
         write_reports(tmp_path / "r", [b"abc"])
     assert list(read_reports(tmp_path / "r", Study(keys=["a"], epsilon=1.0))) == [b"abc"]
+
+
+def test_the_person_at_the_device_is_told_what_is_not_reported(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "Headache,Fever", "--epsilon", "2")
+    capsys.readouterr()
+    sabun("report", "study.json", "--pair", "Headake=0.5", "--pair", "Fever=7", "--out", "r.bin")
+    said = capsys.readouterr().err
+    assert "Warning: key 'Headake' is not in the study: it is reported as if it were not held." in said
+    assert "Warning: the value of 'Fever' is not a number in the study's range" in said
+    sabun("report", "study.json", "--pair", "Fever=0.5", "--out", "s.bin")
+    assert capsys.readouterr().err == ""
+
+
+def test_the_same_answer_again_costs_nothing_and_says_so(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    for out, words in (("1.bin", "Each cost its person epsilon 2."), ("2.bin", "Already paid: the diary gave the answer")):
+        sabun("report", "study.json", "--pair", "a=0.5", "--diary", "mine", "--out", out)
+        assert words in capsys.readouterr().out
+    assert as_json(capsys, "report", "study.json", "--diary", "mine", "--out", "3.bin")["epsilon"] == "0"
+
+
+def test_reports_are_counted_before_they_are_estimated(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "r.bin")
+    sabun("estimate", "study.json", "r.bin", code=4)
+    assert "Reports must be counted into a tally first." in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 
 from cli.terminal import exit_code
 from regression.worlds import clinic
+from sabun.ledger import Ledger
 from sabun.regression import PublicModel
 
 BOUNDS = ["--bounds", "age=0:120", "--bounds", "bmi=10:60", "--bounds", "dose=0:100", "--target", "dose"]
@@ -54,11 +55,14 @@ def test_three_organisations_go_from_csv_to_a_model(folder: Path, capsys: pytest
         run("verify", f"{name}.json", "--study", "study.json")
         run("explain", f"{name}.json")
     capsys.readouterr()
-    run("combine", "north.json", "east.json", "--study", "study.json", "--out", "model.json", "--json")
+    files = ["--out", "model.json", "--release", "joined.json"]
+    run("combine", "north.json", "east.json", "--study", "study.json", *files, "--json")
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == "public"
     assert {row["feature"]: row["coef"] for row in found["coefficients"]}["age"] == pytest.approx(0.3, abs=0.1)
     assert PublicModel.load("model.json").organisations == ("north", "east")
+    assert exit_code("report", "joined.json", "--out", "joined.html") == 0
+    assert "from 2 organisations" in Path("joined.html").read_text()
     predict = ["--predict", "home.csv", "--predictions", "p.csv"]
     run("combine", "north.json", "east.json", "--study", "study.json", "--home", "home.csv", *predict)
     said = capsys.readouterr().out
@@ -134,7 +138,12 @@ def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[s
             2,
             "rows must be a whole number",
         ),
-        (["combine", "a", "--home", "h.csv", "--out", "m.json"], 2, "a model that used raw data stays at home"),
+        (
+            ["combine", "a", "--home", "h.csv", "--out", "m.json"],
+            2,
+            "--out must be left out with --home: a model that used raw",
+        ),
+        (["combine", "a", "--home", "h.csv", "--release", "r.json"], 2, "--release must be left out with --home"),
         (["combine", "a", "--predict", "h.csv"], 2, "must be given together"),
         (["combine", "a", "--tau", "hot"], 2, "tau must be a number"),
     ],
@@ -164,3 +173,46 @@ def test_simulate_tells_what_to_expect(capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(capsys.readouterr().out)["relative_errors"]["pool"] < 1
     run("simulate", *facts, "--setting", "narrow")
     assert "pool" in capsys.readouterr().out
+
+
+def test_a_release_that_no_reader_would_take_is_not_charged_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    ledger = Ledger.create("book", name="north", unit="patient", epsilon=2, delta="1e-5")
+    command = ["fit", "north.csv", "--study", "study.json", "--organisation", "north", "--ledger", "book", "--out", "n.json"]
+    for key, words in (
+        ([], "key must be given: the study takes only what 'north' signed. Pass --key with its private key."),
+        (["--key", "east.pem"], "the key that the study holds for 'north'; 'east.pem' is another. Pass the right one."),
+        (["--key", "north.pub.pem"], "key must be the private half; 'north.pub.pem' is a public key."),
+    ):
+        assert exit_code("regression", *command, *key) == 2
+        assert words in capsys.readouterr().err
+    assert ledger.entries() == ()
+    assert not Path("n.json").exists()
+
+
+def test_asking_again_says_that_it_is_paid(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    command = release("north")
+    capsys.readouterr()
+    run(*command)
+    assert "Ledger: already paid ('north', entry 1): the same result again; nothing was charged." in capsys.readouterr().out
+    Path("north.json").write_text("something else")
+    assert exit_code("regression", *command) == 4
+    assert "it exists already. Choose another name" in capsys.readouterr().err
+    assert len(Ledger.open("north.ledger").entries()) == 1
+
+
+def test_a_column_that_is_in_the_table_but_not_declared_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    declared = ["--bounds", "age=0:120", "--bounds", "dose=0:100", "--target", "dose", "--columns", "age,bmi"]
+    assert exit_code("regression", "fit", "north.csv", *declared, "--epsilon", "1", "--out", "x.json") == 2
+    assert "columns must be declared, one of 'age', 'dose'; got 'bmi'. Add --bounds 'bmi=low:high'." in capsys.readouterr().err
+
+
+def test_joining_says_what_it_wrote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
+    capsys.readouterr()
+    run("combine", "n.json", "--out", "m.json", "--predict", "home.csv", "--predictions", "p.csv")
+    said = capsys.readouterr().out
+    assert "Wrote 'm.json'.\nWrote 'p.csv'." in said
+    assert exit_code("regression", "combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv") == 2
+    assert "predictions must be a new file; 'p.csv' exists." in capsys.readouterr().err

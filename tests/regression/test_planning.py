@@ -13,7 +13,7 @@ from sabun.regression.simulation import simulate, simulated_study
 def test_a_plan_tells_cost_and_error_without_data(mechanism: str) -> None:
     plan = plan_of(unit_study(4, mechanism=mechanism), rows=1000, organisations=5)
     assert 0 < plan.error_combined <= min(plan.error_alone, plan.error_released) * 1.0001
-    assert "Expected relative error" in str(plan)
+    assert "Expected error (0: as good as possible, 1: no better than a constant guess)" in str(plan)
     assert plan.to_dict()["rows"] == 1000
 
 
@@ -37,6 +37,15 @@ def test_mostly_noise_is_said_plainly() -> None:
     plan = plan_of(unit_study(5, epsilon="1/100"), rows=100)
     assert not plan.helps
     assert "mostly noise" in str(plan)
+
+
+def test_one_organisation_has_nobody_to_combine_with() -> None:
+    alone, joined = (plan_of(unit_study(4), rows=1000, organisations=many) for many in (1, 10))
+    assert not alone.helps
+    assert "Combining" not in str(alone)
+    assert "from one organisation with 1000 rows" in str(alone)
+    assert joined.helps
+    assert "Combining is expected to help." in str(joined)
 
 
 def test_a_weak_promise_is_said_plainly() -> None:

@@ -83,7 +83,7 @@ def test_intervals_cover(setting: str, mechanism: str, epsilon: int) -> None:
             for s in range(40)
         ]
     )
-    assert 0.88 <= hits[:, 0].sum() / hits[:, 1].sum() <= 0.995
+    assert hits[:, 0].sum() / hits[:, 1].sum() >= 0.93
 
 
 def test_the_variance_of_a_public_model_stays_in_public_limits() -> None:

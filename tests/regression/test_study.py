@@ -70,7 +70,7 @@ def test_pure_mechanisms_keep_delta_zero_whatever_is_asked() -> None:
         ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
         ({"epsilon": float("nan")}, "epsilon must be a number; got nan"),
         ({"epsilon": "1e-9"}, "epsilon must be at least 1e-06"),
-        ({"delta": 0}, "delta must be > 0 for mechanism 'ssp-gauss'; got 0. With delta=0 choose"),
+        ({"delta": 0}, "delta must be > 0 for mechanism 'ssp-gauss'; got 0. With delta 0 choose"),
         ({"delta": 1}, "delta must be at least 0 and below 1; got 1"),
         ({"delta": "1e-200"}, "delta must be 0 or at least 1e-100"),
         ({"mechanism": "adassp"}, "mechanism must be one of 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),

@@ -110,12 +110,19 @@ def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[s
     """What people hold: one line each after the header, one column per key, an empty cell for a key that is not held.
 
     Every line is a person, a blank one somebody who holds nothing; a line or a cell that cannot be read is not held. An error,
-    or a line left out, would tell what somebody holds.
+    or a line left out, would tell what somebody holds. Only a file in which lines cannot be told apart is refused, as a whole.
 
     Raises:
-        DataError: A key of the study has no column, or two; the header is public.
+        DataError: A key of the study has no column, or two (the header is public); or a cell runs over a line break, so that
+            the number of reports would tell what stands in it. Nothing was yielded.
     """
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    with open(path, encoding="utf-8-sig", errors="replace", newline="\n") as file:
+        if any(map(_runs_over, file)):
+            raise DataError(
+                f"{os.fspath(path)} must hold one person in each line; at least one cell runs over a line break, or a "
+                "quotation mark is never closed. Mend the file."
+            )
+        file.seek(0)
         names = _split(file.readline())
         for key in study.terms.keys:
             if names.count(str(key)) != 1:
@@ -129,10 +136,21 @@ def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[s
 
 def _split(line: str) -> list[str]:
     """The cells of one line; none where it is no line of a CSV file."""
+    return next(iter(_rows([line.rstrip("\r\n")])), [])
+
+
+def _runs_over(line: str) -> bool:
+    """Whether another line break stands in a line, or a quotation mark that it opens takes in the next line."""
+    bare = line.removesuffix("\n").removesuffix("\r")
+    return "\r" in bare or ('"' in bare and len(_rows([bare + "\n", "next"])) == 1)
+
+
+def _rows(lines: list[str]) -> list[list[str]]:
+    """The rows that lines hold; none where they are no lines of a CSV file."""
     # A cell may be as long as its line, however long that is.
-    limit = csv.field_size_limit(max(1, len(line)))
+    limit = csv.field_size_limit(max(1, *map(len, lines)) + 5)
     try:
-        return next(csv.reader([line.rstrip("\n")]), [])
+        return list(csv.reader(lines))
     except csv.Error:
         return []
     finally:

@@ -13,7 +13,7 @@ from sabun import checks
 from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.em import four_states, three_states
-from sabun.keyvalue.intervals import frequency_interval, mean_interval, normal_quantile
+from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.moments import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
 from sabun.privacy import Guarantee
@@ -82,14 +82,17 @@ class Estimates:
         frequency: Share of people who hold the key; NaN without reports. Only `unbiased` and `ye` may leave [0, 1].
         mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none.
         frequency_interval: Lower and upper ends, one row per key.
-        mean_interval: The same for the mean; the whole range where the reports say nothing.
+        mean_interval: The same for the mean; the whole range where the reports say nothing, and for a mean from PrivKVM's later
+            rounds, in which people who hold nothing repeat the mean that was published before. Intervals are for the truth,
+            whatever the method: a point of `ye` or `em`, which do not converge to it, may stand outside.
         reports: Reports about the key.
-        bias_bound: By how much a frequency may be too small on average, beside the interval, because people hold more keys than
-            the padding length. Zero where nothing is cut off, NaN where the bound is not known.
+        bias_bound: By how much a frequency may lie above its interval because people hold more keys than the padding length:
+            the upper end plus this holds with the interval's confidence. Zero where nothing is cut off, NaN where it is not
+            known. There is none for the mean.
         flags: Words per key: `no reports`, `no mean` (undetermined), `weak` (the frequency is within noise of 0, so is the mean
             within noise of anything).
         method: Which estimator.
-        confidence: Of each interval by itself.
+        confidence: Of each interval by itself, or of all together.
         guarantee: What each person was promised.
         parameters: The study's public facts.
     """
@@ -144,6 +147,7 @@ class Estimates:
             "frequency": self.frequency,
             "frequency_low": self.frequency_interval[:, 0],
             "frequency_high": self.frequency_interval[:, 1],
+            "bias_bound": self.bias_bound,
             "mean": mean,
             "mean_low": self.mean_interval[:, 0],
             "mean_high": self.mean_interval[:, 1],
@@ -178,6 +182,7 @@ def estimates_of(
     method: str,
     confidence: float,
     comparisons: int,
+    mean_known: bool,
     scale: tuple[float, float],
     cut: float,
     keys: tuple[str | int, ...],
@@ -186,20 +191,25 @@ def estimates_of(
 ) -> Estimates:
     """Puts points, intervals and flags together, with means mapped from [-1, 1] to the study's range.
 
-    A key's expected frequency is at least its true one divided by `cut` (1 where padding cuts nothing off, NaN if unknown).
+    A key's expected frequency is at least its true one divided by `cut` (1 where padding cuts nothing off, NaN if unknown). The
+    counts tell the error of the means only where `mean_known`.
     """
     frequency, mean = found
     low, high = scale
     middle, half = (low + high) / 2, (high - low) / 2
+    ends = frequency_interval(channel, counts, confidence=confidence, comparisons=comparisons)
+    means = np.tile([-1.0, 1.0], (len(keys), 1))
+    if mean_known:
+        means = mean_interval(channel, counts, confidence=confidence, comparisons=comparisons)
     return Estimates(
         keys=keys,
         frequency=frequency,
         mean=middle + half * mean,
-        frequency_interval=frequency_interval(channel, counts, confidence=confidence, comparisons=comparisons),
-        mean_interval=middle + half * mean_interval(channel, counts, confidence=confidence, comparisons=comparisons),
+        frequency_interval=ends,
+        mean_interval=middle + half * means,
         reports=counts.total,
-        bias_bound=np.clip(frequency, 0, 1) * (cut - 1),
-        flags=_flags(channel, counts, mean, confidence, comparisons),
+        bias_bound=np.minimum(ends[:, 1] * cut, 1.0) - ends[:, 1],
+        flags=_flags(counts, mean, ends),
         method=method,
         confidence=confidence,
         guarantee=guarantee,
@@ -207,13 +217,8 @@ def estimates_of(
     )
 
 
-def _flags(channel: Channel, counts: Counts, mean: Floats, confidence: float, comparisons: int) -> tuple[tuple[str, ...], ...]:
-    frequency, _ = unbiased(channel, counts)
-    z = normal_quantile(confidence, comparisons)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.sqrt(channel.frequency_variance(np.clip(frequency, 0, 1), counts.total.astype(float)))
-        weak = ~(frequency > z * spread)
-    nothing, undetermined = counts.total == 0, np.isnan(mean)
+def _flags(counts: Counts, mean: Floats, frequency_ends: Floats) -> tuple[tuple[str, ...], ...]:
+    weak, nothing, undetermined = frequency_ends[:, 0] <= 0, counts.total == 0, np.isnan(mean)
     codes = nothing * 1 + undetermined * 2 + (weak & ~nothing) * 4
     words = [tuple(word for bit, word in enumerate(_WORDS) if code >> bit & 1) for code in range(8)]
     return tuple(words[code] for code in codes.tolist())

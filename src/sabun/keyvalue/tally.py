@@ -3,7 +3,8 @@
 State: 24 bytes per key (+, -, nothing) for sampled protocols, 16 bytes per key (+, -) for padded ones, plus the number of
 reports. A tally is of one round, in which a person counts once: answers of one person in several rounds are not independent, so
 adding them up would make intervals too short. Only PrivKVM, whose rounds are parts of one estimate, has all of them in one
-tally, each with counters of its own. A tally knows nothing of who reported: seeing each report once is the collector's job.
+tally, each with counters of its own. A tally knows nothing of who reported: seeing each report once is the collector's job,
+also where tallies are merged.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sabun.keyvalue.client.tables import JOINT
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.estimates import METHODS, Estimates, estimates_of, point_estimates
 from sabun.keyvalue.symbols import cells_of, checked
+from sabun.release.files import write_whole
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -59,7 +61,8 @@ class Tally:
         round: Which round is counted; reports of others are refused. PrivKVM counts all of its rounds and takes 0 only.
         seed: The server's seed, for a study with a commitment; None for counters that never read assigned reports.
         enrolled: The report ids of issued credentials (see `sabun.keyvalue.client.report_id`); others are refused. None counts
-            every id, and then a faker can make up credentials until an assigned key is the wanted one.
+            every id, and then a faker can make up credentials until an assigned key is the wanted one. An id is a name, no
+            proof: whoever has seen it can report under it, so reports must travel where nobody reads them.
         simulated: Whether the reports came from a simulation.
 
     Raises:
@@ -237,7 +240,7 @@ class Tally:
                 default): the frequency of its first round, the mean of the last one that was answered; any other method uses
                 its first round.
             confidence: Of each interval.
-            simultaneous: Whether all intervals are to hold together (Bonferroni).
+            simultaneous: Whether all intervals of a kind are to hold together (Bonferroni over exact ones).
 
         Raises:
             ParameterError: A parameter breaks its rule.
@@ -264,6 +267,7 @@ class Tally:
             method=named,
             confidence=float(confidence),
             comparisons=len(terms.keys) if simultaneous else 1,
+            mean_known=not last,
             scale=(float(terms.value_range[0]), float(terms.value_range[1])),
             cut=_cut(terms),
             keys=terms.keys,
@@ -308,7 +312,7 @@ class Tally:
         """
         body, check = content[:-32], content[-32:]
         if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != check:
-            raise DataError("a tally must be whole, as it was saved; it is not.")
+            raise DataError("a tally must be whole, as it was saved; it is not. Reports must be counted into a tally first.")
         if body[len(_MAGIC) : len(_MAGIC) + 32] != bytes.fromhex(study.task_id):
             raise DataError("the tally must belong to this study; it is of another.")
         rest = body[len(_MAGIC) + 32 :]
@@ -324,9 +328,8 @@ class Tally:
         return tally
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the tally to a file."""
-        with open(path, "wb") as file:
-            file.write(self.to_bytes())
+        """Writes the tally to a file that is complete or not there at all."""
+        write_whole(path, self.to_bytes(), overwrite=True)
 
     @classmethod
     def load(

@@ -89,6 +89,7 @@ def combine(
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
     facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
+    facts["ledger_rows"] = tuple(contribution.ledger_row for contribution in contributions)
     facts["simulated"] = any(contribution.release.guarantee.simulated for contribution in contributions)
     return PublicModel(**facts) if home is None else HomeModel(**facts)
 
@@ -99,6 +100,7 @@ def own_model(study: Study, release: Release) -> PublicModel:
     method = "pool" if study.mechanism in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
+    facts["ledger_rows"] = (contribution.ledger_row,)
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
@@ -167,7 +169,8 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
         return pooled(study, [total - sums[place]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    return {"beta": whole.beta, "covariance": whole.covariance, "variance": whole.variance, "influences": found}
+    spreads = {"covariance": whole.covariance, "error": whole.error, "variance": whole.variance}
+    return {"beta": whole.beta, "influences": found, **spreads}
 
 
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import Sums, pooled, sums_of
 from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
+from sabun.regression.sufficient import noise_level
 from sabun.release import Release
+from sabun.release.encoding import canonical, encode
 
 __all__ = ["KIND", "Contribution", "read_all", "read_one"]
 
@@ -51,6 +52,17 @@ class Contribution:
         """The released numbers."""
         return self.release.value
 
+    @property
+    def numbers(self) -> bytes:
+        """The released numbers without the name, to be compared."""
+        return canonical(encode({name: part for name, part in self.value.items() if name != "organisation"}))
+
+    @property
+    def ledger_row(self) -> str | None:
+        """Hash of the ledger row that paid for it, as the release says."""
+        receipt = self.release.provenance.receipt
+        return None if receipt is None else receipt.entry_hash
+
     def sums(self) -> Sums:
         """The noisy sums; only for mechanisms that release them."""
         return sums_of(self.study, self.value)
@@ -84,11 +96,12 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
     seen: set[object] = set()
     for contribution in found:
         _must_agree(found[0], contribution)
-        # A signature makes no other release: who signs a copy again has still copied it.
-        marks = {contribution.organisation, dataclasses.replace(contribution.release, signature=None)}
+        # Noise makes equal numbers as good as impossible: who gives a copy another name, or signs it again, has still copied.
+        marks = {contribution.organisation, contribution.numbers}
         if marks & seen:
             raise ReleaseError(
-                f"each organisation must send one release; {contribution.organisation!r} sent two. Use the one it stands by."
+                f"each organisation must send one release; {contribution.organisation!r} sent two, or a copy of another's. "
+                "Use the one it stands by."
             )
         seen |= marks
     return tuple(found)
@@ -123,6 +136,8 @@ def _study_of(release: Release, label: str) -> Study:
     facts = release.provenance.parameters
     try:
         study = Study.from_dict(facts.get("study"))
+        if study.mechanism in STATISTICS:
+            noise_level(study)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ReleaseError(f"{label} must carry its study: {str(error)[:300]}") from None
     given = facts.get("study_hash")

@@ -49,7 +49,7 @@ def grid(
     """The cells of the grid, one after the other; every epsilon sees the same worlds.
 
     Args:
-        setting: `iid` or `narrow`.
+        setting: `iid`, `narrow` or `collinear`.
         repeats: Worlds for each cell.
         organisations: How many organisations release.
         rows: Rows of each.
@@ -69,10 +69,13 @@ def grid(
                 yield Cell(setting=setting, organisations=many, rows=size, epsilon=epsilon, errors=medians, means=means)
 
 
-def coverage(setting: str, *, organisations: int, rows: int, epsilon: Any, mechanism: str, repeats: int) -> float:
-    """Share of 95 % intervals of the home pool that hold the truth."""
+def coverage(
+    setting: str, *, organisations: int, rows: int, epsilon: Any, mechanism: str, repeats: int, home: bool = True
+) -> float:
+    """Share of 95 % intervals of the pool, with or without home data, that hold the truth."""
     study = simulated_study(features=_FEATURES, epsilon=epsilon, mechanism=mechanism)
-    pairs = [interval_hits(_world(setting, organisations, rows, 500 + s), study, coin=seeded_coin(s)) for s in range(repeats)]
+    worlds = (_world(setting, organisations, rows, 500 + s) for s in range(repeats))
+    pairs = [interval_hits(one, study, coin=seeded_coin(s), home=home) for s, one in enumerate(worlds)]
     return sum(hits for hits, _ in pairs) / sum(count for _, count in pairs)
 
 

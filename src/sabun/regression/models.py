@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import json
+import math
 import os
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,15 +16,27 @@ import numpy as np
 from sabun import checks
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.privacy.guarantee import Guarantee
-from sabun.records import open_source
+from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
+from sabun.regression.pooling import pull_of
+from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, Study
+from sabun.release import Provenance, Release
 from sabun.release.files import read_whole, write_whole
 
 __all__ = ["HomeModel", "Influence", "PublicModel", "quantile_of"]
 
 _FORMAT = "sabun-regression-model-1"
-_CAVEATS = "Intervals hold sampling and privacy noise; they assume one linear model for all and no shortened rows."
+_KIND = "regression.model"
+_ORIGIN = (
+    "Computed from the organisations' releases alone; each of them was charged to its organisation's own ledger, or to none."
+)
+_ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
+_CAVEATS = (
+    "Intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound; "
+    "they assume one linear model for all and no shortened rows."
+)
+_PROMISED = ("epsilon", "delta", "relation", "unit", "mechanism", "scope", "simulated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +63,14 @@ class _Model(abc.ABC):
     organisations: tuple[str, ...]
     beta: Floats
     covariance: Floats | None = None
+    error: Floats | None = None
     variance: float | None = None
     weights: tuple[float, ...] | None = None
     findings: tuple[str, ...] = ()
     influences: tuple[Influence, ...] = ()
     simulated: bool = False
     guarantees: tuple[Guarantee, ...] = ()
+    ledger_rows: tuple[str | None, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,27 +98,30 @@ class _Model(abc.ABC):
         return self.study.design.names
 
     @property
+    def feature_ranges_(self) -> Floats:
+        """How far each feature can move by its public bounds; a label's indicator moves by 1."""
+        widths = {c.name: float(c.upper - c.lower) for c in self.study.features.columns if isinstance(c, NumberColumn)}
+        return np.array([widths.get(name, 1.0) for name in self.feature_names_])
+
+    @property
     def cov_(self) -> Floats:
-        """Covariance of (coefficients, intercept) in original units."""
-        if self.covariance is None:
-            raise ParameterError(
-                f"intervals must be asked of method 'pool'; got {self.method!r}. Released coefficients carry no precision."
-            )
+        """Posterior covariance of (coefficients, intercept) in original units; intervals hold the pull of its prior as well."""
         matrix, _ = self.study.design.original_units()
-        return np.asarray(matrix @ self.covariance @ matrix.T)
+        return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
     def conf_int(self, level: float = 0.95) -> Floats:
         """Confidence intervals of the coefficients: one row (low, high) for each.
 
-        They hold sampling noise and privacy noise. They assume one linear model for all organisations; bias from shortened rows
-        is not in them.
+        They hold sampling noise, privacy noise and, for coefficients no longer than the study's `coef_bound`, how far its prior
+        can have pulled them towards 0 where noise hides a direction (features that are nearly equal). They assume one linear
+        model for all organisations; bias from shortened rows is not in them.
         """
-        reach = quantile_of(level) * np.sqrt(np.diag(self.cov_)[:-1])
+        reach = self._reach(np.eye(len(self.coef_) + 1), level)[:-1]
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
     def intercept_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the constant."""
-        reach = quantile_of(level) * float(np.sqrt(self.cov_[-1, -1]))
+        reach = float(self._reach(np.eye(len(self.coef_) + 1), level)[-1])
         return self.intercept_ - reach, self.intercept_ + reach
 
     def predict(self, X: object) -> Floats:
@@ -111,11 +130,10 @@ class _Model(abc.ABC):
 
     def predict_interval(self, X: object, level: float = 0.95) -> Floats:
         """Prediction intervals for new records: one row (low, high) for each."""
-        values = np.column_stack([self._values(X), np.ones(len(self._values(X)))])
-        assert self.variance is not None or self.covariance is None
+        features = self._values(X)
+        values = np.column_stack([features, np.ones(len(features))])
         noise = (self.variance or 0.0) * self.study.design.target_range[1] ** 2
-        spread = np.sqrt(np.einsum("ij,jk,ik->i", values, self.cov_, values) + noise)
-        middle, reach = self.predict(X), quantile_of(level) * spread
+        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, level, noise)
         return np.column_stack([middle - reach, middle + reach])
 
     def score(self, X: object, y: object) -> float:
@@ -152,6 +170,20 @@ class _Model(abc.ABC):
     def _headline(self) -> str:
         """What this model is, whom it protects."""
 
+    def _spreads(self) -> tuple[Floats, Floats]:
+        if self.covariance is None or self.error is None:
+            raise ParameterError(
+                f"intervals must be asked of method 'pool'; got {self.method!r}. Released coefficients carry no precision."
+            )
+        return self.covariance, self.error
+
+    def _reach(self, rows: Floats, level: float, noise: float = 0.0) -> Floats:
+        """Half the length of the interval of each row times (coefficients, intercept), with more noise of that variance."""
+        quantile, (covariance, error) = quantile_of(level), self._spreads()
+        units = rows @ self.study.design.original_units()[0]
+        spread = np.sqrt(np.maximum(((units @ error) * units).sum(axis=1), 0.0) + noise)
+        return np.asarray(quantile * spread + pull_of(self.study, covariance, units))
+
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()
         return np.asarray(matrix @ self.beta + shift)
@@ -167,10 +199,40 @@ class PublicModel(_Model):
     """A model made of releases alone: it tells nothing that they do not, and is as private as they are.
 
     `guarantees` holds the promise of each release, in the order of `organisations`; `warnings` says where there is none.
+    `ledger_rows` holds the hash of the ledger row that paid for it, or None.
     """
 
     def _headline(self) -> str:
         return f"Public model from {', '.join(self.organisations)} ({self.method}); made of releases only."
+
+    def release(self) -> Release:
+        """The model as a release of its own, to sign, save or report.
+
+        Guarantee: it is a function of the organisations' releases, so each keeps its own promise, and nothing is charged. In a
+        study that names its organisations each of them signed one release, and the promise of all is stated for someone in the
+        table of one. Elsewhere nobody knows whose tables stand behind the releases, perhaps one behind all: the sum is stated.
+
+        Raises:
+            IncompatibleGuarantees: The releases protect different units or know different neighbours.
+            ParameterError: The model used raw data, or was not made by `combine`.
+        """
+        _check_public(self, "release")
+        value: dict[str, Any] = {
+            "features": list(self.feature_names_),
+            "coefficients": np.append(self.coef_, self.intercept_),
+            "ranges": self.feature_ranges_,
+            "target": self.study.target.name,
+            "organisations": list(self.organisations),
+            "method": self.method,
+        }
+        if self.covariance is not None:
+            ends = np.vstack([self.conf_int(), self.intercept_interval()])
+            value |= {"low": ends[:, 0], "high": ends[:, 1]}
+        promise, known = _joint(self)
+        facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows)}
+        notes = (_ORIGIN, *(() if known else (_ONE_TABLE,)), *self.findings)
+        origin = Provenance(kind=_KIND, mechanism=promise.mechanism, parameters=facts, notes=notes)
+        return Release(value=value, guarantee=promise, provenance=origin)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the model as JSON.
@@ -179,8 +241,7 @@ class PublicModel(_Model):
             SimulatedError: A release came from a seeded coin.
             ParameterError: The model used raw data.
         """
-        if not isinstance(self, PublicModel):
-            raise ParameterError("NOT PRIVATE: a model to save must be a PublicModel; one that used raw data stays at home.")
+        _check_public(self, "save")
         if self.simulated:
             raise SimulatedError("NOT PRIVATE: a model to save must be made of private releases; one came from a seeded coin.")
         record = {
@@ -190,8 +251,10 @@ class PublicModel(_Model):
             "organisations": list(self.organisations),
             "beta": self.beta.tolist(),
             "covariance": None if self.covariance is None else self.covariance.tolist(),
+            "error": None if self.error is None else self.error.tolist(),
             "variance": self.variance,
             "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
+            "ledger_rows": list(self.ledger_rows),
             "warnings": list(self.warnings),
         }
         write_whole(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n", overwrite=overwrite)
@@ -199,6 +262,9 @@ class PublicModel(_Model):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Reads what `save` wrote.
+
+        The file is no proof: whoever wrote it could have written other coefficients, or another study. Its numbers must be
+        possible, and its promises those of its study.
 
         Raises:
             DataError: The file is missing or not a model.
@@ -210,16 +276,21 @@ class PublicModel(_Model):
                 raise ValueError
             study = Study.from_dict(record["study"])
             beta = np.array(record["beta"], dtype=np.float64).reshape(study.width)
-            given = record["covariance"]
-            covariance = None if given is None else np.array(given, dtype=np.float64).reshape(study.width, study.width)
+            covariance, error = (_spread_of(record[name], study.width) for name in ("covariance", "error"))
             variance = None if record["variance"] is None else float(record["variance"])
             names = tuple(str(name) for name in record["organisations"])
             method = str(record["method"])
             promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
+            rows = tuple(None if row is None else str(row) for row in record["ledger_rows"])
+            _check_possible(method, beta, covariance, error, variance)
+            _check_promises(study, names, promises)
+            if not len(names) == len(promises) == len(rows) > 0:
+                raise ValueError
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
-        parts = {"beta": beta, "covariance": covariance, "variance": variance, "guarantees": promises}
-        return cls(study=study, method=method, organisations=names, **parts)  # type: ignore[arg-type]
+        facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance}
+        facts |= {"guarantees": promises, "ledger_rows": rows}
+        return cls(study=study, method=method, organisations=names, beta=beta, **facts)
 
 
 @final
@@ -234,8 +305,58 @@ class HomeModel(_Model):
     def _headline(self) -> str:
         return (
             f"Home model from {', '.join(self.organisations)} with home data ({self.method}). "
-            "NOT PRIVATE for the home data: keep it at home; share combine(...) without home data instead."
+            "NOT PRIVATE for the home data: keep it at home; share a model combined without home data instead."
         )
+
+
+def _check_public(model: object, verb: str) -> None:
+    """`PublicModel.save(home_model)` is a call that Python allows."""
+    if not isinstance(model, PublicModel):
+        raise ParameterError(f"NOT PRIVATE: a model to {verb} must be a PublicModel; one that used raw data stays at home.")
+
+
+def _joint(model: PublicModel) -> tuple[Guarantee, bool]:
+    """What the releases promise together, with whether it is known that different organisations made them."""
+    if not model.guarantees:
+        raise ParameterError("a model to release must know the promises of its releases; it has none. Make it with combine.")
+    first, *others = model.guarantees
+    names = set(model.organisations)
+    if len(names) == len(model.guarantees) and names <= set(model.study.organisations):
+        # One study, so one promise: what it says about somebody who is in several tables stands among its assumptions.
+        return dataclasses.replace(first, simulated=model.simulated), True
+    return sum(others, first), not others
+
+
+def _spread_of(given: Any, width: int) -> Floats | None:
+    """A covariance from a file; it must be one."""
+    if given is None:
+        return None
+    matrix = np.array(given, dtype=np.float64).reshape(width, width)
+    even = np.array_equal(matrix, matrix.T) and np.isfinite(matrix).all()
+    if not even or np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
+        raise ValueError
+    return matrix
+
+
+def _check_possible(method: str, beta: Floats, covariance: Floats | None, error: Floats | None, variance: float | None) -> None:
+    """Only `pool` knows its precision; `average` is the other method that needs no home data."""
+    precise = [part is not None for part in (covariance, error, variance)]
+    if method not in ("pool", "average") or precise != [method == "pool"] * 3:
+        raise ValueError
+    if not np.isfinite(beta).all() or not (variance is None or 0 <= variance < math.inf):
+        raise ValueError
+
+
+def _check_promises(study: Study, names: tuple[str, ...], promises: tuple[Guarantee, ...]) -> None:
+    """The promises must be those of the study; outside a study, where others may have agreed on another epsilon, the first."""
+    named, due = bool(study.organisations), guarantee_of(study)
+    if len(set(names)) != len(names) or (named and not set(names) <= set(study.organisations)):
+        raise ValueError
+    for place, promise in enumerate(promises):
+        wanted = _PROMISED if named or place == 0 else ("relation", "mechanism", "scope", "simulated")
+        endless = math.isinf(promise.epsilon) == math.isinf(due.epsilon)
+        if not endless or any(getattr(promise, name) != getattr(due, name) for name in wanted):
+            raise ValueError
 
 
 def quantile_of(level: float) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sabun import checks
 from sabun.privacy.amounts import plain
+from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.regression.sensitivity import gradient_diameter, noise_share
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import noise_level
@@ -54,25 +55,34 @@ class Plan:
 
     @property
     def helps(self) -> bool:
-        """Whether combining is expected to beat one organisation alone by a tenth."""
-        return self.error_combined < 0.9 * self.error_alone
+        """Whether combining is expected to beat one organisation alone by a tenth; never with one organisation."""
+        return self.organisations > 1 and self.error_combined < 0.9 * self.error_alone
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         return asdict(self) | {"helps": self.helps}
 
     def __str__(self) -> str:
-        verdict = "Combining is expected to help." if self.helps else "Combining is not expected to help one organisation much."
+        alone = self.organisations == 1
+        makers = "one organisation" if alone else f"each of {self.organisations} organisations"
+        joined = "" if alone else f", own data with the releases {self.error_combined:.3g}"
+        verdict = []
+        if not alone:
+            much = "" if self.helps else "not "
+            verdict.append(f"Combining is {much}expected to help{'' if self.helps else ' one organisation much'}.")
         if self.error_released > 0.5:
-            verdict += " The public model alone would be mostly noise: use more rows, more organisations or a larger epsilon."
-        if Fraction(self.epsilon) > 10:
-            verdict += " An epsilon above 10 is a weak promise."
-        return (
-            f"{self.mechanism}: epsilon {self.epsilon}, delta {self.delta} ({self.relation}) from each of {self.organisations} "
-            f"organisations with {self.rows} rows, {self.coefficients} coefficients.\n"
-            f"Expected relative error: own data alone {self.error_alone:.3g}, public model {self.error_released:.3g}, "
-            f"own data with the releases {self.error_combined:.3g}.\n{verdict}"
-        )
+            verdict.append(
+                "The public model alone would be mostly noise: use more rows, more organisations or a larger epsilon."
+            )
+        if Fraction(self.epsilon) > LARGE_EPSILON:
+            verdict.append(f"An epsilon above {LARGE_EPSILON} is a weak promise.")
+        lines = [
+            f"{self.mechanism}: epsilon {self.epsilon}, delta {self.delta} ({self.relation}) from {makers} with {self.rows} "
+            f"rows, {self.coefficients} coefficients.",
+            f"Expected error (0: as good as possible, 1: no better than a constant guess): own data without privacy "
+            f"{self.error_alone:.3g}, public model {self.error_released:.3g}{joined}.",
+        ]
+        return "\n".join([*lines, *([" ".join(verdict)] if verdict else [])])
 
 
 def plan_of(study: Study, *, rows: int, organisations: int = 1) -> Plan:

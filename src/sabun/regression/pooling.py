@@ -5,6 +5,10 @@ the noise of A
 does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues set to 0) this gives a Gaussian posterior for
 beta.
 All of it is post-processing of released numbers, except for the home organisation's own sums.
+
+The prior pulls the estimate towards 0 where noise hides a direction. An interval that is to hold the truth, for any
+coefficients no longer than `coef_bound`, therefore has two parts: the error of the estimate around what it is pulled to, and
+the longest pull.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +26,7 @@ from sabun.regression.moments import Moments
 from sabun.regression.study import Study
 from sabun.regression.sufficient import NoiseLevel, noise_level, weights_of
 
-__all__ = ["Home", "Posterior", "Sums", "home_sums", "pooled", "sums_of"]
+__all__ = ["Home", "Posterior", "Sums", "home_sums", "pooled", "pull_of", "sums_of"]
 
 _PASSES = 3
 _VARIANCE_LIMITS = (1e-3, 1.0)
@@ -69,11 +74,36 @@ class Home:
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """Coefficients in row units, their covariance, the residual variance."""
+    """Coefficients in row units, their covariance, the residual variance.
+
+    Args:
+        beta: The estimate, covariance @ right.
+        covariance: Its posterior covariance.
+        variance: Of the residuals.
+        known: Covariance of right, without what the noise of A does to it.
+        shaken: What that adds, for coefficients of length 1 in the worst direction.
+        prior: The precision of each coefficient before anything was released.
+        radius: How large each can be.
+    """
 
     beta: Floats
     covariance: Floats
     variance: float
+    known: Floats
+    shaken: Floats
+    prior: Floats
+    radius: Floats
+
+    @cached_property
+    def error(self) -> Floats:
+        """Covariance of the estimate around its expectation, for the longest coefficients that the releases allow."""
+        known, shaken = (self.covariance @ part @ self.covariance for part in (self.known, self.shaken))
+        length = float(np.linalg.norm(self.beta))
+        # The noise of A meets the true coefficients, which may be longer than the estimated ones by their pull and their error.
+        unseen = np.linalg.norm(self.covariance * (self.prior * self.radius), 2)
+        unseen += 2 * math.sqrt(np.linalg.norm(known + length**2 * shaken, 2))
+        found = known + min(length + float(unseen), float(self.radius.max())) ** 2 * shaken
+        return np.asarray((found + found.T) / 2)
 
 
 def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
@@ -107,24 +137,46 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
         releases: Noisy sums; may be empty if there is home data.
         home: Exact sums; the result is then not private for the home organisation.
     """
-    width = study.width
-    prior = np.full(width, width / float(study.coef_bound) ** 2)
-    if study.fit_intercept:
-        prior[-1] = min(prior[-1], study.design.scale**-2)
+    prior, radius = _prior(study)
     total = sum(releases[1:], releases[0]) if releases else None
     variance = _home_variance(home, prior) if home is not None else None
-    posterior = _posterior(total, home, prior, variance or 0.25, float(study.coef_bound) ** 2 / 4)
+    posterior = _posterior(total, home, (prior, radius), variance or 0.25, float(study.coef_bound) ** 2 / 4)
     for _ in range(_PASSES):
         settled = variance or _released_variance(total, posterior.beta)
-        posterior = _posterior(total, home, prior, settled, float(posterior.beta @ posterior.beta))
+        posterior = _posterior(total, home, (prior, radius), settled, float(posterior.beta @ posterior.beta))
     return posterior
 
 
-def _posterior(total: Sums | None, home: Home | None, prior: Floats, variance: float, norm_squared: float) -> Posterior:
+def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
+    """How far the prior can have pulled `rows @ beta`, for coefficients no longer than `coef_bound`.
+
+    The estimate's expectation is beta - covariance @ diag(prior) @ beta, as far as A is known.
+    """
+    prior, radius = _prior(study)
+    parts = (rows @ covariance) * (prior * radius)
+    split = len(prior) - study.fit_intercept
+    return np.asarray(np.linalg.norm(parts[:, :split], axis=1) + np.abs(parts[:, split:]).sum(axis=1))
+
+
+def _prior(study: Study) -> tuple[Floats, Floats]:
+    """Precision of each coefficient before anything was released; how large it can be."""
+    width, bound = study.width, float(study.coef_bound)
+    prior, radius = np.full(width, width / bound**2), np.full(width, bound)
+    if study.fit_intercept:
+        prior[-1], radius[-1] = min(prior[-1], study.design.scale**-2), max(bound, study.design.scale)
+    return prior, radius
+
+
+def _posterior(
+    total: Sums | None, home: Home | None, before: tuple[Floats, Floats], variance: float, norm_squared: float
+) -> Posterior:
+    prior, radius = before
     precision, right = np.diag(prior), np.zeros(len(prior))
+    known, shaken = np.zeros_like(precision), np.zeros_like(precision)
     if home is not None:
         precision = precision + home.gram / variance
         right = right + home.moment / variance
+        known = home.gram / variance
     if total is not None:
         values, vectors = np.linalg.eigh(_calmed(total))
         values = np.maximum(values, 0.0)
@@ -132,8 +184,13 @@ def _posterior(total: Sums | None, home: Home | None, prior: Floats, variance: f
         weights = values / (variance * values + spread)
         precision = precision + (vectors * (values * weights)) @ vectors.T
         right = right + vectors @ (weights * (vectors.T @ total.moment))
-    covariance = np.linalg.inv(precision)
-    return Posterior(beta=covariance @ right, covariance=(covariance + covariance.T) / 2, variance=variance)
+        known = known + (vectors * (weights**2 * (variance * values + total.noise.moment))) @ vectors.T
+        shaken = (vectors * (weights**2 * total.noise.gram)) @ vectors.T
+    # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
+    inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
+    covariance = (inverse + inverse.T) / 2
+    facts = {"known": known, "shaken": shaken, "prior": prior, "radius": radius}
+    return Posterior(beta=covariance @ right, covariance=covariance, variance=variance, **facts)
 
 
 def _calmed(total: Sums) -> Floats:

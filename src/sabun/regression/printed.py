@@ -23,6 +23,8 @@ from sabun.regression.study import Study
 __all__ = ["least_delta", "printed_estimate", "warning_of"]
 
 _FINE = 2**40
+_LARGEST = 700
+"""e to a larger power is no float."""
 
 
 def printed_estimate(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
@@ -55,6 +57,8 @@ def least_delta(epsilon: float, *, claimed: float, coef_bound: float = 1.0, ridg
         >>> round(least_delta(1.0, claimed=1.0), 4)
         0.0226
     """
+    if epsilon > _LARGEST:
+        return 0.0  # true, and all that can be said in floating point
     total = ridge + 2 / claimed
     rate = claimed / (2 * (coef_bound + 1))
     wide = (0.0, rate * total)

@@ -57,6 +57,7 @@ def release_moments(
         ledger=ledger,
         coin=coin,
         key=None if ledger is None else request_key(study, organisation),
+        subject=(study.target.name, *study.features.names),
         schema_hash=study.features.hash,
         notes=(warning_of(study),) if study.mechanism == "paper" else (),
     )

@@ -51,7 +51,8 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mechanism: `ssp-gauss` (noisy sums, the default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation
         over a
             ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients).
-        x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns, or a Schema.
+        x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns of an array or
+            a frame, or a Schema.
         y_bounds: Public bounds of the target: a pair, or a mapping from its name to a pair.
         coef_bound: Public guess of the length of the coefficient vector in scaled units.
         fit_intercept: Whether the model has a constant.
@@ -138,6 +139,11 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if y is None and isinstance(X, np.ndarray | list | tuple):
             raise DataError(
                 "PrivateRidge requires y to be passed, but the target y is None. Only files and frames can hold both."
+            )
+        if self.study is None and _is_pair(self.x_bounds) and isinstance(X, list | tuple):
+            raise BoundsError(
+                "x_bounds must hold a pair for each column where X is a list of rows; got one pair for all. "
+                "How many columns a list has, its private records alone can say: pass an array, or [(lower, upper), ...]."
             )
         study = self._terms(_names_of(X, self.x_bounds))
         moments = Moments.of_source(study.design, X) if y is None else Moments.of(study.design, X, y)

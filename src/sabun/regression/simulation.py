@@ -2,7 +2,8 @@
 
 Notation: y = x beta + normal noise of standard deviation 0.2, |beta| = 0.8, rows in the unit ball. `iid`: every
 organisation draws x
-uniformly from the ball. `narrow`: organisation m sees only x = 0.8 u_m + 0.1 ball, u_m its own direction. An error is
+uniformly from the ball. `narrow`: organisation m sees only x = 0.8 u_m + 0.1 ball, u_m its own direction. `collinear`: the
+features are nearly equal, x = 0.9 t (1, ..., 1) / sqrt(features) + 0.1 ball with t uniform in [-1, 1]. An error is
 |estimate - beta|**2 / |beta|**2, the excess risk relative to predicting with all coefficients 0.
 """
 
@@ -21,7 +22,7 @@ from sabun.regression.design import UNIT, Floats
 from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
-from sabun.regression.pooling import Posterior, Sums, home_sums, pooled, sums_of
+from sabun.regression.pooling import Posterior, Sums, home_sums, pooled, pull_of, sums_of
 from sabun.regression.printed import printed_estimate
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
@@ -38,7 +39,7 @@ __all__ = [
     "world",
 ]
 
-SETTINGS = ("iid", "narrow")
+SETTINGS = ("iid", "narrow", "collinear")
 Errors: TypeAlias = dict[str, float]
 
 _RESIDUAL = 0.2
@@ -108,11 +109,12 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
     return {name: float(np.sum((beta - world.beta) ** 2) / _LENGTH**2) for name, beta in estimates.items()}
 
 
-def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 1.959964) -> tuple[int, int]:
-    """How many 95 % intervals of the pooled model hold the truth, out of how many."""
+def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 1.959964, home: bool = True) -> tuple[int, int]:
+    """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
     sums = [sums_of(study, _release(study, moments, coin)) for moments in world.others]
-    posterior: Posterior = pooled(study, sums, home_sums(study, world.home))
-    reach = level * np.sqrt(np.diag(posterior.covariance))
+    posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
+    pull = pull_of(study, posterior.covariance, np.eye(study.width))
+    reach = level * np.sqrt(np.diag(posterior.error)) + pull
     return int(np.sum(np.abs(posterior.beta - world.beta) <= reach)), len(reach)
 
 
@@ -137,7 +139,7 @@ def simulate(
         epsilon: Privacy of each release.
         delta: The same.
         mechanism: As in `Study`.
-        setting: `iid` or `narrow`.
+        setting: `iid`, `narrow` or `collinear`.
         repeats: How many worlds.
         random_state: Seed of the first one.
 
@@ -183,6 +185,8 @@ def organisation_table(coin: Coin, beta: Floats, rows: int, setting: str) -> tup
     x = _directions(coin, rows, width) * _uniforms(coin, (rows, 1)) ** (1 / width)
     if setting == "narrow":
         x = 0.8 * _directions(coin, 1, width) + 0.1 * x
+    if setting == "collinear":
+        x = 0.9 / np.sqrt(width) * (2 * _uniforms(coin, (rows, 1)) - 1) + 0.1 * x
     return x, x @ beta + _RESIDUAL * _normals(coin, (rows,))
 
 

@@ -164,7 +164,7 @@ class Study:
         checks.require(0 <= delta < 1, "at least 0 and below 1", delta=self.delta)
         if self.mechanism in PURE:
             return Fraction(0)
-        advice = "With delta=0 choose mechanism='ssp-laplace' or 'objpert'."
+        advice = "With delta 0 choose the mechanism 'ssp-laplace' or 'objpert'."
         checks.require(delta > 0 or self.mechanism == "paper", "> 0 for mechanism 'ssp-gauss'", advice, delta=self.delta)
         checks.require(delta == 0 or delta >= Fraction(1, 10**100), "0 or at least 1e-100", delta=self.delta)
         return _plain(delta)

@@ -63,7 +63,7 @@ def test_whatever_a_person_holds_the_device_answers_with_as_many_bytes(
 def test_a_bad_value_counts_as_absent(bad: object) -> None:
     client = Client(terms())
     with client._diary.page() as page:
-        assert client._states(page, dict.fromkeys(KEYS, bad)) == {}  # type: ignore[misc]
+        assert client._states(page, client._thresholds(dict.fromkeys(KEYS, bad))) == {}  # type: ignore[misc]
 
 
 def test_clipping_moves_numbers_to_the_end_of_the_range() -> None:

@@ -24,7 +24,7 @@ GOOD: dict[str, Any] = {"keys": ("a", "b"), "epsilon": Fraction(2), "protocol": 
         ({"epsilon": True}, "epsilon must be a finite number; got True"),
         ({"keys": ()}, "keys must be a list of 1 to 16777216 names; got '0 names'"),
         ({"keys": "ab"}, "keys must be a list of names; got 'str'"),
-        ({"keys": ("a", "a")}, "keys must be distinct; got 'a key twice'"),
+        ({"keys": ("a", "a")}, "keys must be distinct; got 'a' twice"),
         ({"keys": ("a", 1)}, "keys must be all texts or all whole numbers, none of them empty"),
         ({"keys": ("a", "")}, "keys must be all texts or all whole numbers, none of them empty"),
         ({"protocol": "kv4"}, "protocol must be one of 'kv3'"),

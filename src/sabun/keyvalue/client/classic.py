@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from .bounds import exact, exp_down
 from .channel import SIGN_BITS, sign_of
-from .refusals import ClientError, require
+from .refusals import ClientError, Undisturbed, require
 
 __all__ = ["Harmony", "RandomizedResponse"]
 
@@ -124,12 +124,11 @@ class Harmony:
 
 def _threshold(value: object) -> int:
     """Where a value stands in [-1, 1], out of 2**SIGN_BITS; the middle for whatever is no value."""
-    try:
+    with Undisturbed():  # 10**400, or an odd kind of number: an error would be an answer
         number = float(value) if isinstance(value, int | float | Fraction) else 0.0
         inside = Fraction(number) if math.isfinite(number) and -1 <= number <= 1 else Fraction(0)
         return math.floor((1 + inside) / 2 * (1 << SIGN_BITS))
-    except Exception:  # 10**400, or an odd kind of number: an error would be an answer
-        return 1 << (SIGN_BITS - 1)  # proof: whatever
+    return 1 << (SIGN_BITS - 1)  # proof: whatever
 
 
 def _positive(epsilon: Fraction | float | int | str) -> Fraction:

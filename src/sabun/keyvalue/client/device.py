@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import math
@@ -18,7 +17,7 @@ from .assignment import assigned_index, check_seed, new_credential, report_id
 from .bounds import decimal_text, exact
 from .channel import SIGN_BITS, joint_symbol, later_symbol, sign_of, ternary_symbol, unary_symbols
 from .diary import Diary, Page
-from .refusals import ClientError, StudyRefused, require, shown
+from .refusals import ClientError, StudyRefused, Undisturbed, require, shown
 from .tables import later_round
 from .terms import Terms
 from .wire import HEADER, Report, pack
@@ -46,7 +45,7 @@ class Client:
     The diary books epsilon per round except where the table says "in total".
 
     Edge cases, none of which raises an error (a program that is told to stop, by KeyboardInterrupt or SystemExit, stops, with
-    nothing booked):
+    nothing booked). How long a report takes does depend on how many pairs there are: send at a time that was fixed before.
 
         | pairs                                        | treated as                                                   |
         |----------------------------------------------|--------------------------------------------------------------|
@@ -102,7 +101,7 @@ class Client:
         self._ends = float(terms.value_range[0]), float(terms.value_range[1])
         self._limit = _limit(terms, max_epsilon)
         kept = diary is not None or (credential is None and max_epsilon is None)
-        require(kept, "diary", "given with credential or max_epsilon", diary, "Pass its path, or Diary.in_memory().")
+        require(kept, "diary", "given with credential or max_epsilon", diary, "Pass its path, or a book in memory.")
         self._seed, self._static, self._clip = seed, static, clip
         self._diary = diary if isinstance(diary, Diary) else Diary(diary)
         self._credential, self._place = self._enrol(credential)
@@ -128,7 +127,8 @@ class Client:
         """The bytes to send; booked and on disk before they are handed over.
 
         Args:
-            pairs: What the person holds: value by key. Its contents never raise an error.
+            pairs: What the person holds: value by key. Its contents never raise an error. They are read before the diary is
+                opened, so they may look at it.
             round: Which round of the study.
             means: PrivKVM after its first round: the means published last, by key.
             today: The date, for tests; None asks the clock (UTC).
@@ -142,13 +142,13 @@ class Client:
         good = isinstance(round, int) and not isinstance(round, bool) and 0 <= round < self.terms.rounds
         require(good, "round", f"a whole number below {self.terms.rounds}", round)
         _must_be_open(self.terms, datetime.now(UTC).date() if today is None else today)
-        task = self.terms.task_id
+        task, held = self.terms.task_id, self._thresholds(pairs)  # proof: read-first
         with self._diary.page() as page:
             stored = page.sent(task, round)
             if stored is not None:
                 return stored  # proof: same-bytes
             self._book(page, round)  # proof: charge-first
-            payload = self._answer(page, pairs, round, means)
+            payload = self._answer(page, held, round, means)
             report = self._header(round) + payload
             page.keep(task, round, report)  # proof: kept-before-sent
         return report
@@ -196,11 +196,9 @@ class Client:
         cost = Fraction(0) if paid else self.terms.certified
         page.charge(task, round, cost, limit=self._limit)
 
-    def _answer(
-        self, page: Page, pairs: Mapping[str | int, float], round: int, means: Mapping[str | int, float] | None
-    ) -> bytes:
+    def _answer(self, page: Page, held: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> bytes:
         """The payload: a remembered one, or a fresh one that is remembered."""
-        states = self._states(page, pairs)
+        states = self._states(page, held)
         if self.terms.protocol == "privkvm":
             return self._payload(self._privkvm(states, round, means))
         if self.terms.answers == "fresh":
@@ -212,10 +210,9 @@ class Client:
             page.remember(self.terms.task_id, name, answer)  # proof: memory
         return answer
 
-    def _states(self, page: Page, pairs: Mapping[str | int, float]) -> dict[int, int]:
+    def _states(self, page: Page, held: dict[int, int]) -> dict[int, int]:
         """The state of each key that is present; of the asked key alone where only one is asked about."""
-        secret = page.secret()  # read before the pairs: a broken diary must not show who holds something
-        held = self._thresholds(pairs)
+        secret = page.secret()  # read whether anything is held or not: a broken diary must not show who holds something
         if self.terms.sampled:
             held = {place: threshold for place, threshold in held.items() if place == self._place}
         return {place: sign_of(held[place], self._sign_word(secret, place)) for place in sorted(held)}
@@ -223,9 +220,9 @@ class Client:
     def _thresholds(self, pairs: Mapping[str | int, float]) -> dict[int, int]:
         """Where each held value stands in its range; whatever an odd mapping, key or value raises, the device must not."""
         found: dict[int, int] = {}
-        with contextlib.suppress(Exception):  # proof: whatever
+        with Undisturbed():  # proof: whatever
             for key, value in pairs.items():
-                with contextlib.suppress(Exception):
+                with Undisturbed():
                     place, threshold = self.terms.position.get(key), self._threshold(value, clip=self._clip)
                     if place is not None and threshold is not None:
                         found[place] = threshold

@@ -74,7 +74,13 @@ class Diary:
 
     @contextlib.contextmanager
     def page(self) -> Iterator[Page]:
-        """One transaction: everything in it is on disk when it ends, or nothing is."""
+        """One transaction: everything in it is on disk when it ends, or nothing is.
+
+        Raises:
+            DiaryError: The file cannot be used, or a page of this diary is open already; that one goes on undisturbed.
+        """
+        if self._base.in_transaction:  # proof: one-page
+            raise DiaryError("the diary must have one page open at a time; another is open. Nothing was sent.")
         with _in_words():
             try:
                 self._base.execute("BEGIN IMMEDIATE")  # proof: one-writer

@@ -9,7 +9,10 @@ ClientError (ValueError)
 
 from __future__ import annotations
 
-__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "require", "shown"]
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "Undisturbed", "require", "shown"]
 
 
 class ClientError(ValueError):
@@ -30,6 +33,14 @@ class DiaryError(ClientError):
 
 class ReportError(ClientError):
     """Bytes that are no report of this study."""
+
+
+class Undisturbed(AbstractContextManager[None]):
+    """Goes on after whatever was raised inside, a cancelled task included; only an order to stop the program passes."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        """Takes the error away."""
+        return kind is not None and not issubclass(kind, KeyboardInterrupt | SystemExit)
 
 
 def require(condition: bool, name: str, rule: str, value: object, advice: str = "") -> None:

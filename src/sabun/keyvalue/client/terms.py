@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -241,7 +242,9 @@ def _keys(keys: object) -> tuple[str | int, ...]:
     require(words or numbers, "keys", "all texts or all whole numbers, none of them empty", keys)
     require(not words or all(map(_is_writable, keys)), "keys", "texts without surrogates", "a lone half of a character")
     found = tuple(keys) if words else tuple(int(key) for key in keys)
-    require(len(set(found)) == len(found), "keys", "distinct", "a key twice")
+    twice = [key for key, times in Counter(found).items() if times > 1]
+    if twice:
+        raise ClientError(f"keys must be distinct; got {shown(twice[0])} twice. Name each once.")
     return found
 
 

@@ -8,11 +8,12 @@ from flwr.app import Context, Message, MessageType, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 LARGEST = 2**20
+MOST = 100
 PATIENCE = 120
 
 
 def main(grid: Grid, context: Context) -> None:
-    """One round: wait for the nodes, ask, store. File names are made from the bytes, never taken from a node."""
+    """One round: wait for the nodes, ask, store. A reply of any other form is left out, and does not stop the others'."""
     inbox, wanted = Path(str(context.run_config["inbox"])), int(context.run_config["nodes"])
     inbox.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + PATIENCE
@@ -20,11 +21,19 @@ def main(grid: Grid, context: Context) -> None:
         time.sleep(1)
     questions = [Message(RecordDict(), dst_node_id=node, message_type=MessageType.QUERY) for node in nodes]
     for reply in grid.send_and_receive(questions, timeout=PATIENCE):
-        if reply.has_error():
-            continue
-        for content in reply.content.config_records["outbox"]["contents"]:
-            if isinstance(content, bytes) and len(content) <= LARGEST:
-                (inbox / f"{hashlib.sha256(content).hexdigest()[:16]}.json").write_bytes(content)
+        for content in contents_of(reply):
+            # The name is made from the bytes, never taken from a node.
+            (inbox / f"{hashlib.sha256(content).hexdigest()[:16]}.json").write_bytes(content)
+
+
+def contents_of(reply: Message) -> list[bytes]:
+    """The small files of one reply, at most 100; none of a reply that is an error or has another form."""
+    try:
+        found = [] if reply.has_error() else list(reply.content.config_records["outbox"]["contents"])
+    except Exception as error:  # whatever a node sent
+        print(f"Left out a reply that cannot be read ({type(error).__name__}).")
+        return []
+    return [content for content in found[:MOST] if isinstance(content, bytes) and len(content) <= LARGEST]
 
 
 app = ServerApp()
