@@ -1,18 +1,26 @@
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import os
+import shutil
 import stat
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from learning.learning_samples import points
+from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import DataError, LedgerError
 from sabun.learning import PrivateClassifier, checkpoint
+from sabun.learning.methods import calibrated
+from sabun.learning.stream import Stream
+from sabun.learning.training import unheard
 from sabun.ledger import Ledger
+from sabun.ledger.reservation import Reservation
 
 SETTINGS: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "epochs": 3}
 
@@ -51,19 +59,115 @@ def key_of(folder: Path) -> bytes:
     return (folder / "run.secret").read_bytes()
 
 
-def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
-    interrupt(tmp_path)
-    key = key_of(tmp_path)
-    resumed = PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
-    # The uninterrupted run under the same key, from the beginning.
-    from sabun.learning.methods import calibrated
-    from sabun.learning.stream import Stream
-    from sabun.learning.training import unheard
+KINDS: dict[str, dict[str, Any]] = {
+    "dp-sgd": SETTINGS,
+    "laplace-sgd": {"epsilon": 2, "sampling_rate": 0.2, "epochs": 3},
+    "anonymized-learning": {"epsilon": 2, "hidden": (4,), "epochs": 2, "batch_size": 70},
+    "learning-first": {"epsilon": 2, "hidden": (4,), "epochs": 6},
+    "objective-perturbation": {"epsilon": 2},
+    "anonymizing-first": {"epsilon": 2, "schema": SCHEMA, "n_synthetic": 300, "epochs": 6, "hidden": ()},
+    "microaggregation": {"epsilon": 2, "schema": SCHEMA, "group_size": 50, "hidden": ()},
+}
+KINDS["microaggregation"] |= {"method": "anonymizing-first", "synthesis": "microaggregation"}
 
-    clf = PrivateClassifier(**SETTINGS)
-    problem, data = clf._opened(clf._check(), *points())
-    *_, last = calibrated(clf._check(), problem).states(data, Stream(key), progress=unheard)  # type: ignore[attr-defined]
-    assert (resumed.model_.weights == last.weights).all()
+
+def settings_of(kind: str) -> dict[str, Any]:
+    return {"method": kind, "classes": ["no", "yes"] if "schema" in KINDS[kind] else [0, 1]} | KINDS[kind]
+
+
+def table_of(kind: str, *, edited: bool = False) -> tuple[Any, Any]:
+    """Rows with labels; the last row may be another one."""
+    X, y = people(200) if "schema" in KINDS[kind] else points(200)
+    if edited and "schema" in KINDS[kind]:
+        X.loc[199, "age"] += 0.5
+    elif edited:
+        X[199, 0] += 0.5
+    return X, y
+
+
+def stop_after(calls: int) -> Any:
+    left = [calls]
+
+    def listen(share: float, words: str) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Interrupted
+
+    return listen
+
+
+def book_for(folder: Path, kind: str) -> Ledger:
+    relation = "add-remove" if kind in ("dp-sgd", "laplace-sgd", "anonymizing-first") else "replace-one"
+    return Ledger.create(folder / "book", name="book", relation=relation, epsilon=1000, delta=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(kind: str, tmp_path: Path) -> None:
+    book, run = book_for(tmp_path, kind), tmp_path / "run"
+    calls = {"objective-perturbation": 1}.get(kind, 4)
+    with pytest.raises(Interrupted):
+        PrivateClassifier(checkpoint=run, ledger=book, progress=stop_after(calls), **settings_of(kind)).fit(*table_of(kind))
+    charged, key = book.spent, key_of(run)
+    resumed = PrivateClassifier(checkpoint=run, ledger=book, **settings_of(kind)).fit(*table_of(kind))
+    assert book.spent == charged
+    assert charged.epsilon == resumed.guarantee_.cost[0]
+    # The uninterrupted run under the same key, from the beginning.
+    clf = PrivateClassifier(**settings_of(kind))
+    problem, data = clf._opened(clf._check(), *table_of(kind))
+    method = calibrated(clf._check(), problem)
+    *_, last = method.states(data, Stream(key), progress=unheard, start=method.first())
+    whole = method.value(last)
+    assert set(whole) == set(resumed.release_.value)
+    assert all(np.array_equal(np.asarray(resumed.release_[name]), whole[name]) for name in whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_method_tells_what_was_spent_so_far(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sabun.learning.dpsgd.DpSgd.spent_after", lambda self, step: str(step / 15))
+    heard: list[tuple[float, str]] = []
+    clf = PrivateClassifier(progress=lambda share, words: heard.append((share, words)), **settings_of(kind)).fit(
+        *table_of(kind)
+    )
+    shares = [share for share, _ in heard]
+    spent = [float(Fraction(words.rsplit("epsilon so far at most ", 1)[1])) for _, words in heard]
+    assert shares == sorted(shares)
+    assert spent == sorted(spent)
+    assert spent[-1] <= clf.guarantee_.cost[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_row_is_refused_by_every_method(kind: str, tmp_path: Path) -> None:
+    calls = {"objective-perturbation": 1}.get(kind, 4)
+    with pytest.raises(Interrupted):
+        PrivateClassifier(checkpoint=tmp_path, progress=stop_after(calls), **settings_of(kind)).fit(*table_of(kind))
+    with pytest.raises(DataError, match="must go on with the same data, settings, software and machine"):
+        PrivateClassifier(checkpoint=tmp_path, **settings_of(kind)).fit(*table_of(kind, edited=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_only_has_to_be_handed_over_is_computed_again_and_compared(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(**parts: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as dying:
+        dying.setattr(checkpoint, "Release", dies)
+        with pytest.raises(Interrupted):
+            PrivateClassifier(checkpoint=tmp_path, **settings_of(kind)).fit(*table_of(kind))
+    record = saved(tmp_path)
+    assert record["now"]["step"] == record["before"]["step"] + 1
+    weights = np.frombuffer(base64.b64decode(record["now"]["weights"])).copy()
+    forged = weights.copy()
+    forged[0] = np.nextafter(forged[0], 9)
+    (tmp_path / "run.state").write_text(
+        json.dumps(record | {"now": record["now"] | {"weights": base64.b64encode(forged.tobytes()).decode()}})
+    )
+    with pytest.raises(DataError, match="must go on with the same data"):
+        PrivateClassifier(checkpoint=tmp_path, **settings_of(kind)).fit(*table_of(kind))
+    (tmp_path / "run.state").write_text(json.dumps(record))
+    clf = PrivateClassifier(checkpoint=tmp_path, **settings_of(kind)).fit(*table_of(kind))
+    assert np.array_equal(clf.model_.weights, weights[: clf.model_.weights.size])
 
 
 def test_one_run_is_charged_once_however_often_it_is_interrupted(tmp_path: Path) -> None:
@@ -107,7 +211,12 @@ def reordered() -> tuple[Any, Any]:
     return rows[order], labels[order]
 
 
-@pytest.mark.parametrize("change", [edited, reordered])
+def shortened() -> tuple[Any, Any]:
+    rows, labels = points()
+    return rows[:-1], labels[:-1]
+
+
+@pytest.mark.parametrize("change", [edited, reordered, shortened])
 def test_other_rows_are_refused(change: Any, tmp_path: Path) -> None:
     interrupt(tmp_path)
     with pytest.raises(DataError, match="must go on with the same data, settings, software and machine"):
@@ -158,3 +267,104 @@ def test_the_ledger_must_be_the_same_and_its_charge_open(tmp_path: Path) -> None
 def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
     with checkpoint._only_one(tmp_path / "run.lock"), pytest.raises(DataError, match="must be used by one run at a time"):
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
+
+
+def test_a_place_where_no_folder_can_be_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    with pytest.raises(DataError, match="must be a folder that can be made; the system says"):
+        PrivateClassifier(checkpoint=tmp_path / "file", ledger=book, **SETTINGS).fit(*points())
+    assert book.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("kind", ["anonymized-learning", "learning-first", "anonymizing-first"])
+def test_of_two_copies_of_a_folder_one_is_handed_over(kind: str, tmp_path: Path) -> None:
+    book = book_for(tmp_path, kind)
+    with pytest.raises(Interrupted):
+        PrivateClassifier(checkpoint=tmp_path / "run", ledger=book, progress=stop_after(2), **settings_of(kind)).fit(
+            *table_of(kind)
+        )
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    PrivateClassifier(checkpoint=tmp_path / "run", ledger=book, **settings_of(kind)).fit(*table_of(kind))
+    with pytest.raises(LedgerError, match="already handed over"):
+        PrivateClassifier(checkpoint=tmp_path / "copy", ledger=book, **settings_of(kind)).fit(*table_of(kind))
+    assert not (tmp_path / "copy" / "run.secret").exists()
+
+
+def test_a_ledger_restored_from_before_the_charge_is_refused(tmp_path: Path) -> None:
+    book = book_for(tmp_path, "dp-sgd")
+    shutil.copy(tmp_path / "book", tmp_path / "backup")
+    interrupt(tmp_path / "run", ledger=book)
+    shutil.copy(tmp_path / "backup", tmp_path / "book")
+    with pytest.raises(LedgerError, match="must hold the open charge of this run; it does not"):
+        PrivateClassifier(checkpoint=tmp_path / "run", ledger=Ledger.open(tmp_path / "book"), **SETTINGS).fit(*points())
+
+
+def test_a_ledger_restored_from_before_the_end_gives_out_the_same_bits_again(tmp_path: Path) -> None:
+    interrupt(tmp_path / "run", ledger=book_for(tmp_path, "dp-sgd"))
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    shutil.copy(tmp_path / "book", tmp_path / "backup")
+    found = []
+    for name in ("run", "copy"):
+        clf = PrivateClassifier(checkpoint=tmp_path / name, ledger=Ledger.open(tmp_path / "book"), **SETTINGS).fit(*points())
+        found.append(clf.model_.weights)
+        shutil.copy(tmp_path / "backup", tmp_path / "book")
+    assert np.array_equal(*found)
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, call: int) -> list[str]:
+    """The machine dies before the call-th of the writes that matter; the list fills with what was written until then."""
+    done: list[str] = []
+
+    def watched(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def before(*given: Any, **named: Any) -> Any:
+            if len(done) == call:
+                raise Interrupted
+            done.append(name)
+            return real(*given, **named)
+
+        monkeypatch.setattr(owner, name, before)
+
+    watched(Ledger, "reserve")
+    watched(Reservation, "commit")
+    for name in ("_write_key", "write_whole", "_erase"):
+        watched(checkpoint, name)
+    return done
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("kind", ["laplace-sgd", "learning-first"])
+def test_a_crash_between_any_two_writes_releases_at_most_once_for_each_charge(
+    kind: str, resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for call in range(20):
+        place = tmp_path / str(call)
+        place.mkdir()
+        book, results = book_for(place, kind), []
+
+        def fit(place: Path = place, book: Ledger = book, results: list[Any] = results, **more: Any) -> None:
+            clf = PrivateClassifier(checkpoint=place / "run", ledger=book, **settings_of(kind), **more).fit(*table_of(kind))
+            results.append(clf.model_.weights)
+
+        if resumed:
+            with pytest.raises(Interrupted):
+                fit(progress=stop_after(2))
+        with monkeypatch.context() as machine:
+            done = dying(machine, call)
+            with contextlib.suppress(Interrupted):
+                fit()
+        if results:  # there were fewer writes than that
+            break
+        with contextlib.suppress(LedgerError, DataError):  # the result is out, or its key is gone
+            fit()
+        book.verify()
+        assert not (place / "run" / "run.secret").exists()
+        charges = sum(entry.epsilon > 0 for entry in book.entries())
+        begun = [name for name in done if name != "_erase"]
+        half = not resumed and begun in (["reserve"], ["reserve", "_write_key"])
+        assert charges == (2 if half else 1)  # no run can go on before its first state is written
+        assert len(results) == ("commit" not in done)  # the ledger has it, but nobody got it
+    else:
+        pytest.fail("not all writes were tried")

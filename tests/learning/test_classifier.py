@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,10 @@ from sklearn.preprocessing import FunctionTransformer
 from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.learning import Card, PrivateClassifier, load_model, verify
+from sabun.learning.folder import warnings_for
 from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
+from sabun.release import Release, generate_key
 
 QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
 EVERY = {
@@ -67,7 +71,7 @@ def test_plain_numbers_as_they_come_are_learned() -> None:
         ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
         ({"epsilon": float("nan")}, "epsilon must be a number"),
         ({"epsilon": float("inf")}, "epsilon must be finite and > 0"),
-        ({"delta": 0}, "delta must be above 0 for 'dp-sgd'; got 0. Use method='laplace-sgd' for delta = 0"),
+        ({"delta": 0}, "delta must be above 0 for 'dp-sgd'; got 0. Use the method 'laplace-sgd' for delta 0"),
         ({"delta": 1}, "delta must be at least 0 and below 1"),
         ({"method": "laplace-sgd", "delta": 1e-5}, "delta must be 0 or left out for 'laplace-sgd'"),
         ({"method": "anonymizing-first", "synthesis": "histogram", "delta": 0.1}, "0 or left out for synthesis='histogram'"),
@@ -77,6 +81,11 @@ def test_plain_numbers_as_they_come_are_learned() -> None:
         ({"relation": "local"}, "relation must be one of 'add-remove', 'replace-one'"),
         ({"method": "learning-first", "relation": "add-remove"}, "relation must be one of 'replace-one'"),
         ({"clip_norm": 0}, "clip_norm must be between 1e-06 and 1000000"),
+        ({"clip_norm": float("nan")}, "clip_norm must be between 1e-06 and 1000000"),
+        ({"threshold": -1}, "threshold must be between 1e-06 and 1000000"),
+        ({"threshold": (-1, 1)}, "threshold must be between 1e-06 and 1000000"),
+        ({"learning_rate": 1e7}, "learning_rate must be at most 1000000"),
+        ({"checkpoint": 3}, "checkpoint must be the name of a folder; got 3"),
         ({"sampling_rate": 1.5}, "sampling_rate must be above 0 and at most 1"),
         ({"momentum": 1}, "momentum must be at least 0 and below 1"),
         ({"epochs": 0}, "epochs must be a whole number >= 1"),
@@ -90,7 +99,6 @@ def test_plain_numbers_as_they_come_are_learned() -> None:
         ({"progress": 3}, "progress must be a function or None"),
         ({"classes": ["only"]}, "classes must be at least two distinct labels"),
         ({"random_state": "x"}, "random_state must be None or a whole number"),
-        ({"checkpoint": "c", "method": "laplace-sgd"}, "method must be 'dp-sgd' when there is a checkpoint"),
         ({"checkpoint": "c", "random_state": 1}, "random_state must be None when there is a checkpoint"),
         ({"precision": "half"}, "precision must be one of 'double', 'single'"),
         ({"precision": "single", "method": "laplace-sgd"}, "precision must be 'double' for 'laplace-sgd'"),
@@ -170,6 +178,27 @@ def test_delta_must_be_below_one_over_a_public_number_of_records() -> None:
         PrivateClassifier(delta=0.01, relation="replace-one", **QUICK).fit(X, y)
     with pytest.raises(ParameterError, match=r"delta must be below 1/50"):
         PrivateClassifier(delta=0.02, n_public=50, **QUICK).fit(X, y)
+
+
+def test_a_delta_near_one_over_a_public_number_of_records_is_warned_about_in_the_card() -> None:
+    near, far = (
+        Guarantee(epsilon=1, delta=delta, relation="add-remove", unit="record", mechanism="m") for delta in ("0.001", "0.0002")
+    )
+    [words] = warnings_for(near, 400)
+    assert words.startswith("delta 0.001 is above a tenth of one over the number of records (400)")
+    assert not warnings_for(far, 400)
+    assert not warnings_for(near, None)  # nobody may learn a private number of records from a warning
+    clf = PrivateClassifier(method="anonymized-learning", hidden=(), delta="1/1000").fit(*points(400))
+    assert any(words.startswith("delta 0.001 is above a tenth") for words in clf.card_.warnings)
+
+
+def test_a_model_that_diverged_says_so_and_can_still_be_read(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"learning_rate": 1e6, "hidden": (8, 8, 8), "n_synthetic": 500}
+    frame, label = people(100)
+    clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, **settings).fit(frame, label)
+    assert any("training diverged" in words for words in clf.card_.warnings)
+    clf.save(tmp_path / "model")
+    assert "not above the promise" in verify(tmp_path / "model")
 
 
 def test_errors_about_tables_name_no_number_of_rows() -> None:
@@ -360,3 +389,33 @@ def test_a_stream_of_rows_is_read_once() -> None:
     clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, n_synthetic=50, epochs=1)
     clf.fit((frame.iloc[at : at + 20] for at in (0, 20, 40)), label)
     assert clf.predict(frame).shape == (60,)
+
+
+def test_labels_read_off_the_data_are_warned_about() -> None:
+    X, y = np.zeros((20, 2)), np.arange(20) % 2
+    with pytest.warns(UserWarning, match="the list of labels was read off y, where one person's label may stand alone"):
+        clf = PrivateClassifier(epsilon=1, delta=1e-3, random_state=1).fit(X, y)
+    assert any("was read off y" in warning for warning in clf.card_.warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = PrivateClassifier(epsilon=1, delta=1e-3, classes=[0, 1], random_state=1).fit(X, y)
+    assert not any("was read off y" in warning for warning in clf.card_.warnings)
+
+
+def test_many_labels_without_a_list_are_refused_before_they_are_published() -> None:
+    X, y = np.zeros((300, 2)), np.arange(300)
+    with pytest.raises(DataError, match="y must hold at most 100 different labels where no list of them is given"):
+        PrivateClassifier(epsilon=1, delta=1e-4).fit(X, y)
+
+
+def test_a_folder_replaced_as_a_whole_is_noticed_by_whoever_trusts_a_key(folder: Path, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    assert verify(tmp_path).endswith("who made it is not checked")
+    ours, theirs = generate_key(), generate_key()
+    with pytest.raises(ReleaseError, match="the release must be signed; it is not"):
+        verify(tmp_path, public_key=ours.public_key())
+    Release.load(tmp_path / "release.json").sign(ours).save(tmp_path / "release.json", overwrite=True)
+    assert "signed by the trusted key" in verify(tmp_path, public_key=ours.public_key())
+    with pytest.raises(ReleaseError):
+        verify(tmp_path, public_key=theirs.public_key())

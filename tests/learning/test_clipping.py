@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sabun.learning.clipping import SENSITIVITY, clipped_sum
+from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, piece_size
 from sabun.learning.network import Network
 
 NORMS = {"l2": np.linalg.norm, "l1": lambda vector: np.abs(vector).sum()}
@@ -28,9 +29,8 @@ def test_adding_a_row_changes_the_sum_by_at_most_one_clip_norm(
     network = Network(sizes=(3, *hidden, 3))
     weights = generator.normal(size=network.n_weights) * generator.choice([0.1, 1, 30])
     rows, labels = generator.normal(size=(12, 3)) * scale, generator.integers(0, 3, 12)
-    views = network.layers(weights)
-    with_all = clipped_sum(network, views, rows, labels, clip_norm=clip, norm=norm)
-    without = clipped_sum(network, views, np.delete(rows, 5, 0), np.delete(labels, 5), clip_norm=clip, norm=norm)
+    clipped = ClippedSum(network, clip_norm=clip, norm=norm, piece=64)
+    with_all, without = clipped(weights, rows, labels), clipped(weights, np.delete(rows, 5, 0), np.delete(labels, 5))
     assert NORMS[norm](with_all - without) <= float(SENSITIVITY)
 
 
@@ -38,18 +38,16 @@ def test_without_clipping_the_same_test_fails() -> None:
     generator = np.random.default_rng(0)
     network = Network(sizes=(3, 2))
     rows, labels = generator.normal(size=(12, 3)) * 1e3, generator.integers(0, 2, 12)
-    activity = network.activity(network.layers(network.initial()), rows, labels)
-    gradients = network.weighted_sum(activity, np.ones(12)) - network.weighted_sum(activity, np.r_[np.ones(11), 0.0])
-    assert np.linalg.norm(gradients) > float(SENSITIVITY)
+    with_all, without = (network.summed(network.activity(network.initial(), rows[:n], labels[:n])) for n in (12, 11))
+    assert np.linalg.norm(with_all - without) > float(SENSITIVITY)
 
 
 def test_small_gradients_are_left_as_they_are() -> None:
     generator = np.random.default_rng(0)
     network = Network(sizes=(3, 2))
     rows, labels = generator.normal(size=(5, 3)), generator.integers(0, 2, 5)
-    views = network.layers(network.initial())
-    plain = network.weighted_sum(network.activity(views, rows, labels), np.ones(5))
-    np.testing.assert_allclose(clipped_sum(network, views, rows, labels, clip_norm=100.0) * 100.0, plain)
+    plain = network.summed(network.activity(network.initial(), rows, labels))
+    np.testing.assert_allclose(ClippedSum(network, clip_norm=100.0)(network.initial(), rows, labels) * 100.0, plain)
 
 
 @pytest.mark.parametrize("value", [1e308, -1e308])
@@ -59,13 +57,49 @@ def test_rows_that_overflow_count_as_nothing_and_say_nothing(value: float) -> No
     rows = np.array([[value, value], [0.0, 0.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        total = clipped_sum(network, network.layers(weights), rows, np.array([0, 1]), clip_norm=1.0)
+        total = ClippedSum(network, clip_norm=1.0)(weights, rows, np.array([0, 1]))
     assert np.isfinite(total).all()
 
 
 def test_no_rows_give_zeros() -> None:
     network = Network(sizes=(2, 2))
-    total = clipped_sum(
-        network, network.layers(network.initial()), np.empty((0, 2)), np.empty(0, dtype=np.int64), clip_norm=1.0
-    )
+    total = ClippedSum(network, clip_norm=1.0)(network.initial(), np.empty((0, 2)), np.empty(0, dtype=np.int64))
     assert (total == 0).all()
+
+
+@pytest.mark.parametrize("piece", [64, 128, 576, PIECE])
+def test_the_size_of_a_piece_changes_the_sum_by_rounding_only(piece: int) -> None:
+    generator = np.random.default_rng(3)
+    network = Network(sizes=(7, 5, 3))
+    rows, labels = generator.random((1200, 7)), generator.integers(0, 3, 1200)
+    expected = sum(ClippedSum(network, clip_norm=0.5)(network.initial(), rows[i::9], labels[i::9]) for i in range(9))
+    found = ClippedSum(network, clip_norm=0.5, piece=piece)(network.initial(), rows, labels)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("expected", [1e-9, 0.5, 1, 50, 64, 500, 512, 4096, 1e6])
+def test_a_piece_holds_a_likely_batch_in_whole_units(expected: float) -> None:
+    size = piece_size(expected)
+    assert size % 64 == 0
+    assert 64 <= size <= 640
+    assert size >= min(expected, 320)
+
+
+def test_many_small_pieces_lose_nothing_to_rounding() -> None:
+    network = Network(sizes=(1, 2))
+    weights = np.array([0.3, -0.3, 0.0, 0.0])
+    rows, labels = np.linspace(0.1, 1, 64 * 3000)[:, None], np.zeros(64 * 3000, dtype=np.int64)
+    clipped = ClippedSum(network, clip_norm=1e-3, piece=64)
+    parts = [clipped(weights, rows[at : at + 64], labels[at : at + 64]) for at in range(0, len(rows), 64)]
+    exact = [math.fsum(part[i] for part in parts) for i in range(4)]
+    assert clipped(weights, rows, labels).tolist() == exact
+
+
+def test_one_object_serves_many_batches_without_remembering_them() -> None:
+    generator = np.random.default_rng(4)
+    network = Network(sizes=(7, 5, 3))
+    clipped = ClippedSum(network, clip_norm=0.5, piece=64)
+    rows, labels = generator.random((40, 7)), generator.integers(0, 3, 40)
+    fresh = ClippedSum(network, clip_norm=0.5, piece=64)(network.initial(), rows, labels)
+    clipped(network.initial() * 2, generator.random((100, 7)) * 1e200, np.zeros(100, dtype=np.int64))
+    assert np.array_equal(clipped(network.initial(), rows, labels), fresh)

@@ -12,7 +12,7 @@ from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import Stream
-from sabun.learning.training import Data, unheard
+from sabun.learning.training import Data, train, unheard
 from sabun.privacy.noise import os_coin, seeded_coin
 
 
@@ -50,8 +50,8 @@ def test_less_epsilon_means_more_noise() -> None:
 
 def test_an_empty_table_gives_noise_and_no_error() -> None:
     for kind in (DpSgd, LaplaceSgd):
-        weights = run(kind).train(
-            Data(rows=np.empty((0, 3)), labels=np.empty(0, dtype=np.int64)), coin=os_coin(), progress=unheard
+        weights = train(
+            run(kind), Data(rows=np.empty((0, 3)), labels=np.empty(0, dtype=np.int64)), coin=os_coin(), progress=unheard
         )["weights"]
         assert np.isfinite(weights).all()
         assert np.abs(weights).max() > 0
@@ -59,13 +59,15 @@ def test_an_empty_table_gives_noise_and_no_error() -> None:
 
 def test_no_step_is_skipped() -> None:
     method = replace(run(), plan=PoissonPlan(threshold=2**30, steps=7))
-    assert [state.step for state in method.states(data(), Stream(bytes(32)), progress=unheard)] == list(range(1, 8))
+    assert [state.step for state in method.states(data(), Stream(bytes(32)), progress=unheard, start=method.first())] == list(
+        range(1, 8)
+    )
 
 
 def test_rows_without_a_known_label_count_as_absent() -> None:
     method, whole = run(), data(60)
     some = Data(rows=np.concatenate([whole.rows, np.ones((5, 3))]), labels=np.concatenate([whole.labels, np.full(5, -1)]))
-    both = [method.train(table, coin=seeded_coin(3), progress=unheard)["weights"] for table in (whole, some)]
+    both = [train(method, table, coin=seeded_coin(3), progress=unheard)["weights"] for table in (whole, some)]
     assert (both[0] == both[1]).all()
 
 
@@ -75,11 +77,12 @@ def test_progress_tells_what_was_spent_so_far() -> None:
     def listen(share: float, words: str) -> None:
         heard.append((share, words))
 
-    run().train(data(), coin=seeded_coin(1), progress=listen)
+    train(run(), data(), coin=seeded_coin(1), progress=listen)
     assert heard[-1][0] == 1.0
-    assert "epsilon so far 0.99" in heard[-1][1] or "epsilon so far 1" in heard[-1][1]
-    spent = [float(words.rsplit(" ", 1)[1]) for _, words in heard if "so far" in words]
+    assert "epsilon so far at most 0.99" in heard[-1][1] or "epsilon so far at most 1" in heard[-1][1]
+    spent = [float(words.rsplit(" ", 1)[1]) for _, words in heard]
     assert spent == sorted(spent)
+    assert len(set(spent)) == 10
     assert len(heard) == 20
 
 
@@ -96,7 +99,7 @@ def test_laplace_scale_covers_the_rounding() -> None:
 
 def test_two_runs_under_one_key_are_equal_and_under_two_keys_are_not() -> None:
     method = run()
-    first, again = (method.train(data(), coin=seeded_coin(5), progress=unheard)["weights"] for _ in range(2))
-    other = method.train(data(), coin=os_coin(), progress=unheard)["weights"]
+    first, again = (train(method, data(), coin=seeded_coin(5), progress=unheard)["weights"] for _ in range(2))
+    other = train(method, data(), coin=os_coin(), progress=unheard)["weights"]
     assert (first == again).all()
     assert (first != other).any()

@@ -65,6 +65,10 @@ def test_a_synthetic_table_is_written_beside_the_model(table: Path) -> None:
     assert Path("made.csv").read_text().startswith('"age","income","sex","town","label"')
     assert Path("made.csv.release.json").exists()
     assert exit_code(*words, "--out", "model2", "--synthetic", "made2.csv") == 2
+    again = (*words, "--method", "anonymizing-first", "--out", "model2", "--synthetic")
+    assert exit_code(*again, "made.csv") == 2  # it is there already
+    assert exit_code(*again, "made.txt") == 2
+    assert not Path("model2").exists()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,11 @@ def test_a_synthetic_table_is_written_beside_the_model(table: Path) -> None:
             2,
             "bounds must be name=low:high",
         ),
-        (("learning", "card", "nowhere"), 4, "must be a readable file"),
+        (
+            ("learning", "card", "nowhere"),
+            2,
+            "model must be a folder that `sabun learning train` wrote; there is none called 'nowhere'.",
+        ),
     ],
 )
 def test_a_mistake_is_explained(
@@ -99,21 +107,96 @@ def test_bounds_stand_for_a_schema(table: Path) -> None:
     assert exit_code(*words, "--epsilon", "2", "--delta", "1e-3", "--out", "model") == 0
 
 
+AUDIT = ("learning", "audit", "people.csv", "--target", "answer")
+
+
 def test_an_audit_is_for_the_owner(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "learning",
-        "audit",
-        "people.csv",
-        "--target",
-        "answer",
-        "--schema",
-        "schema.json",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-3",
-    )
+    words = (*AUDIT, "--schema", "schema.json", "--method", "laplace-sgd", "--epsilon", "2", "--set", "epochs=2")
     assert exit_code(*words, "--canaries", "50") == 0
     shown = capsys.readouterr().out
     assert "NOT PRIVATE" in shown
     assert "zero does not mean private" in shown
+    assert exit_code(*words, "--canaries", "50", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["claimed_epsilon"] == 2
+    assert record["summary"].startswith("NOT PRIVATE")
+
+
+def test_membership_is_inferred_from_a_models_folder(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, label = people(200, seed=5)
+    frame.assign(answer=label).to_csv("others.csv", index=False)
+    train = ("learning", "train", *AUDIT[2:], "--schema", "schema.json", "--method", "laplace-sgd", "--set", "epochs=2")
+    assert exit_code(*train, "--out", "model") == 0
+    capsys.readouterr()
+    words = (*AUDIT, "--attack", "membership", "--model", "model", "--others", "others.csv")
+    assert exit_code(*words) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("NOT PRIVATE")
+    assert "zero does not mean private" in shown
+    assert exit_code(*words, "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert 0.3 < record["auc"] < 0.7
+    assert record["summary"].startswith("NOT PRIVATE")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--attack", "guessing"), "attack must be 'canaries' or 'membership'; got 'guessing'"),
+        (("--attack", "membership"), "model and others must be given for the membership attack"),
+        (("--schema", "schema.json", "--set", "colour=red"), "set must be one of epochs"),
+        (("--schema", "schema.json", "--set", "epochs=few"), "epochs must be a number; got 'few'"),
+        (("--schema", "schema.json", "--set", "epochs=0"), "epochs must be a whole number >= 1"),
+    ],
+)
+def test_a_mistake_about_an_audit_is_explained(
+    more: tuple[str, ...], message: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(*AUDIT, *more) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_further_settings_reach_the_method(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("learning", "train", *AUDIT[2:], "--schema", "schema.json", "--method", "anonymized-learning", "--hidden", "4")
+    chosen = ("--set", "joint-epsilon=2", "--set", "threshold=0.5", "--set", "batch_size=25")
+    assert exit_code(*words, *chosen, "--out", "model", "--json", "--allow-per-parameter") == 0
+    card = json.loads(capsys.readouterr().out)["card"]
+    assert (card["parameters"]["threshold"], card["parameters"]["batch_size"]) == (0.5, 25)
+    assert card["guarantee"].get("joint_epsilon", card["guarantee"]["epsilon"]) in ("2", 2)
+
+
+def test_a_model_that_could_not_be_handed_over_is_not_paid_for(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create("book", name="book", epsilon=1000, delta=0.01)
+    words = ("learning", "train", *AUDIT[2:], "--schema", "schema.json", "--hidden", "4", "--ledger", "book", "--out", "model")
+    for method in ("learning-first", "anonymized-learning"):
+        assert exit_code(*words, "--method", method) == 2
+        said = capsys.readouterr().err
+        assert "allow-per-parameter must be given to hand over a model whose promise bounds each weight only by itself" in said
+        assert "All weights together are bounded by epsilon 42" in said
+    assert Ledger.open("book").spent.epsilon == 0
+    assert exit_code(*words, "--method", "anonymized-learning", "--delta", "1e-4") == 0
+
+
+def test_a_plan_knows_the_target_and_the_ledger(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*TRAIN, "--hidden", "", "--out", "model", "--json") == 0
+    weights = json.loads(capsys.readouterr().out)["card"]["parameters"]["sizes"]
+    plan = ("learning", "plan", "--records", "300", "--schema", "schema.json", "--hidden", "", "--epsilon", "2")
+    assert exit_code(*plan, "--target", "answer", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["n_weights"] == (weights[0] + 1) * weights[1]
+    assert exit_code(*plan, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["n_weights"] > (weights[0] + 1) * weights[1]
+    Ledger.create("book", name="clinic", epsilon=3, delta=0.01)
+    assert exit_code(*plan, "--target", "answer", "--ledger", "book") == 0
+    out = capsys.readouterr().out
+    assert "(replace-one)" in out
+    assert "'clinic' has epsilon 3 of 3 and delta 0.01 of 0.01 left." in out
+    assert Ledger.open("book").entries() == ()
+
+
+def test_a_table_without_rows_is_not_paid_for(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.csv").write_text(Path("people.csv").read_text().splitlines()[0] + "\n")
+    ledger = Ledger.create("book", name="clinic", epsilon=3)
+    command = ("learning", "train", "empty.csv", "--target", "answer", "--schema", "schema.json", "--ledger", "book")
+    assert exit_code(*command, "--method", "objective-perturbation", "--out", "model") == 4
+    assert "a table must have at least one row; got none." in capsys.readouterr().err
+    assert ledger.entries() == ()

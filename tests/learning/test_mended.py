@@ -20,7 +20,7 @@ from sabun.errors import DataError, LedgerError, ParameterError, ReleaseError
 from sabun.learning import PrivateClassifier, checkpoint, verify
 from sabun.learning.account import recompute_alone
 from sabun.learning.audit import canary_audit
-from sabun.learning.clipping import PIECE, SENSITIVITY, clipped_sum
+from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum
 from sabun.learning.network import Network
 from sabun.ledger import Ledger
 
@@ -28,6 +28,12 @@ SETTINGS: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "
 
 ERASING = 6
 """The write to disk with which the key is overwritten: after one of the key, two of the first state, two of the last."""
+
+
+@pytest.fixture(autouse=True)
+def _unpriced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pricing the steps so far is tested elsewhere."""
+    monkeypatch.setattr("sabun.learning.dpsgd.DpSgd.spent_after", lambda self, step: "0")
 
 
 class Crash(BaseException):
@@ -197,44 +203,48 @@ def balanced_row(generator: np.random.Generator) -> np.ndarray:
     return np.asarray(row)
 
 
-@pytest.mark.parametrize("before", [0, 1, PIECE - 1, PIECE])
+@pytest.mark.parametrize(("before", "piece"), [(0, PIECE), (1, PIECE), (PIECE - 1, PIECE), (PIECE, PIECE), (63, 64), (64, 64)])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int) -> None:
+def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int, piece: int) -> None:
     generator = np.random.default_rng(5)
-    views = NETWORK.layers(NETWORK.initial())
+    weights, clipped = NETWORK.initial(), ClippedSum(NETWORK, clip_norm=1.0, norm=norm, piece=piece)
     rows = np.concatenate([generator.random((before, 105)), [balanced_row(generator) for _ in range(3)]])
     labels = generator.integers(0, 2, len(rows))
-    whole = clipped_sum(NETWORK, views, rows, labels, clip_norm=1.0, norm=norm)
+    whole = clipped(weights, rows, labels)
     for gone in range(max(0, before - 1), len(rows)):
-        part = clipped_sum(NETWORK, views, np.delete(rows, gone, 0), np.delete(labels, gone), clip_norm=1.0, norm=norm)
-        change = whole - part
+        change = whole - clipped(weights, np.delete(rows, gone, 0), np.delete(labels, gone))
         assert (np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)) <= SENSITIVITY
 
 
+@pytest.mark.parametrize("piece", [64, 128, 192, 256, 320, 384, 448, PIECE, 576, 640])
 @pytest.mark.parametrize("sizes", [(1, 2), (3, 2), (105, 32, 2), (13, 1, 3), (64, 64, 64, 10)])
-def test_the_matrix_library_computes_a_row_the_same_wherever_it_stands(sizes: tuple[int, ...]) -> None:
+def test_the_matrix_library_computes_an_example_the_same_wherever_it_stands(sizes: tuple[int, ...], piece: int) -> None:
     network, generator = Network(sizes=sizes), np.random.default_rng(1)
-    views = network.layers(generator.normal(size=network.n_weights))
-    rows, labels = generator.normal(size=(PIECE, sizes[0])), generator.integers(0, sizes[-1], PIECE)
-    whole = network.activity(views, rows, labels)
-    for shift in (1, 3, 257):
-        moved = network.activity(views, np.roll(rows, shift, axis=0), np.roll(labels, shift))
+    weights = generator.normal(size=network.n_weights)
+    rows, labels = generator.normal(size=(piece, sizes[0])), generator.integers(0, sizes[-1], piece)
+    whole = network.activity(weights, rows, labels)
+    for shift in (1, 3, 37):
+        moved = network.activity(weights, np.roll(rows, shift, axis=0), np.roll(labels, shift))
         for a, b in zip(whole.inputs + whole.errors, moved.inputs + moved.errors, strict=True):
-            assert np.array_equal(np.roll(b, -shift, axis=0), a)
+            assert np.array_equal(np.roll(b, -shift, axis=1), a)
+        assert np.array_equal(np.roll(network.squared_norms(moved), -shift), network.squared_norms(whole))
+        assert np.array_equal(np.roll(network.l1_norms(moved), -shift), network.l1_norms(whole))
     others = np.zeros_like(rows)
-    others[77] = rows[77]
-    alone = network.activity(views, others, labels)
+    others[59] = rows[59]
+    alone = network.activity(weights, others, labels)
     for a, b in zip(whole.inputs + whole.errors, alone.inputs + alone.errors, strict=True):
-        assert np.array_equal(a[77], b[77])
+        assert np.array_equal(a[:, 59], b[:, 59])
+    assert np.array_equal(network.squared_norms(whole)[59], network.squared_norms(alone)[59])
+    assert np.array_equal(network.l1_norms(whole)[59], network.l1_norms(alone)[59])
 
 
 def test_an_endless_row_does_not_change_how_others_are_summed() -> None:
     generator = np.random.default_rng(2)
-    views = NETWORK.layers(NETWORK.initial())
+    clipped = ClippedSum(NETWORK, clip_norm=1.0)
     rows, labels = generator.random((5, 105)), generator.integers(0, 2, 5)
     endless = np.concatenate([rows, np.full((1, 105), 1e300)])
-    with_it = clipped_sum(NETWORK, views, endless, np.append(labels, 0), clip_norm=1.0)
-    assert np.array_equal(with_it, clipped_sum(NETWORK, views, rows, labels, clip_norm=1.0))
+    with_it = clipped(NETWORK.initial(), endless, np.append(labels, 0))
+    assert np.array_equal(with_it, clipped(NETWORK.initial(), rows, labels))
 
 
 def test_the_promise_says_what_it_assumes_of_the_matrix_library() -> None:
@@ -309,7 +319,8 @@ def test_progress_of_learning_first_says_nothing_about_the_number_of_labelled_ro
             batch_size=10,
             progress=lambda share, said, words=words: words.append(said),  # type: ignore[misc]
         ).fit(X, y)
-    assert heard[40] == heard[120] == ["epoch 1 of 2", "epoch 2 of 2"]
+    said = ["epoch 1 of 2, epsilon so far at most 0", "epoch 2 of 2, epsilon so far at most 0"]
+    assert heard[40] == heard[120] == said
 
 
 def test_a_model_changed_after_its_release_is_not_saved(tmp_path: Path) -> None:
@@ -321,8 +332,9 @@ def test_a_model_changed_after_its_release_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_the_canary_audit_says_which_neighbours_it_tests() -> None:
-    clf = PrivateClassifier(epsilon=8, delta=1e-3, classes=[0, 1], epochs=1, relation="replace-one")
-    assert "add-remove neighbours" in str(canary_audit(clf, *points(100), canaries=10))
+    for relation, words in (("replace-one", "another row in its place: replace-one"), ("add-remove", "no row: add-remove")):
+        clf = PrivateClassifier(method="laplace-sgd", epsilon=8, classes=[0, 1], epochs=1, relation=relation)
+        assert f"{words} neighbours" in str(canary_audit(clf, *points(100), canaries=10))
 
 
 def test_the_command_says_that_labels_are_read_off_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def test_gradients_are_the_slopes_of_the_loss(sizes: tuple[int, ...]) -> None:
     network = Network(sizes=sizes)
     weights = generator.normal(size=network.n_weights)
     rows, labels = generator.normal(size=(6, sizes[0])), generator.integers(0, sizes[-1], 6)
-    total = network.weighted_sum(network.activity(network.layers(weights), rows, labels), np.ones(6))
+    total = network.summed(network.activity(weights, rows, labels))
     for place in range(0, network.n_weights, 3):
         step = np.zeros_like(weights)
         step[place] = 1e-6
@@ -40,7 +40,7 @@ def test_ghost_norms_equal_the_norms_of_written_out_gradients(sizes: tuple[int, 
     weights = generator.normal(size=network.n_weights)
     rows, labels = generator.normal(size=(9, sizes[0])), generator.integers(0, sizes[-1], 9)
     gradients = network.example_gradients(weights, rows, labels)
-    activity = network.activity(network.layers(weights), rows, labels)
+    activity = network.activity(weights, rows, labels)
     np.testing.assert_allclose(network.squared_norms(activity), (gradients**2).sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(network.l1_norms(activity), np.abs(gradients).sum(axis=1), rtol=1e-12)
 
@@ -48,9 +48,9 @@ def test_ghost_norms_equal_the_norms_of_written_out_gradients(sizes: tuple[int, 
 def test_the_sum_is_of_products_and_not_the_product_of_sums() -> None:
     network = Network(sizes=(2, 2))
     rows, labels = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
-    activity = network.activity(network.layers(network.initial()), rows, labels)
-    total = network.weighted_sum(activity, np.ones(2))
-    product_of_sums = np.outer(rows.sum(axis=0), activity.errors[0].sum(axis=0))
+    activity = network.activity(network.initial(), rows, labels)
+    total = network.summed(activity)
+    product_of_sums = np.outer(rows.sum(axis=0), activity.errors[0].sum(axis=1))
     assert not np.allclose(total[:4].reshape(2, 2), product_of_sums)
 
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning.learning_samples import data, problem
-from sabun.learning import objective
+from sabun.errors import ParameterError
+from sabun.learning import PrivateClassifier, objective
 from sabun.learning.account import recompute
 from sabun.learning.objective import ObjectivePerturbation
-from sabun.learning.training import unheard
+from sabun.learning.training import train, unheard
 from sabun.privacy.noise import os_coin
 
 
@@ -69,7 +70,7 @@ def test_the_solver_settles_on_any_table(scale: float) -> None:
 
 
 def test_weights_come_with_a_two_class_network() -> None:
-    weights = method("8", "0.6").train(data(500), coin=os_coin(), progress=unheard)["weights"]
+    weights = train(method("8", "0.6"), data(500), coin=os_coin(), progress=unheard)["weights"]
     assert weights.shape == (8,)
     assert np.isfinite(weights).all()
 
@@ -78,5 +79,33 @@ def test_a_large_budget_approaches_the_unperturbed_minimum() -> None:
     table = data(4000, seed=3)
     table.labels[:] = (table.rows[:, 0] > 0).astype(np.int64)
     run = method("1000", "1")
-    weights = run.train(table, coin=os_coin(), progress=unheard)["weights"]
+    weights = train(run, table, coin=os_coin(), progress=unheard)["weights"]
     assert (run.network.probabilities(weights, table.rows).argmax(axis=1) == table.labels).mean() > 0.95
+
+
+HALF = 200
+STEP = np.r_[np.zeros(HALF), np.ones(HALF)][:, None]
+
+
+@pytest.mark.parametrize(("epsilon", "regularisation"), [(10, "0.001"), (60, "0.001"), (1e6, None), (1e-6, None)])
+@pytest.mark.parametrize("table", ["separable", "constant", "one class", "extreme", "one row"])
+def test_the_solver_ends_whatever_the_rows(table: str, epsilon: float, regularisation: str | None) -> None:
+    X, y = np.hstack([STEP, np.zeros((2 * HALF, 2))]), STEP.ravel().astype(int)
+    X = X * 0 + 1 if table == "constant" else X
+    y = y * 0 if table == "one class" else y
+    if table == "extreme":
+        X[0], X[1], X[2] = 5e-324, 1e300, -1e300
+    if table == "one row":
+        X, y = X[:1], y[:1]
+    with np.errstate(all="raise"):
+        clf = PrivateClassifier(
+            method="objective-perturbation", epsilon=epsilon, regularisation=regularisation, classes=[0, 1], random_state=1
+        ).fit(X, y)
+    assert np.isfinite(clf.model_.weights).all()
+
+
+def test_a_regularisation_too_small_for_floats_is_refused() -> None:
+    with pytest.raises(ParameterError, match="regularisation must be at least 1/1000, so that the solver always ends"):
+        PrivateClassifier(method="objective-perturbation", epsilon=40, regularisation="1e-15", classes=[0, 1]).fit(
+            STEP, STEP.ravel().astype(int)
+        )

@@ -10,7 +10,7 @@ from sabun.learning.account import recompute
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.learning_first import LearningFirst
 from sabun.learning.plain_training import PlainTraining
-from sabun.learning.training import unheard
+from sabun.learning.training import train, unheard
 from sabun.privacy.noise import os_coin
 
 
@@ -43,7 +43,7 @@ def test_learning_first_says_what_all_weights_cost_together() -> None:
 
 
 def test_learning_first_stays_inside_its_bound_on_the_grid() -> None:
-    weights = learning_first().train(data(), coin=os_coin(), progress=unheard)["weights"]
+    weights = train(learning_first(), data(), coin=os_coin(), progress=unheard)["weights"]
     assert np.abs(weights).max() <= 0.5
     assert (np.ldexp(weights, 20) == np.rint(np.ldexp(weights, 20))).all()
 
@@ -100,4 +100,4 @@ def test_rows_without_a_label_keep_their_place() -> None:
     alone = method._sum(method.network.initial(), table, np.arange(6, 7))
     np.testing.assert_allclose(other, alone)
     assert not np.allclose(one, other)
-    assert method.train(table, coin=os_coin(), progress=unheard)["weights"].shape == (26,)
+    assert train(method, table, coin=os_coin(), progress=unheard)["weights"].shape == (26,)

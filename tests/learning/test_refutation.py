@@ -16,7 +16,7 @@ from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.poisson import PoissonPlan
-from sabun.learning.training import Data, unheard
+from sabun.learning.training import Data, train, unheard
 from sabun.privacy.noise import os_coin
 
 
@@ -30,7 +30,7 @@ def epsilon_at(hits: int, others: int, delta: float, runs: int) -> float:
 def worst(method: Any, member: Data, absent: Data, direction: np.ndarray, *, runs: int) -> float:
     """The best bound over thresholds of the released weights along one direction, chosen on separate runs."""
     score = {
-        name: np.array([method.train(table, coin=os_coin(), progress=unheard)["weights"] @ direction for _ in range(runs)])
+        name: np.array([train(method, table, coin=os_coin(), progress=unheard)["weights"] @ direction for _ in range(runs)])
         for name, table in (("in", member), ("out", absent))
     }
     delta = float(method.problem.delta)

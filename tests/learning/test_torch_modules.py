@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from torch import nn  # noqa: E402
 
 from sabun.errors import DataError, ParameterError, SimulatedError  # noqa: E402
 from sabun.learning import verify  # noqa: E402
-from sabun.learning.clipping import clipped_sum  # noqa: E402
+from sabun.learning.clipping import ClippedSum  # noqa: E402
 from sabun.learning.network import Network  # noqa: E402
+from sabun.learning.poisson import PoissonPlan  # noqa: E402
+from sabun.learning.stream import Stream  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
-from sabun.learning.torch_modules.loop import Loop, os_words, plain_step  # noqa: E402
+from sabun.learning.torch_modules.loop import Loop, Training, plain_step  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
@@ -93,7 +96,7 @@ def test_the_torch_path_equals_the_numpy_core() -> None:
     y = torch.arange(12) % 3
     network = Network(sizes=(4, 8, 3))
     weights = np.concatenate([part.detach().numpy().astype(np.float64).T.ravel() for part in module.parameters()])
-    ours = clipped_sum(network, network.layers(weights), x.numpy().astype(np.float64), y.numpy(), clip_norm=0.3)
+    ours = ClippedSum(network, clip_norm=0.3)(weights, x.numpy().astype(np.float64), y.numpy())
     theirs = clipped_gradients(module, LOSS, x, y, clip_norm=0.3)
     flat = np.concatenate([theirs[name].numpy().T.ravel() for name, _ in module.named_parameters()])
     np.testing.assert_allclose(ours, flat, atol=1e-5)
@@ -220,11 +223,12 @@ def test_tables_of_different_length_are_refused() -> None:
         trainer().fit(rows, labels[:-1])
 
 
-def test_an_empty_batch_is_a_step_of_noise() -> None:
+@pytest.mark.parametrize("noise", ["certified", "torch"])
+def test_an_empty_batch_is_a_step_of_noise(noise: str) -> None:
     module, x = cases()["mlp"]
     before = torch.cat([p.detach().flatten() for p in module.parameters()]).clone()
-    loop = Loop(threshold=0, steps=1, multiplier=1.0, clip_norm=1.0, divisor=10.0, learning_rate=1.0)
-    assert list(loop.run(module, LOSS, x, torch.arange(12) % 3, words=os_words)) == [1]
+    loop = Loop(plan=PoissonPlan(threshold=1, steps=1), multiplier=Fraction(1), clip_norm=1.0, learning_rate=1.0, noise=noise)
+    Training(loop, module, LOSS, x[:0], (torch.arange(12) % 3)[:0], stream=Stream(bytes(32)), divisor=10.0).advance()
     after = torch.cat([p.detach().flatten() for p in module.parameters()])
     assert float((after - before).std()) == pytest.approx(0.1, rel=0.4)
 

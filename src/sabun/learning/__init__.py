@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from sabun.learning.classifier import PrivateClassifier
     from sabun.learning.folder import load_model, verify
     from sabun.learning.model import Model
+    from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.planning import Plan
     from sabun.learning.synthetic_table import SyntheticTable
 
 __all__ = [
     "Card",
     "Model",
+    "PlainClassifier",
     "Plan",
     "PrivateClassifier",
     "SyntheticTable",
@@ -35,6 +37,7 @@ _HOMES = {
     "canary_audit": "audit",
     "membership_inference": "audit",
     "Model": "model",
+    "PlainClassifier": "plain_classifier",
     "Plan": "planning",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -16,7 +16,7 @@ from typing import final
 from sabun.errors import ParameterError
 from sabun.learning.clipping import SENSITIVITY
 from sabun.learning.poisson import PoissonPlan
-from sabun.privacy import Amount, epsilon_of_rho, tight_epsilon
+from sabun.privacy import Amount, epsilon_of_rho, plain, tight_epsilon
 from sabun.privacy.certified import exp_up, log_up
 from sabun.privacy.events import Approximate, Event, SampledGaussian
 
@@ -27,6 +27,7 @@ __all__ = [
     "laplace_step_epsilon",
     "noise_multiplier",
     "sampled_laplace_epsilon",
+    "spent_after",
     "training_events",
     "update_epsilon",
 ]
@@ -70,6 +71,18 @@ def training_events(plan: PoissonPlan, multiplier: Fraction, count_epsilon: Frac
         noise_multiplier=multiplier / SENSITIVITY, sampling_probability=plan.probability, count=plan.steps
     )  # proof: sensitivity-margin
     return (steps,) if count_epsilon == 0 else (steps, Approximate(epsilon=count_epsilon))
+
+
+def spent_after(step: int, events: Sequence[Event], target: Target, relation: str) -> str:
+    """What the first steps of a run with these events cost by themselves, in words, under the relation of its promise."""
+    first = [
+        SampledGaussian(noise_multiplier=e.noise_multiplier, sampling_probability=e.sampling_probability, count=step)
+        if isinstance(e, SampledGaussian)
+        else e
+        for e in events
+    ]
+    spent = tight_epsilon(first, delta=target.delta)
+    return plain(spent if relation == "add-remove" else 2 * spent)
 
 
 @functools.lru_cache(maxsize=128)

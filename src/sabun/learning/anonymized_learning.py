@@ -5,7 +5,7 @@ Reading R1 of the paper: the sum over the batch is cut to the thresholds, noise 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sabun.learning.accounting import joint_of_updates
 from sabun.learning.network import Floats, Network
 from sabun.learning.stream import BATCH, NOISE, Stream
-from sabun.learning.training import Data, Problem, Progress, promise
-from sabun.privacy import Guarantee
-from sabun.privacy.noise import Coin, Grid, discrete_laplace
+from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
+from sabun.privacy import Guarantee, plain
+from sabun.privacy.noise import Grid, discrete_laplace
 
 __all__ = ["AnonymizedLearning"]
 
@@ -88,8 +88,10 @@ class AnonymizedLearning:
         name = "AnonymizedLearning (noise on batch updates)"
         alone = min(self.network.n_weights, self.batches) * self.update_epsilon  # proof: one-weight
         if self.joint_epsilon <= alone or self.problem.delta > 0:
-            return promise(self.problem, mechanism=name, epsilon=self.joint_epsilon, delta=self.problem.delta)
-        return promise(self.problem, mechanism=name, epsilon=alone, scope="per-parameter", joint_epsilon=self.joint_epsilon)
+            amounts: dict[str, Any] = {"epsilon": self.joint_epsilon, "delta": self.problem.delta}
+        else:
+            amounts = {"epsilon": alone, "scope": "per-parameter", "joint_epsilon": self.joint_epsilon}
+        return promise(self.problem, mechanism=name, more=(KEYSTREAM,), **amounts)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -104,25 +106,46 @@ class AnonymizedLearning:
             "n_public": self.problem.n_public,
         }
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Runs all passes; the batches are drawn without looking at the records."""
-        stream = Stream.fresh(coin)
-        weights, count, scale = self.network.initial(), len(data.labels), self.scale
-        for epoch in range(self.epochs):
-            order = np.argsort(stream.words(BATCH, epoch, count))  # proof: blind-batches
-            for batch in range(self.batches):
+    def first(self) -> State:
+        """Public starting weights."""
+        return State(step=0, weights=self.network.initial(), velocity=np.empty(0))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further batch; the batches are drawn without looking at the records."""
+        state, scale = start, self.scale
+        meter = Meter(progress, steps=self.epochs * self.batches, spent=self.spent_after)
+        for epoch in range(start.step // self.batches, self.epochs):
+            order = np.argsort(stream.words(BATCH, epoch, len(data.labels)))  # proof: blind-batches
+            for batch in range(state.step % self.batches, self.batches):
                 members = order[batch * self.batch_size : (batch + 1) * self.batch_size]
-                step = epoch * self.batches + batch
-                update = self._noisy(self._sum(weights, data, members), scale, stream, step)
-                weights = weights - self.learning_rate / self.batch_size * update
-            progress((epoch + 1) / self.epochs, f"pass {epoch + 1} of {self.epochs}")
-        return {"weights": weights}
+                update = self._noisy(self._sum(state.weights, data, members), scale, stream, state.step)
+                weights = state.weights - self.learning_rate / self.batch_size * update
+                state = State(step=state.step + 1, weights=weights, velocity=state.velocity)
+                meter(state.step)
+                yield state
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights."""
+        return {"weights": last.weights}
+
+    def spent_after(self, step: int) -> str:
+        """What the passes begun so far cost all weights together, in words; the whole is charged before the first one."""
+        passes = -(-step // self.batches)
+        return plain(
+            joint_of_updates(
+                n_weights=self.network.n_weights,
+                epsilon=self.update_epsilon * passes / self.epochs,
+                epochs=passes,
+                delta=self.problem.delta,
+            )
+        )
 
     def _sum(self, weights: Floats, data: Data, members: NDArray[np.intp]) -> Floats:
         with np.errstate(all="ignore"):
             labels = data.labels[members]
-            activity = self.network.activity(self.network.layers(weights), data.rows[members], labels)
-            total = self.network.weighted_sum(activity, (labels >= 0).astype(np.float64))  # proof: unlabelled-stay
+            activity = self.network.activity(weights, data.rows[members], labels)
+            activity.scale((labels >= 0).astype(np.float64))  # proof: unlabelled-stay
+            total = self.network.summed(activity)
         return np.nan_to_num(total, nan=0.0)
 
     def _noisy(self, total: Floats, scale: Fraction, stream: Stream, step: int) -> Floats:

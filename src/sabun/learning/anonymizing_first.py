@@ -5,20 +5,21 @@ The promise is made by the synthesis (`synthesis/*.proof.md`); training reads no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from sabun.errors import InternalError
+from sabun.learning.network import Floats
 from sabun.learning.plain_training import PlainTraining
-from sabun.learning.stream import Stream
+from sabun.learning.stream import NOISE, Stream
 from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.histogram import Histogram
 from sabun.learning.synthesis.microaggregation import Microaggregation
-from sabun.learning.training import Data, Problem, Progress, promise
-from sabun.privacy import Guarantee
+from sabun.learning.training import KEYSTREAM, Data, Problem, Progress, State, priced, promise
+from sabun.privacy import Guarantee, plain
 from sabun.privacy.noise import Coin
 
 __all__ = ["AnonymizingFirst"]
@@ -63,6 +64,7 @@ class AnonymizingFirst:
         return promise(
             self.problem,
             mechanism=f"AnonymizingFirst ({_NAMES[type(self.synthesis)]})",
+            more=(KEYSTREAM,),
             epsilon=self.problem.epsilon,
             delta=self.problem.delta,
         )
@@ -80,24 +82,46 @@ class AnonymizingFirst:
             "n_public": self.problem.n_public,
         }
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Anonymises, then learns; the table is released with the weights."""
-        progress(0.02, "anonymising the table")
-        made, released = self._anonymised(data, coin)
-        weights = self.training.run(made, Stream.fresh(coin), progress=lambda share, words: progress(0.3 + 0.7 * share, words))
-        return {"weights": weights, **released}
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """Rows and columns of the anonymised table, without its labels."""
+        if isinstance(self.synthesis, Microaggregation):
+            return self.synthesis.groups, self.problem.features.width
+        return self.n_rows, len(self.problem.features.names)
 
-    def _anonymised(self, data: Data, coin: Coin) -> tuple[Data, dict[str, Any]]:
+    def first(self) -> State:
+        """Zeros in the place of the weights, the table, its labels: all numbers that are released, one after the other."""
+        rows, columns = self._shape
+        return State(step=0, weights=np.zeros(self.network.n_weights + rows * (columns + 1)), velocity=np.empty(0))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """One step: anonymises, then learns; the table is released with the weights."""
+        if start.step == 1:
+            return
+        heard = priced(progress, plain(self.problem.epsilon))
+        heard(0.02, "anonymising the table")
+        table, made = self._anonymised(data, stream.coin(NOISE, 0))
+        weights = self.training.run(made, stream, progress=lambda share, words: heard(0.3 + 0.7 * share, words))
+        yield State(step=1, weights=np.concatenate([weights, table.ravel(), made.labels]), velocity=start.velocity)
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights, the table, its labels."""
+        rows, columns = self._shape
+        weights, table, labels = np.split(last.weights, np.cumsum([self.network.n_weights, rows * columns]))
+        name = "group_means" if isinstance(self.synthesis, Microaggregation) else "synthetic_table"
+        of = "group_labels" if isinstance(self.synthesis, Microaggregation) else "synthetic_labels"
+        return {"weights": weights, name: table.reshape(rows, columns), of: labels.astype(np.int64)}
+
+    def _anonymised(self, data: Data, coin: Coin) -> tuple[Floats, Data]:
+        """The released table; the rows that are learned from it."""
         if isinstance(self.synthesis, Microaggregation):
             rows, labels = self.synthesis.means(data.rows, data.labels, coin=coin)
-            return Data(rows=rows, labels=labels), {"group_means": rows, "group_labels": labels}
+            return rows, Data(rows=rows, labels=labels)
         if data.table is None or self.problem.features.schema is None:
             raise InternalError("a synthetic table needs the encoded table.")
         known = data.labelled()
         assert known.table is not None
         domain = self.synthesis.domain
         codes, labels = self.synthesis.draw(domain.codes(known.table), known.labels, n_rows=self.n_rows, coin=coin)
-        table = domain.matrix(codes, coin=coin)
-        rows = self.problem.features.schema.design(table, to=(0.0, 1.0))
-        released = {"synthetic_table": table.astype(np.float64), "synthetic_labels": labels}
-        return Data(rows=rows, labels=labels), released
+        table = domain.matrix(codes, coin=coin).astype(np.float64)
+        return table, Data(rows=self.problem.features.schema.design(table, to=(0.0, 1.0)), labels=labels)

@@ -13,44 +13,68 @@ import contextlib
 import dataclasses
 import hashlib
 import hmac
+import itertools
 import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
-from sabun import checks
 from sabun.errors import DataError, LedgerError, ParameterError
-from sabun.learning.dpsgd import DpSgd, State
-from sabun.learning.network import Floats
 from sabun.learning.stream import Stream
-from sabun.learning.training import Data, Method, Progress, unheard
+from sabun.learning.training import Progress, State, unheard
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.statement import Receipt
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
 from sabun.release import Provenance, Release
+from sabun.release.document import check_facts
 from sabun.release.files import read_whole, write_whole
-from sabun.release.publish import purpose_of
+from sabun.release.publish import kept, purpose_of
 
-__all__ = ["train_resumably"]
+__all__ = ["Resumable", "train_resumably"]
 
 _SECRET, _STATE, _LOCK = "run.secret", "run.state", "run.lock"
 _HALVES = ".run.*.part"
 _KEY_BYTES = 32
 _SECONDS = 5.0
+_WRITING_SHARE = 20
 _OWNER_ONLY = 0o600
 _REFUSED = (
     "the run in this checkpoint folder must go on with the same data, settings, software and machine; something differs. "
     "Running it on anything else would reveal differences without noise. Start a new run in another folder: it is charged anew."
 )
+
+
+class Resumable(Protocol):
+    """A training run whose every step is a function of its inputs, a stream, the state before."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise about what `value` returns."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The public parameters of the release, `method` and `account` among them."""
+
+    def fingerprint(self) -> Iterable[bytes]:
+        """All that the steps depend on, in order: every setting that is not in `facts`, every private input."""
+
+    def first(self) -> State:
+        """Before the first step; public."""
+
+    def states(self, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further step; nothing after the last one."""
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """What the release holds; a function of the last state and public facts."""
 
 
 @final
@@ -75,10 +99,10 @@ class _Saved:
         return json.dumps(record).encode()
 
     @classmethod
-    def read(cls, place: Path, n_weights: int) -> _Saved:
-        """Reads the key and what `to_json` wrote."""
+    def read(cls, place: Path, first: State) -> _Saved:
+        """Reads the key and what `to_json` wrote: states of the same shape as the first one."""
         key = read_whole(place / _SECRET, max_bytes=_KEY_BYTES + 1)
-        content = read_whole(place / _STATE, max_bytes=1 << 30)
+        content = read_whole(place / _STATE, max_bytes=1 << 32)
         try:
             if len(key) != _KEY_BYTES:
                 raise ValueError
@@ -88,8 +112,8 @@ class _Saved:
                 key=key,
                 fingerprint=str(record["fingerprint"]),
                 receipt=None if receipt is None else Receipt.from_dict(receipt),
-                before=_state(record["before"], n_weights),
-                now=_state(record["now"], n_weights),
+                before=_state(record["before"], first),
+                now=_state(record["now"], first),
             )
         except (ValueError, KeyError, TypeError):
             raise DataError(
@@ -101,11 +125,11 @@ def train_resumably(
     folder: str | os.PathLike[str],
     *,
     kind: str,
-    method: Method,
-    data: Data,
+    run: Resumable,
     ledger: Ledger | None,
     progress: Progress,
     schema_hash: str | None,
+    subject: Sequence[str] = (),
 ) -> Release:
     """Trains from the beginning, or from where an interrupted run in that folder stopped; charges once.
 
@@ -114,42 +138,42 @@ def train_resumably(
         LedgerError: The run's charge is not in this ledger, or its result was already handed over.
         BudgetExceeded: A new run does not fit; nothing was trained.
     """
-    checks.require(isinstance(method, DpSgd), "'dp-sgd' when there is a checkpoint", method=type(method).__name__)
-    assert isinstance(method, DpSgd)
-    place, known = Path(folder), data.labelled()
-    place.mkdir(parents=True, exist_ok=True)
-    facts = {"method": "dp-sgd", **method.parameters, "account": method.account}
+    promise, facts, place = run.guarantee, dict(run.facts), Path(folder)
+    origin = Provenance(kind=kind, mechanism=promise.mechanism, parameters=facts, schema_hash=schema_hash)
+    check_facts(promise, origin)
+    purpose = purpose_of(kind, facts, subject=subject, schema_hash=schema_hash)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{place} must be a folder that can be made; the system says: {error.strerror}.") from None
     with _only_one(place / _LOCK):
         _clean(place)
         reservation = None
         if (place / _SECRET).exists():
-            saved = _continued(place, method, known, ledger, facts)
+            saved = _continued(place, run, ledger, purpose)
         else:
-            reservation, saved = _begun(place, kind, method, known, ledger, facts)
-        last = _run(place / _STATE, method, known, saved, progress)
-        release = _released(kind, method, facts, saved.receipt, schema_hash, last.weights)
+            reservation, saved = _begun(place, run, ledger, purpose)
+        last = _run(place / _STATE, run, saved, progress)
+        origin = dataclasses.replace(origin, receipt=saved.receipt)
+        release = Release(value=run.value(last), guarantee=promise, provenance=origin)
         if reservation is not None:
-            reservation.commit(release.to_json())
+            reservation.commit(kept(release.to_json()))
         elif ledger is not None and saved.receipt is not None:
-            _hand_over(place, ledger, saved.receipt, method.guarantee, release.to_json())
+            _hand_over(place, ledger, saved.receipt, promise, kept(release.to_json()))
         _wipe(place)  # proof: key-erased
     return release
 
 
-def _begun(
-    place: Path, kind: str, method: DpSgd, data: Data, ledger: Ledger | None, facts: Mapping[str, Any]
-) -> tuple[Reservation | None, _Saved]:
+def _begun(place: Path, run: Resumable, ledger: Ledger | None, purpose: str) -> tuple[Reservation | None, _Saved]:
     """Charges, then writes the key, then the first checkpoint."""
     reservation = None
     if ledger is not None:
-        reservation = ledger.reserve(method.guarantee, purpose=purpose_of(kind, facts))  # proof: charge-first
+        reservation = ledger.reserve(run.guarantee, purpose=purpose)  # proof: charge-first
         reservation.touch()
-    stream = Stream.fresh(os_coin())  # proof: fresh-key
-    weights = method.network.initial()
-    first = State(step=0, weights=weights, velocity=np.zeros_like(weights))
+    stream, first = Stream.fresh(os_coin()), run.first()  # proof: fresh-key
     saved = _Saved(
         key=stream.key,
-        fingerprint=_fingerprint(stream.key, data, facts),
+        fingerprint=_fingerprint(stream.key, run, purpose),
         receipt=None if reservation is None else reservation.receipt,
         before=first,
         now=first,
@@ -159,15 +183,15 @@ def _begun(
     return reservation, saved
 
 
-def _continued(place: Path, method: DpSgd, data: Data, ledger: Ledger | None, facts: Mapping[str, Any]) -> _Saved:
+def _continued(place: Path, run: Resumable, ledger: Ledger | None, purpose: str) -> _Saved:
     """The saved run, once everything about it was found the same."""
-    saved = _Saved.read(place, method.network.n_weights)
+    saved = _Saved.read(place, run.first())
     _must_be_charged(place, saved.receipt, ledger)
-    if not hmac.compare_digest(saved.fingerprint, _fingerprint(saved.key, data, facts)):  # proof: same-everything
+    if not hmac.compare_digest(saved.fingerprint, _fingerprint(saved.key, run, purpose)):  # proof: same-everything
         raise DataError(_REFUSED)
     if saved.now.step > saved.before.step:
-        replayed = next(method.states(data, Stream(saved.key), progress=unheard, start=saved.before))
-        if replayed.weights.tobytes() != saved.now.weights.tobytes():  # proof: bit-for-bit
+        replayed = next(run.states(Stream(saved.key), progress=unheard, start=saved.before), None)
+        if replayed is None or _bits(replayed) != _bits(saved.now):  # proof: bit-for-bit
             raise DataError(_REFUSED)
     return saved
 
@@ -178,48 +202,58 @@ def _must_be_charged(place: Path, receipt: Receipt | None, ledger: Ledger | None
         raise DataError("ledger must be given exactly when the interrupted run had one. Pass the one it was charged to.")
     if receipt is None or ledger is None:
         return
-    entries = ledger.entries()
-    states = [entry.state for entry in entries if entry.entry_hash == receipt.entry_hash]
-    closed = any(entry.key == _marker(receipt) and entry.state == "committed" for entry in entries)
-    if states == ["reserved"] and not closed:  # proof: one-result
+    states = [entry.state for entry in ledger.entries() if entry.entry_hash == receipt.entry_hash]
+    attempts = _attempts(ledger, receipt)
+    if states == ["reserved"] and "committed" not in attempts:  # proof: one-result
         return
-    if closed or states == ["committed"]:
-        _wipe(place)  # proof: cleaned-after-a-crash
-        raise LedgerError(
-            f"ledger {ledger.name!r} must hold the open charge of this run; the run's result was already handed over. "
-            "Its key was erased now. Start a new run: it is charged anew."
-        )
+    if "committed" in (*states, *attempts):
+        raise _handed_over(place, ledger, "Its key was erased now. The ledger keeps the release; a new run is charged anew.")
     raise LedgerError(f"ledger {ledger.name!r} must hold the open charge of this run; it does not. It is another ledger.")
+
+
+def _attempts(ledger: Ledger, receipt: Receipt) -> list[str]:
+    """The states of the entries under which the result of that charge was to be kept; a crash may leave some open."""
+    return [entry.state for entry in ledger.entries() if (entry.key or "").startswith(_marker(receipt))]
 
 
 def _marker(receipt: Receipt) -> str:
     return f"checkpoint handed over {receipt.entry_hash}"
 
 
+def _handed_over(place: Path, ledger: Ledger, more: str) -> LedgerError:
+    """Erases a run whose result is out; says so."""
+    _wipe(place)  # proof: cleaned-after-a-crash
+    return LedgerError(
+        f"ledger {ledger.name!r} must hold the open charge of this run; the run's result was already handed over. {more}"
+    )
+
+
 def _hand_over(place: Path, ledger: Ledger, receipt: Receipt, promise: Guarantee, payload: bytes) -> None:
     """Keeps a resumed run's result under a key of its own, at no cost: only the process that reserved can close the charge."""
     free = Guarantee(epsilon=0, relation=promise.relation, unit=promise.unit, mechanism="none: the charge was booked before")
     purpose = f"result of entry {receipt.entry}, after an interruption"
+    attempts, faster = _attempts(ledger, receipt), "Another copy of the checkpoint folder was faster."
+    if "committed" in attempts:
+        raise _handed_over(place, ledger, faster)
     try:
-        ledger.reserve(free, purpose=purpose, key=_marker(receipt)).commit(payload)  # proof: marked
-    except ParameterError:
-        _wipe(place)
-        raise LedgerError(
-            f"ledger {ledger.name!r} must hold the open charge of this run; the run's result was already handed over. "
-            "Another copy of the checkpoint folder was faster."
-        ) from None
+        entry = ledger.reserve(free, purpose=purpose, key=f"{_marker(receipt)}, attempt {len(attempts) + 1}")
+    except ParameterError:  # another copy took that key just now
+        raise _handed_over(place, ledger, faster) from None
+    entry.commit(payload)  # proof: marked
 
 
-def _run(file: Path, method: DpSgd, data: Data, saved: _Saved, progress: Progress) -> State:
+def _run(file: Path, run: Resumable, saved: _Saved, progress: Progress) -> State:
     """All remaining steps, saved every few seconds and when interrupted."""
     before, now = saved.before, saved.now
-    written = time.monotonic()
+    due = time.monotonic() + _SECONDS
     try:
-        for state in method.states(data, Stream(saved.key), progress=progress, start=saved.now):
+        for state in run.states(Stream(saved.key), progress=progress, start=saved.now):
             before, now = now, state
-            if time.monotonic() - written > _SECONDS:
+            if time.monotonic() > due:
+                began = time.monotonic()
                 _write(file, saved, before, now)
-                written = time.monotonic()
+                took = time.monotonic() - began
+                due = time.monotonic() + max(_SECONDS, _WRITING_SHARE * took)  # large models are not written all the time
     except BaseException:
         _write(file, saved, before, now)
         raise
@@ -232,15 +266,7 @@ def _write(file: Path, saved: _Saved, before: State, now: State) -> None:
     write_whole(file, content, overwrite=True, mode=_OWNER_ONLY)
 
 
-def _released(
-    kind: str, method: DpSgd, facts: Mapping[str, Any], receipt: Receipt | None, schema_hash: str | None, weights: Floats
-) -> Release:
-    guarantee = method.guarantee
-    origin = Provenance(kind=kind, mechanism=guarantee.mechanism, parameters=facts, receipt=receipt, schema_hash=schema_hash)
-    return Release(value={"weights": weights}, guarantee=guarantee, provenance=origin)
-
-
-def _fingerprint(key: bytes, data: Data, facts: Mapping[str, Any]) -> str:
+def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     """A keyed digest of everything the result depends on; without the key it says nothing about the data."""
     digest = hmac.new(key, digestmod=hashlib.sha256)
     surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, str(os.cpu_count())]
@@ -248,10 +274,9 @@ def _fingerprint(key: bytes, data: Data, facts: Mapping[str, Any]) -> str:
     surroundings += [
         f"{name}={os.environ.get(name)}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     ]
-    for part in (repr(sorted(facts.items(), key=lambda item: item[0])), *surroundings, str(data.rows.shape)):
-        digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
-    digest.update(np.ascontiguousarray(data.rows).tobytes())
-    digest.update(np.ascontiguousarray(data.labels).tobytes())
+    for part in itertools.chain((text.encode() for text in (purpose, repr(run.guarantee), *surroundings)), run.fingerprint()):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
     return digest.hexdigest()
 
 
@@ -325,13 +350,17 @@ def _only_one(lock: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def _bits(state: State) -> tuple[int, bytes, bytes]:
+    return state.step, state.weights.tobytes(), state.velocity.tobytes()
+
+
 def _state_record(state: State) -> dict[str, Any]:
     parts = {"weights": state.weights, "velocity": state.velocity}
     return {"step": state.step} | {name: base64.b64encode(part.tobytes()).decode() for name, part in parts.items()}
 
 
-def _state(record: Mapping[str, Any], n_weights: int) -> State:
+def _state(record: Mapping[str, Any], first: State) -> State:
     parts = {name: np.frombuffer(base64.b64decode(record[name]), dtype=np.float64) for name in ("weights", "velocity")}
-    if any(part.shape != (n_weights,) for part in parts.values()):
+    if any(part.shape != getattr(first, name).shape for name, part in parts.items()):
         raise ValueError
     return State(step=int(record["step"]), **parts)

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +15,18 @@ from sklearn.exceptions import NotFittedError
 
 from sabun import checks
 from sabun.errors import DataError, SimulatedError
+from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.card import Card
 from sabun.learning.features import Features, Labels
 from sabun.learning.folder import model_bytes, save_folder, software, warnings_for
+from sabun.learning.intervals import compared
 from sabun.learning.methods import calibrated
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
 from sabun.learning.planning import Plan
 from sabun.learning.settings import Settings
 from sabun.learning.synthetic_table import SyntheticTable
-from sabun.learning.training import Data, Method, Problem, Progress, unheard
+from sabun.learning.training import Data, Method, Problem, Progress, Run, train, unheard
 from sabun.ledger import Ledger
 from sabun.privacy import exact_positive
 from sabun.privacy.amounts import AmountLike
@@ -34,6 +37,7 @@ from sabun.release import Release, publish
 __all__ = ["PrivateClassifier"]
 
 _KIND = "learning.classifier"
+_READ_OFF = "the list of labels was read off y, where one person's label may stand alone: the promise assumes that it is public"
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,7 +54,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         delta: None is 1e-5 for `dp-sgd` (less where a public number of records asks for less), 0 otherwise.
         hidden: Sizes of hidden layers; () is linear; "auto" picks from public numbers.
         schema: Public bounds and categories; None takes plain numbers as they are.
-        classes: The public list of labels; None takes them from y, and the guarantee says so.
+        classes: The public list of labels; None takes them from y, with a warning, and the guarantee says so.
         relation: None is the ledger's, or `add-remove` (`replace-one` for methods that know no other).
         n_public: The number of records, if it is public under `add-remove`; otherwise a noisy one is paid for.
         clip_norm: To which each example's gradient is cut (L2; L1 for `laplace-sgd`).
@@ -69,7 +73,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bins: Cells of a number column in a synthetic table.
         group_size: For `microaggregation`.
         ledger: The book to charge, or None.
-        checkpoint: Folder to resume from after a crash (`dp-sgd` only); it holds a secret key, see `LIMITS.md`.
+        checkpoint: Folder to resume from after a crash; it holds a secret key, see `LIMITS.md`.
         progress: Called with the share done and a few words.
         random_state: None for a private result; an int simulates, NOT PRIVATE.
 
@@ -156,7 +160,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.classes is not None:
             Labels(classes=tuple(self.classes), declared=True)
         if self.checkpoint is not None:
-            checks.require(self.method == "dp-sgd", "'dp-sgd' when there is a checkpoint", method=self.method)
+            checks.require(isinstance(self.checkpoint, str | os.PathLike), "the name of a folder", checkpoint=self.checkpoint)
             checks.require(self.random_state is None, "None when there is a checkpoint", random_state=self.random_state)
         coin_for(self.random_state)
         return settings
@@ -181,12 +185,14 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         problem, data = self._opened(settings, X, y)
         method = calibrated(settings, problem)
-        self.release_ = self._released(method, data, coin)
+        self.release_ = self._released(problem, method, data, coin)
         self._learned(problem, method)
         return self
 
     def _opened(self, settings: Settings, X: object, y: object) -> tuple[Problem, Data]:
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
+        if not labels.declared:
+            warn(f"{_READ_OFF}. Pass classes=[...].", stacklevel=3)
         codes = labels.codes(y)
         table = None
         if self.schema is not None:
@@ -201,6 +207,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         relation = settings.stated_relation(None if self.ledger is None else self.ledger.relation)
         # Under replace-one the number of records is public by definition; under add-remove only if the caller declares it.
         n_public = n_rows if relation == "replace-one" else self.n_public
+        if n_public == 0:
+            raise DataError("a table must have at least one row; got none.")
         return Problem(
             features=features,
             labels=labels,
@@ -211,29 +219,22 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_public=n_public,
         )
 
-    def _released(self, method: Method, data: Data, coin: Coin) -> Release:
-        heard = self.progress or unheard
-        schema_hash = None if self.schema is None else self.schema.hash
+    def _released(self, problem: Problem, method: Method, data: Data, coin: Coin) -> Release:
+        run, heard = Run(name=self.method, method=method, data=data, problem=problem), self.progress or unheard
+        about: dict[str, Any] = {"schema_hash": None if self.schema is None else self.schema.hash}
+        about["subject"] = () if self.schema is None else self.schema.names
         if self.checkpoint is not None:
             from sabun.learning.checkpoint import train_resumably
 
-            return train_resumably(
-                self.checkpoint,
-                kind=_KIND,
-                method=method,
-                data=data,
-                ledger=self.ledger,
-                progress=heard,
-                schema_hash=schema_hash,
-            )
+            return train_resumably(self.checkpoint, kind=_KIND, run=run, ledger=self.ledger, progress=heard, **about)
         return publish(
             kind=_KIND,
-            guarantee=method.guarantee,
-            parameters={"method": self.method, **method.parameters, "account": method.account},
-            draw=lambda: method.train(data, coin=coin, progress=heard),
+            guarantee=run.guarantee,
+            parameters=run.facts,
+            draw=lambda: train(method, data, coin=coin, progress=heard),
             ledger=self.ledger,
             coin=coin,
-            schema_hash=schema_hash,
+            **about,
         )
 
     def _learned(self, problem: Problem, method: Method) -> None:
@@ -248,17 +249,27 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features=problem.features,
             classes=problem.labels.classes,
         )
+        facts, warnings = _facts(self.method, problem, method), warnings_for(release.guarantee, problem.n_public)
+        if isinstance(method, AnonymizedLearning) and self.schema is not None:
+            facts["intervals"], more = compared(
+                network, self.model_.weights, threshold=method.threshold, batch_size=method.batch_size
+            )
+            warnings += more
+        if not problem.labels.declared:
+            warnings += (_READ_OFF,)
+        if not np.isfinite(self.model_.weights).all():
+            warnings += ("training diverged: some weights are not finite numbers. Choose a smaller learning_rate",)
         self.card_ = Card(
             guarantee=release.guarantee,
             account=method.account,
             model=self.model_.to_dict(),
-            parameters=_facts(self.method, problem, method),
+            parameters=facts,
             sha256=hashlib.sha256(model_bytes(self.model_)).hexdigest(),
             software=software(),
             randomness="operating system entropy, 256-bit key for each run"
             if not release.guarantee.simulated
             else "seeded: NOT PRIVATE",
-            warnings=warnings_for(float(release.guarantee.cost[0])),
+            warnings=warnings,
         )
         if "synthetic_table" in release.value:
             self.synthetic_ = SyntheticTable.of(release, problem.features, problem.labels)

@@ -5,15 +5,16 @@ Notation: C is the clip norm; each example's gradient is scaled by min(1, C / ||
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from sabun.learning.network import Activity, Floats, Network
+from sabun.learning.network import Activity, Floats, Network, Passes
 
-__all__ = ["PIECE", "SENSITIVITY", "clipped_sum"]
+__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "piece_size"]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -21,64 +22,86 @@ SENSITIVITY = 1 + Fraction(1, 10**6)
 """What one example can change in a sum, in units of the clip norm: one, with a margin for floating-point sums."""
 
 _LARGEST = 1e150
+_UNIT, _MOST = 64, 640
 PIECE = 512
-"""Rows worked on at a time, always exactly so many: a row's arithmetic must not depend on how many rows are beside it."""
+"""Rows worked on at a time where nothing is known of the batches."""
 
 
-def clipped_sum(
-    network: Network,
-    views: list[tuple[Floats, Floats]],
-    rows: Floats,
-    labels: NDArray[np.int64],
-    *,
-    clip_norm: float,
-    norm: str = "l2",
-) -> Floats:
-    """The sum of clipped gradients over some rows, divided by the clip norm.
+def piece_size(expected: float, *, most: int = _MOST) -> int:
+    """How many rows to work on at a time when a batch is expected to have so many; a public number, like its arguments."""
+    likely = expected + 1.5 * math.sqrt(expected)
+    pieces = math.ceil(likely / most)
+    return max(1, math.ceil(likely / pieces / _UNIT)) * _UNIT
 
-    Guarantee: adding or removing one row changes the result by at most `SENSITIVITY` in the named norm ("l2" or "l1").
+
+@final
+class ClippedSum:
+    """Sums of clipped gradients over some rows, divided by the clip norm; called once for each batch.
+
+    Guarantee: adding or removing one row changes the sum by at most `SENSITIVITY` in the named norm, for the same weights.
+
+    Args:
+        network: The shape of the weights.
+        clip_norm: C above.
+        norm: "l2" or "l1".
+        piece: Rows worked on at a time, always exactly so many: a row's arithmetic must not depend on how many rows are
+            beside it. From public numbers only; see `piece_size`.
+        kind: The type of number to compute in.
 
     Edge cases: no rows give zeros; an example whose norm is not a number below 1e150 counts as zero.
     """
-    total = np.zeros(network.n_weights)
-    with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
-        for at in range(0, len(rows), PIECE):
-            total += _piece(network, views, rows[at : at + PIECE], labels[at : at + PIECE], clip_norm, norm)
-    return total
+
+    def __init__(
+        self, network: Network, *, clip_norm: float, norm: str = "l2", piece: int = PIECE, kind: DTypeLike = np.float64
+    ) -> None:
+        self._network, self._clip_norm, self._norm, self._piece = network, clip_norm, norm, piece
+        self._passes = Passes(network, piece, np.dtype(kind))
+
+    def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
+        """The sum at these weights, which are public."""
+        size, total = self._piece, np.zeros(self._network.n_weights)
+        lost = np.zeros_like(total)
+        weights = weights.astype(self._passes.kind, copy=False)
+        with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
+            for at in range(0, len(rows), size):
+                some, theirs = _filled(rows[at : at + size], size), _filled(labels[at : at + size], size)
+                part = self._part(self._passes.both(weights, some, theirs), min(size, len(rows) - at))  # proof: same-shape
+                total, missed = _two_sum(total, part)
+                lost += missed  # proof: nothing-lost
+        return total + lost
+
+    def _part(self, activity: Activity, count: int) -> Floats:
+        """The sum over the first `count` examples of a piece."""
+        network = self._network
+        norms = network.l1_norms(activity) if self._norm == "l1" else np.sqrt(network.squared_norms(activity))
+        sound = norms < _LARGEST  # proof: sound-rows
+        sound[count:] = False  # proof: filling-counts-nothing
+        if not sound[:count].all():
+            activity = _without(activity, sound)
+        activity.scale(np.where(sound, 1.0 / np.maximum(norms, self._clip_norm), 0.0).astype(self._passes.kind))  # proof: share
+        return network.summed(activity)
 
 
-def _piece(
-    network: Network,
-    views: list[tuple[Floats, Floats]],
-    rows: Floats,
-    labels: NDArray[np.int64],
-    clip_norm: float,
-    norm: str,
-) -> Floats:
-    count = len(rows)
-    activity = network.activity(views, _filled(rows), _filled(labels))  # proof: same-shape
-    norms = network.l1_norms(activity) if norm == "l1" else np.sqrt(network.squared_norms(activity))
-    sound = norms < _LARGEST  # proof: sound-rows
-    sound[count:] = False  # proof: filling-counts-nothing
-    if not sound.all():
-        activity = _without(activity, sound)
-    return network.weighted_sum(activity, np.where(sound, 1.0 / np.maximum(norms, clip_norm), 0.0))  # proof: share
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """The rounded sum, with what rounding took away (Knuth 1969): the two together are exact."""
+    total = a + b
+    second = total - a
+    return total, (a - (total - second)) + (b - second)
 
 
-def _filled(part: _Array) -> _Array:
-    """The part with zeros up to `PIECE` rows: with another number of rows a library may round the same row differently."""
-    if len(part) == PIECE:
+def _filled(part: _Array, size: int) -> _Array:
+    """The part with zeros up to that many rows: with another number a library may round the same row differently."""
+    if len(part) == size:
         return part
-    filled = np.zeros((PIECE, *part.shape[1:]), dtype=part.dtype)
+    filled = np.zeros((size, *part.shape[1:]), dtype=part.dtype)
     filled[: len(part)] = part
     return filled  # type: ignore[return-value]
 
 
 def _without(activity: Activity, sound: NDArray[np.bool_]) -> Activity:
-    """Zeros in the place of rows that do not count, which may hold infinities; the shape stays."""
-    column = sound[:, None]
+    """Zeros in the place of examples that do not count, which may hold infinities; the shape stays."""
 
     def kept(parts: tuple[Floats, ...]) -> tuple[Floats, ...]:
-        return tuple(np.where(column, part, part.dtype.type(0)) for part in parts)
+        return tuple(np.where(sound, part, part.dtype.type(0)) for part in parts)
 
     return Activity(inputs=kept(activity.inputs), errors=kept(activity.errors))

@@ -10,40 +10,28 @@ from typing import Any, final
 
 import numpy as np
 
-from sabun.learning.accounting import Target, halved, noise_multiplier, training_events
-from sabun.learning.clipping import clipped_sum
+from sabun.learning.accounting import Target, halved, noise_multiplier, spent_after, training_events
+from sabun.learning.clipping import ClippedSum, piece_size
 from sabun.learning.gaussian import rounded_gaussian
-from sabun.learning.network import Floats, Network
+from sabun.learning.network import Network
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import COUNT, Stream
-from sabun.learning.training import Data, Problem, Progress, promise, unheard
-from sabun.privacy import Guarantee, plain, tight_epsilon
-from sabun.privacy.events import Event, SampledGaussian
-from sabun.privacy.noise import Coin, discrete_laplace
+from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
+from sabun.privacy import Guarantee
+from sabun.privacy.events import Event
+from sabun.privacy.noise import discrete_laplace
 
-__all__ = ["KEYSTREAM", "NUMERICS", "DpSgd", "State"]
+__all__ = ["NUMERICS", "DpSgd"]
 
 _COUNT_SHARE = Fraction(1, 50)
-_PRICED = 4
 
 NUMERICS = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
-    "norm, provided that the matrix library computes a row of a product the same wherever it stands, whatever the other rows "
-    "hold"
+    "norm for batches of up to a million rows, provided that the matrix library computes a row of a product the same wherever "
+    "it stands, whatever the other rows hold"
 )
 
 SINGLE = "gradients are computed in 32-bit floating point; the proof does not cover their rounding"
-KEYSTREAM = "the noise is a function of AES-256 keystream under a key from the operating system, which nobody else knows"
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """Where a run stands after so many steps."""
-
-    step: int
-    weights: Floats
-    velocity: Floats
 
 
 @final
@@ -128,22 +116,28 @@ class DpSgd:
             "n_public": self.problem.n_public,
         }
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Runs all steps under a fresh key."""
-        *_, last = self.states(data.labelled(), Stream.fresh(coin), progress=progress)
-        return {"weights": last.weights}
+    def first(self) -> State:
+        """Public starting weights, no velocity."""
+        return State(step=0, weights=self.network.initial(), velocity=np.zeros(self.network.n_weights))
 
-    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State | None = None) -> Iterator[State]:
-        """The state after each step, from the beginning or from an earlier state."""
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further step."""
+        data, state = data.labelled(), start
         multiplier = float(self.multiplier)
         divisor = self._divisor(data, stream)
-        if self.precision == "single":
-            data = Data(rows=data.rows.astype(np.float32), labels=data.labels)
-        state = start or State(step=0, weights=self.network.initial(), velocity=np.zeros(self.network.n_weights))
+        kind = np.float64 if self.precision == "double" else np.float32
+        data = Data(rows=data.rows.astype(kind, copy=False), labels=data.labels)
+        # The divisor is the expected size of a batch, public or paid for.
+        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, piece=piece_size(divisor), kind=kind)
+        meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
         while state.step < self.plan.steps:
-            state = self._next(state, data, stream, multiplier, divisor)
-            self._report(state.step, progress)
+            state = self._next(state, data, stream, clipped, multiplier, divisor)
+            meter(state.step)
             yield state
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights; the velocity stays behind."""
+        return {"weights": last.weights}
 
     def _divisor(self, data: Data, stream: Stream) -> float:
         """The constant by which sums become means: from the public number of records, else from a noisy one."""
@@ -153,30 +147,14 @@ class DpSgd:
             size = max(1, len(data.labels) + discrete_laplace(1 / self.count_epsilon, coin=coin))  # proof: noisy-count
         return float(self.plan.probability) * size
 
-    def _next(self, state: State, data: Data, stream: Stream, multiplier: float, divisor: float) -> State:
+    def _next(self, state: State, data: Data, stream: Stream, clipped: ClippedSum, multiplier: float, divisor: float) -> State:
         batch = self.plan.batch(len(data.labels), stream, state.step)
-        views = self.network.layers(state.weights.astype(data.rows.dtype, copy=False))
-        total = clipped_sum(self.network, views, data.rows[batch], data.labels[batch], clip_norm=self.clip_norm)
+        total = clipped(state.weights, data.rows[batch], data.labels[batch])
         noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=state.step)  # proof: noise
         velocity = self.momentum * state.velocity + noisy / divisor
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))
         return State(step=state.step + 1, weights=state.weights - rate * velocity, velocity=velocity)
 
-    def _report(self, step: int, progress: Progress) -> None:
-        if progress is unheard:
-            return
-        # Pricing a part of the run takes a moment, so only quarters of it are priced.
-        priced = step % max(1, self.plan.steps // _PRICED) == 0 or step == self.plan.steps
-        words = f"step {step} of {self.plan.steps}"
-        progress(step / self.plan.steps, words + (f", epsilon so far {self.spent_after(step)}" if priced else ""))
-
     def spent_after(self, step: int) -> str:
         """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""
-        first = [
-            SampledGaussian(noise_multiplier=e.noise_multiplier, sampling_probability=e.sampling_probability, count=step)
-            if isinstance(e, SampledGaussian)
-            else e
-            for e in self.events
-        ]
-        spent = tight_epsilon(first, delta=self.target.delta)
-        return plain(spent if self.problem.relation == "add-remove" else 2 * spent)
+        return spent_after(step, self.events, self.target, self.problem.relation)

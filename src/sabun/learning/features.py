@@ -15,9 +15,10 @@ from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.learning.network import Floats
 from sabun.records import CategoryColumn, Column, Schema, open_source, open_unbounded
 
-__all__ = ["Features", "Labels"]
+__all__ = ["LARGEST", "Features", "Labels"]
 
-_LARGEST = 1e6
+LARGEST = 1e6
+_MOST_READ = 100
 _TEXTLESS = "biuf"
 
 
@@ -71,7 +72,7 @@ class Features:
         source = open_unbounded(table)
         if len(source.names) != len(self.names):
             raise DataError(f"X must have {len(self.names)} columns, as in fit; got {len(source.names)}.")
-        return np.clip(np.nan_to_num(source.matrix(), nan=0.0), -_LARGEST, _LARGEST)
+        return np.clip(np.nan_to_num(source.matrix(), nan=0.0), -LARGEST, LARGEST)
 
     def inputs(self, encoded: Floats) -> Floats:
         """The matrix of inputs of a table that was already encoded under the schema."""
@@ -118,13 +119,18 @@ class Labels:
             {_plain(label) for label in _cells(y) if not _is_missing(label)}, key=lambda label: (str(type(label)), label)
         )
         if len(found) < 2:
-            raise DataError("y must hold at least two classes. Name the public list of labels: classes=[...].")
+            raise DataError("y must hold at least two classes. Name the public list of labels (classes).")
+        if len(found) > _MOST_READ:
+            raise DataError(
+                f"y must hold at most {_MOST_READ} different labels where no list of them is given: more look like names or "
+                "numbers of people, and all of them would be published. Name the public list of labels (classes)."
+            )
         try:
             return cls(classes=tuple(found), declared=False)
         except ParameterError:  # its words would show a private label
             raise DataError(
                 "y must hold labels that are text, whole numbers or booleans, each written in one way. "
-                "Name the public list of labels: classes=[...]."
+                "Name the public list of labels (classes)."
             ) from None
 
     def codes(self, y: object) -> NDArray[np.int64]:

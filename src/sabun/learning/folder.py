@@ -15,15 +15,16 @@ from sabun.errors import DataError, ParameterError, ReleaseError
 from sabun.learning.card import Card
 from sabun.learning.model import Model
 from sabun.learning.safetensors import tensors_from_bytes, tensors_to_bytes
-from sabun.privacy import plain
+from sabun.privacy import Guarantee, plain
+from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.release import Release
 from sabun.release.files import read_whole, write_whole
+from sabun.release.signature import TrustedKeys
 
 __all__ = ["Folder", "load_model", "save_folder", "software", "verify"]
 
 MODEL, CARD, RELEASE = "model.safetensors", "card.json", "release.json"
 _LARGEST = 1 << 30
-_MUCH = 10
 _ONE_STORY = "card, release and model must tell one story; they differ. One of them was replaced."
 
 
@@ -88,7 +89,7 @@ def save_folder(
     for name in (MODEL, CARD, RELEASE):
         if not overwrite and (folder / name).exists():
             raise DataError(
-                f"{folder / name} must be a new file; it exists already. Choose another name, or pass overwrite=True."
+                f"{folder / name} must be a new file; it exists already. Choose another name, or allow overwriting."
             )
     write_whole(folder / MODEL, weights, overwrite=overwrite)
     write_whole(folder / RELEASE, content, overwrite=overwrite)
@@ -107,7 +108,7 @@ def open_folder(path: str | os.PathLike[str]) -> Folder:
     except (ParameterError, KeyError, TypeError, AttributeError):
         raise ReleaseError("the card must describe the model; it does not fit it. Ask for the files again.") from None
     weights: Any = release.value.get("weights")
-    if not np.array_equal(np.asarray(weights), model.weights):
+    if not np.array_equal(np.asarray(weights), model.weights, equal_nan=True):
         raise ReleaseError(_ONE_STORY)
     return Folder(model=model, card=card, release=release)
 
@@ -133,20 +134,34 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return open_folder(path).model
 
 
-def verify(path: str | os.PathLike[str]) -> str:
+def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> str:
     """Recomputes what a model folder promises; returns a sentence, or raises.
 
+    Args:
+        path: The folder.
+        public_key: The key or keys the reader trusts; with them the release must be signed by one. Without, a folder that
+            somebody replaced as a whole cannot be told from the real one, and the sentence says so.
+
     Raises:
-        ReleaseError: Something was changed, or the numbers do not support the promise.
+        ReleaseError: Something was changed, the numbers do not support the promise, or no trusted key signed it.
     """
-    card, _, _, found = _checked(path)
+    card, release, _, found = _checked(path)
     if "module" not in card.model:
         open_folder(path)
-    return found
+    if public_key is None:
+        return f"{found}; who made it is not checked"
+    return f"{found}; signed by the trusted key {release.verify(public_key).fingerprint}"
 
 
-def warnings_for(epsilon: float) -> tuple[str, ...]:
-    """What a reader of a card with that joint epsilon must be told."""
-    if epsilon <= _MUCH:
-        return ()
-    return (f"joint epsilon {plain(epsilon)} is above {_MUCH}: such a promise means little to a single person",)
+def warnings_for(guarantee: Guarantee, n_public: int | None) -> tuple[str, ...]:
+    """What a reader of a card with that promise must be told."""
+    epsilon, delta = guarantee.cost
+    found = []
+    if epsilon > LARGE_EPSILON:
+        found.append(f"joint epsilon {plain(epsilon)} is above {LARGE_EPSILON}: such a promise means little to a single person")
+    if n_public is not None and delta * 10 * n_public > 1:
+        found.append(
+            f"delta {plain(delta)} is above a tenth of one over the number of records ({n_public}): "
+            "with such a probability a record may be exposed entirely"
+        )
+    return tuple(found)

@@ -6,11 +6,13 @@ would fail; they are also two orders of magnitude wider than gradients are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sabun.learning.network import Floats, Network
 
-__all__ = ["update_intervals"]
+__all__ = ["compared", "update_intervals"]
 
 
 def update_intervals(network: Network, weights: Floats, *, low: float = 0.0, high: float = 1.0) -> tuple[Floats, Floats]:
@@ -44,3 +46,32 @@ def _image(least: Floats, most: Floats, matrix: Floats, bias: Floats) -> tuple[F
     """The interval of row @ matrix + bias over rows between two vectors."""
     positive, negative = np.maximum(matrix, 0.0), np.minimum(matrix, 0.0)
     return least @ positive + most @ negative + bias, most @ positive + least @ negative + bias
+
+
+def compared(network: Network, weights: Floats, *, threshold: float, batch_size: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """How a threshold compares with what updates can be, for inputs in [0, 1]; from the shape and released weights alone.
+
+    Returns:
+        Facts for a card: the mean width of one record's interval in each layer, the largest sum a batch can reach at these
+        weights and at the public starting weights. Then warnings: a threshold that no batch can reach buys noise for nothing.
+    """
+    with np.errstate(all="ignore"):
+        lower, upper = (np.nan_to_num(end) for end in update_intervals(network, weights))
+        widths = [float(np.mean(high - low)) for low, high in zip(network.blocks(lower), network.blocks(upper), strict=True)]
+        reach = {
+            "largest_batch_sum": _reach(network, weights, batch_size),
+            "largest_batch_sum_at_start": _reach(network, network.initial(), batch_size),
+        }
+    warnings: tuple[str, ...] = ()
+    if threshold > reach["largest_batch_sum_at_start"]:
+        warnings = (
+            f"the threshold {threshold:g} is larger than any sum over a batch at the starting weights "
+            f"({reach['largest_batch_sum_at_start']:.4g}): the noise is larger than it has to be. Choose a smaller threshold",
+        )
+    return {"mean_width_of_layers": [float(np.nan_to_num(width)) for width in widths]} | reach, warnings
+
+
+def _reach(network: Network, weights: Floats, batch_size: int) -> float:
+    """The largest size of a coordinate of the sum over a batch."""
+    lower, upper = update_intervals(network, weights)
+    return float(np.nan_to_num(batch_size * max(-lower.min(), upper.max())))

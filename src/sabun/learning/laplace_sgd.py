@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
-from sabun.learning.accounting import laplace_step_epsilon
-from sabun.learning.clipping import SENSITIVITY, clipped_sum
-from sabun.learning.dpsgd import KEYSTREAM, NUMERICS
+from sabun.learning.accounting import laplace_step_epsilon, sampled_laplace_epsilon
+from sabun.learning.clipping import SENSITIVITY, ClippedSum, piece_size
+from sabun.learning.dpsgd import NUMERICS
 from sabun.learning.network import Network
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import COUNT, NOISE, Stream
-from sabun.learning.training import Data, Problem, Progress, promise
-from sabun.privacy import Guarantee
-from sabun.privacy.noise import Coin, Grid, discrete_laplace
+from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
+from sabun.privacy import Guarantee, plain
+from sabun.privacy.noise import Grid, discrete_laplace
 
 __all__ = ["LaplaceSgd"]
 
@@ -94,20 +95,39 @@ class LaplaceSgd:
             "n_public": self.problem.n_public,
         }
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Runs all steps under a fresh key."""
-        stream, data = Stream.fresh(coin), data.labelled()
+    def first(self) -> State:
+        """Public starting weights, no velocity."""
+        return State(step=0, weights=self.network.initial(), velocity=np.zeros(self.network.n_weights))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further step."""
+        data, state = data.labelled(), start
         scale, divisor = self.scale, self._divisor(data, stream)
-        weights, velocity = self.network.initial(), np.zeros(self.network.n_weights)
-        for step in range(self.plan.steps):
-            batch = self.plan.batch(len(data.labels), stream, step)
-            views = self.network.layers(weights)
-            total = clipped_sum(self.network, views, data.rows[batch], data.labels[batch], clip_norm=self.clip_norm, norm="l1")
-            noise = discrete_laplace(scale, coin=stream.coin(NOISE, step), size=total.size)  # proof: noise
-            velocity = self.momentum * velocity + np.ldexp((_GRID.index(total) + noise).astype(np.float64), -30) / divisor
-            weights = weights - self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.plan.steps)) * velocity
-            progress((step + 1) / self.plan.steps, f"step {step + 1} of {self.plan.steps}")
-        return {"weights": weights}
+        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, norm="l1", piece=piece_size(divisor))
+        meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
+        while state.step < self.plan.steps:
+            state = self._next(state, data, stream, clipped, scale, divisor)
+            meter(state.step)
+            yield state
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights; the velocity stays behind."""
+        return {"weights": last.weights}
+
+    def _next(self, state: State, data: Data, stream: Stream, clipped: ClippedSum, scale: Fraction, divisor: float) -> State:
+        batch = self.plan.batch(len(data.labels), stream, state.step)
+        total = clipped(state.weights, data.rows[batch], data.labels[batch])
+        noise = discrete_laplace(scale, coin=stream.coin(NOISE, state.step), size=total.size)  # proof: noise
+        noisy = np.ldexp((_GRID.index(total) + noise).astype(np.float64), _GRID.exponent)
+        velocity = self.momentum * state.velocity + noisy / divisor
+        rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))
+        return State(step=state.step + 1, weights=state.weights - rate * velocity, velocity=velocity)
+
+    def spent_after(self, step: int) -> str:
+        """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""
+        first = dataclasses.replace(self.plan, steps=step)
+        spent = sampled_laplace_epsilon(first, self.step_epsilon) + self.count_epsilon
+        return plain(spent if self.problem.relation == "add-remove" else 2 * spent)
 
     def _divisor(self, data: Data, stream: Stream) -> float:
         size = self.problem.n_public

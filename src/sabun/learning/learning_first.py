@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -12,9 +12,9 @@ import numpy as np
 from sabun.learning.network import Network
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.stream import NOISE, Stream
-from sabun.learning.training import Data, Problem, Progress, promise
+from sabun.learning.training import KEYSTREAM, Data, Problem, Progress, State, priced, promise
 from sabun.privacy import Guarantee
-from sabun.privacy.noise import Coin, Grid, discrete_laplace
+from sabun.privacy.noise import Grid, discrete_laplace
 
 __all__ = ["LearningFirst"]
 
@@ -62,6 +62,7 @@ class LearningFirst:
         return promise(
             self.problem,
             mechanism="LearningFirst (noise on trained weights)",
+            more=(KEYSTREAM,),
             epsilon=self.weight_epsilon,
             scope="per-parameter",
             joint_epsilon=self.network.n_weights * self.weight_epsilon,
@@ -80,11 +81,20 @@ class LearningFirst:
             "n_public": self.problem.n_public,
         }
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Trains, cuts each weight to the bound, adds noise, cuts again."""
-        stream = Stream.fresh(coin)
-        trained = _GRID.index(self.training.run(data.labelled(), stream, progress=progress))
+    def first(self) -> State:
+        """Public starting weights."""
+        return State(step=0, weights=self.network.initial(), velocity=np.empty(0))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """One step: trains, cuts each weight to the bound, adds noise, cuts again."""
+        if start.step == 1:
+            return
+        trained = _GRID.index(self.training.run(data.labelled(), stream, progress=priced(progress, "0")))
         inside = np.clip(trained, -self.steps, self.steps)  # proof: cut-before-noise
         noise = discrete_laplace(self.scale, coin=stream.coin(NOISE, 0), size=inside.size)
         noisy = np.clip((inside + noise).astype(np.float64), -self.steps, self.steps)  # proof: cut-after-noise
-        return {"weights": np.ldexp(noisy, _GRID.exponent)}
+        yield State(step=1, weights=np.ldexp(noisy, _GRID.exponent), velocity=start.velocity)
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights."""
+        return {"weights": last.weights}

@@ -14,7 +14,7 @@ from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.learning_first import LearningFirst
 from sabun.learning.network import Network
-from sabun.learning.objective import ObjectivePerturbation
+from sabun.learning.objective import LEAST_REGULARISATION, MOST_TILT, ObjectivePerturbation
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.settings import Settings
@@ -72,11 +72,16 @@ def _passes(epsilon: float) -> int:
 def _objective(settings: Settings, problem: Problem, network: Network) -> Method:
     classes = len(problem.labels.classes)
     checks.require(
-        classes == 2, "2 for 'objective-perturbation'", "Use method='laplace-sgd'.", **{"number of classes": classes}
+        classes == 2, "2 for 'objective-perturbation'", "Use the method 'laplace-sgd'.", **{"number of classes": classes}
     )
     # ln(1 + 1/(4 lambda)) <= 1/(4 lambda): curvature then costs at most a twentieth of epsilon.
-    default = 5 / problem.epsilon
+    default = max(5 / problem.epsilon, LEAST_REGULARISATION)
     chosen = default if settings.regularisation is None else exact_positive(settings.regularisation, name="regularisation")
+    checks.require(
+        chosen >= LEAST_REGULARISATION,
+        f"at least {LEAST_REGULARISATION}, so that the solver always ends",
+        regularisation=settings.regularisation,
+    )
     method = ObjectivePerturbation(problem=problem, network=network, regularisation=chosen)
     if method.objective_epsilon <= 0:
         smallest = Fraction(1, 4) / problem.epsilon * 2
@@ -84,6 +89,12 @@ def _objective(settings: Settings, problem: Problem, network: Network) -> Method
             f"regularisation must be large enough to leave some epsilon for noise; got {settings.regularisation!r}. "
             f"Use at least {float(smallest):.4g}."
         )
+    least = 2 * (method.dimension + 40) / MOST_TILT
+    checks.require(
+        method.objective_epsilon >= least,
+        f"large enough that the noise can be computed with (about {float(least):.2g})",
+        epsilon=str(settings.epsilon),
+    )
     return method
 
 

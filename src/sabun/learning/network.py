@@ -2,16 +2,19 @@
 
 Notation (the paper's equations (1)-(6), corrected): layers 0..L, y0 = x; x_l = y_(l-1) W_l + b_l; y_l = max(x_l, 0) below L,
 softmax at L; d_L = y_L - t (cross-entropy); d_l = 1[x_l > 0] (d_(l+1) W_(l+1)^T). The gradient of one example is the outer
-product y_(l-1) d_l^T, so that its norms factorise: ||g||_2^2 = sum_l (||y_(l-1)||_2^2 + 1) ||d_l||_2^2, and the same with L1.
+product of (y_(l-1), 1) and d_l, so that its norms factorise: ||g||_2^2 = sum_l (||y_(l-1)||_2^2 + 1) ||d_l||_2^2, and the
+same with L1.
+
+Inside a pass the examples are columns, and a row of ones stands under each layer's inputs: bias and weights are then one
+matrix, one product serves both, and what is done to each number runs along contiguous memory.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["Activity", "Floats", "Network"]
+__all__ = ["Activity", "Floats", "Network", "Passes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -30,10 +33,20 @@ _INITIAL = 20_180_525
 @final
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """What one pass over some rows leaves behind: the inputs of each layer; the error that reaches it (d_l above)."""
+    """What one pass over some examples leaves behind; one column for each example.
+
+    Args:
+        inputs: What flows into each layer, with a last row of ones.
+        errors: The error that reaches it (d_l above).
+    """
 
     inputs: tuple[Floats, ...]
     errors: tuple[Floats, ...]
+
+    def scale(self, shares: Floats) -> None:
+        """Multiplies each example's gradient by its share, in place; an error of zero is all it takes to leave one out."""
+        for error in self.errors:
+            error *= shares
 
 
 @final
@@ -81,74 +94,95 @@ class Network:
             matrix[:] = words.reshape(matrix.shape) * np.sqrt(6.0 / matrix.shape[0])
         return weights
 
+    def blocks(self, weights: Floats) -> list[Floats]:
+        """Views of the flat vector in which the bias is the last row of its matrix."""
+        views, at = [], 0
+        for inputs, outputs in itertools.pairwise(self.sizes):
+            end = at + (inputs + 1) * outputs
+            views.append(weights[at:end].reshape(inputs + 1, outputs))
+            at = end
+        return views
+
     def logits(self, weights: Floats, rows: Floats) -> Floats:
-        """The last layer before the softmax."""
-        return self._forward(self.layers(weights), rows)[-1]
+        """The last layer before the softmax, one row for each example."""
+        return np.ascontiguousarray(Passes(self, len(rows), weights.dtype).forward(weights, rows).T)
 
     def probabilities(self, weights: Floats, rows: Floats) -> Floats:
-        """Class probabilities."""
-        return _softmax(self.logits(weights, rows))
+        """Class probabilities, one row for each example."""
+        return np.ascontiguousarray(_softmax(Passes(self, len(rows), weights.dtype).forward(weights, rows)).T)
 
-    def activity(self, views: Sequence[tuple[Floats, Floats]], rows: Floats, labels: NDArray[np.int64]) -> Activity:
+    def activity(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Activity:
         """One forward pass, one backward pass; equations (1)-(3)."""
-        *inputs, logits = self._forward(views, rows)
-        error = _softmax(logits)
-        error[np.arange(len(error)), labels] -= 1.0
-        errors = [error]
-        for layer in range(len(views) - 1, 0, -1):
-            error = error @ views[layer][0].T
-            error *= inputs[layer] > 0.0
-            errors.append(error)
-        return Activity(inputs=tuple(inputs), errors=tuple(reversed(errors)))
-
-    def _forward(self, views: Sequence[tuple[Floats, Floats]], rows: Floats) -> list[Floats]:
-        inputs = [rows]
-        for matrix, bias in views[:-1]:
-            hidden = inputs[-1] @ matrix
-            hidden += bias
-            inputs.append(np.maximum(hidden, 0.0, out=hidden))
-        matrix, bias = views[-1]
-        return [*inputs, inputs[-1] @ matrix + bias]
+        return Passes(self, len(rows), weights.dtype).both(weights, rows, labels)
 
     @staticmethod
     def squared_norms(activity: Activity) -> Floats:
         """||g||_2^2 of each example's gradient."""
-        total = np.zeros(len(activity.errors[0]))
+        total = np.zeros(activity.errors[0].shape[1])
         for y, d in zip(activity.inputs, activity.errors, strict=True):
-            size = np.einsum("ij,ij->i", y, y)
-            size += 1.0
-            size *= np.einsum("ij,ij->i", d, d)
-            total += size
+            total += np.einsum("ij,ij->j", y, y) * np.einsum("ij,ij->j", d, d)
         return total
 
     @staticmethod
     def l1_norms(activity: Activity) -> Floats:
         """||g||_1 of each example's gradient."""
-        total = np.zeros(len(activity.errors[0]))
+        total = np.zeros(activity.errors[0].shape[1])
         for y, d in zip(activity.inputs, activity.errors, strict=True):
-            total += (np.abs(y).sum(axis=1) + 1.0) * np.abs(d).sum(axis=1)
+            total += np.abs(y).sum(axis=0) * np.abs(d).sum(axis=0)
         return total
 
-    def weighted_sum(self, activity: Activity, shares: Floats) -> Floats:
-        """The sum over examples of share times gradient, flat; the sum of outer products, not the product of sums."""
-        kind = activity.errors[0].dtype
-        result = np.empty(self.n_weights, dtype=kind)
-        column = shares.astype(kind, copy=False)[:, None]
-        for (matrix, bias), y, d in zip(self.layers(result), activity.inputs, activity.errors, strict=True):
-            weighted = d * column
-            np.matmul(y.T, weighted, out=matrix)
-            np.matmul(column[:, 0], d, out=bias)
+    def summed(self, activity: Activity) -> Floats:
+        """The sum over examples of their gradients, flat; the sum of outer products, not the product of sums."""
+        result = np.empty(self.n_weights, dtype=activity.errors[0].dtype)
+        for block, y, d in zip(self.blocks(result), activity.inputs, activity.errors, strict=True):
+            np.matmul(y, d.T, out=block)
         return result.astype(np.float64, copy=False)
 
     def example_gradients(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
         """One flat gradient for each example, written out; for tests, since it needs rows times weights of memory."""
-        views = self.layers(weights)
-        return np.array(
-            [self.weighted_sum(self.activity(views, rows[i : i + 1], labels[i : i + 1]), np.ones(1)) for i in range(len(rows))]
-        ).reshape(len(rows), self.n_weights)
+        one_each = (self.activity(weights, rows[i : i + 1], labels[i : i + 1]) for i in range(len(rows)))
+        return np.array([self.summed(activity) for activity in one_each]).reshape(len(rows), self.n_weights)
+
+
+@final
+class Passes:
+    """Forward and backward passes over a fixed number of examples, all in the same memory.
+
+    Args:
+        network: The shape.
+        count: How many examples.
+        kind: The type of number to compute in.
+    """
+
+    def __init__(self, network: Network, count: int, kind: np.dtype[Any]) -> None:
+        self._network, self.kind = network, kind
+        # Rows stay rows in memory: a product reads their transpose as it is.
+        self._rows = np.ones((count, network.sizes[0] + 1), dtype=kind)
+        self._inputs = (self._rows.T, *(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1]))
+        self._errors = tuple(np.empty((size, count), dtype=kind) for size in network.sizes[1:])
+        self._places = np.arange(count)
+
+    def forward(self, weights: Floats, rows: Floats) -> Floats:
+        """The logits, a column for each example; to be read before the next pass."""
+        self._rows[:, :-1] = rows
+        blocks = self._network.blocks(weights)
+        for block, inputs, hidden in zip(blocks, self._inputs, self._inputs[1:], strict=False):
+            np.matmul(block.T, inputs, out=hidden[:-1])
+            np.maximum(hidden[:-1], 0.0, out=hidden[:-1])
+        return np.matmul(blocks[-1].T, self._inputs[-1], out=self._errors[-1])
+
+    def both(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Activity:
+        """What both passes leave behind; to be read before the next pass."""
+        error = self._errors[-1]
+        error[:] = _softmax(self.forward(weights, rows))
+        error[labels, self._places] -= 1.0
+        for layer, block in reversed(list(enumerate(self._network.blocks(weights)))[1:]):
+            error = np.matmul(block[:-1], self._errors[layer], out=self._errors[layer - 1])
+            error *= self._inputs[layer][:-1] > 0.0
+        return Activity(inputs=self._inputs, errors=self._errors)
 
 
 def _softmax(logits: Floats) -> Floats:
-    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-    exponents /= exponents.sum(axis=1, keepdims=True)
+    exponents = np.exp(logits - logits.max(axis=0))
+    exponents /= exponents.sum(axis=0)
     return np.asarray(exponents)

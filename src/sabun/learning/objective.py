@@ -8,7 +8,7 @@ gamma / lambda of it, and noise for twice that distance pays for the difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -17,16 +17,21 @@ import numpy as np
 
 from sabun.errors import InternalError
 from sabun.learning.network import Floats, Network
-from sabun.learning.training import Data, Problem, Progress, promise
-from sabun.privacy import Guarantee
+from sabun.learning.stream import NOISE, Stream
+from sabun.learning.training import KEYSTREAM, Data, Problem, Progress, State, priced, promise
+from sabun.privacy import Guarantee, plain
 from sabun.privacy.certified import log_up, sqrt_up
 from sabun.privacy.noise import Coin, Grid, spherical_laplace
 
-__all__ = ["ObjectivePerturbation"]
+__all__ = ["LEAST_REGULARISATION", "MOST_TILT", "ObjectivePerturbation"]
 
 _OBJECTIVE_GRID = Grid(-20)
 _OUTPUT_GRID = Grid(-24)
 _SLACK = Fraction(1, 10**4)
+LEAST_REGULARISATION = Fraction(1, 1000)
+"""Below it the minimum may lie so far out that floats no longer tell how near one is."""
+MOST_TILT = 10**10
+"""The largest noise in the objective whose rounding stays far below `_SLACK`."""
 _OUTPUT_SHARE = Fraction(1, 20)
 _MOST_STEPS = 200
 
@@ -93,7 +98,10 @@ class ObjectivePerturbation:
         return promise(
             self.problem,
             mechanism="objective perturbation with an approximate minimum (pure)",
-            more=("the gradient of the objective is evaluated in 64-bit floating point to within one part in 20,000",),
+            more=(
+                "the gradient of the objective is evaluated in 64-bit floating point to within one part in 20,000",
+                KEYSTREAM,
+            ),
             epsilon=self.problem.epsilon,
         )
 
@@ -102,22 +110,38 @@ class ObjectivePerturbation:
         """Public settings."""
         return {"sizes": list(self.network.sizes), "regularisation": self.regularisation, "n_public": self.problem.n_public}
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Draws the objective's noise, solves, draws the output's noise."""
-        data = data.labelled()
-        ones = np.ones((len(data.rows), 1))
-        design = np.concatenate([data.rows, ones], axis=1)
-        with np.errstate(all="ignore"):
-            norms = np.maximum(np.sqrt((design * design).sum(axis=1)) * (1 + 1e-12), self.problem.features.norm_bound)
+    def first(self) -> State:
+        """A model that knows nothing."""
+        return State(step=0, weights=np.zeros(self.network.n_weights), velocity=np.empty(0))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """One step: draws the objective's noise, solves, draws the output's noise."""
+        if start.step == 1:
+            return
+        data, coin = data.labelled(), stream.coin(NOISE, 0)
+        heard = priced(progress, plain(self.problem.epsilon))
+        heard(0.1, "solving")
+        noisy = self._noisy(data, coin)
+        heard(0.9, "solved")
+        yield State(step=1, weights=self._spread(noisy), velocity=start.velocity)
+
+    @np.errstate(all="ignore")  # a caller may have asked numpy to raise: that would speak of a row
+    def _noisy(self, data: Data, coin: Coin) -> Floats:
+        design = np.concatenate([data.rows, np.ones((len(data.rows), 1))], axis=1)
+        norms = np.maximum(np.sqrt((design * design).sum(axis=1)) * (1 + 1e-12), self.problem.features.norm_bound)
         design /= norms[:, None]  # proof: unit-rows
         signs = np.where(data.labels == 1, 1.0, -1.0)
         drawn = spherical_laplace(self.objective_scale, dimension=self.dimension, coin=coin).astype(np.float64)
         tilt = drawn * float(_OBJECTIVE_GRID.step)
         found = _minimum(design, signs, float(self.regularisation), tilt, float(_SLACK) / 2)
-        progress(0.9, "solved")
         noise = spherical_laplace(self.output_scale, dimension=self.dimension, coin=coin).astype(np.float64)
-        noisy = np.ldexp(_OUTPUT_GRID.index(found).astype(np.float64) + noise, _OUTPUT_GRID.exponent)  # proof: output-noise
-        return {"weights": self._spread(noisy)}
+        return np.asarray(
+            np.ldexp(_OUTPUT_GRID.index(found).astype(np.float64) + noise, _OUTPUT_GRID.exponent)  # proof: output-noise
+        )
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights."""
+        return {"weights": last.weights}
 
     def _spread(self, solution: Floats) -> Floats:
         """The two-class network whose logit difference is the solution's."""

@@ -36,9 +36,9 @@ class PlainTraining:
     decay: float = 0.0
     bound: float | None = None
 
-    def run(self, data: Data, stream: Stream, *, progress: Progress = unheard) -> Floats:
-        """Trained weights; NOT PRIVATE by themselves."""
-        weights = self.network.initial()
+    def run(self, data: Data, stream: Stream, *, progress: Progress = unheard, start: Floats | None = None) -> Floats:
+        """Trained weights, from the public start or from earlier weights; NOT PRIVATE by themselves."""
+        weights = self.network.initial() if start is None else start.copy()
         views = self.network.layers(weights)
         count = len(data.labels)
         for epoch in range(self.epochs):
@@ -51,8 +51,7 @@ class PlainTraining:
 
     def _step(self, views: list[tuple[Floats, Floats]], weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> None:
         with np.errstate(all="ignore"):
-            activity = self.network.activity(views, rows, labels)
-            total = self.network.weighted_sum(activity, np.ones(len(rows)))
+            total = self.network.summed(self.network.activity(weights, rows, labels))
             if self.decay:
                 for (matrix, _), (change, _) in zip(views, self.network.layers(total), strict=True):
                     change += self.decay * matrix

@@ -27,6 +27,7 @@ class Plan:
         method: How it trains.
         n_weights: Numbers that will be released.
         joint_epsilon: What they cost together.
+        scope: Whether the promise is `joint` or about each weight by itself (`per-parameter`).
         delta: The same for delta.
         relation: Under which neighbours.
         steps: Noisy steps; None where there are none.
@@ -38,6 +39,7 @@ class Plan:
     method: str
     n_weights: int
     joint_epsilon: str
+    scope: str
     delta: str
     relation: str
     steps: int | None
@@ -80,6 +82,7 @@ class Plan:
             method=settings.method,
             n_weights=method.network.n_weights,
             joint_epsilon=plain(epsilon),
+            scope=method.guarantee.scope,
             delta=plain(Fraction(delta)),
             relation=relation,
             steps=None if plan is None else plan.steps,

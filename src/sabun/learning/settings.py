@@ -83,6 +83,7 @@ class Settings:
                 checks.whole(minimum=1, **{name: getattr(self, name)})
         if self.learning_rate is not None:
             checks.positive(learning_rate=self.learning_rate)
+            checks.require(self.learning_rate <= _LARGE, f"at most {_LARGE:.0f}", learning_rate=self.learning_rate)
         if self.regularisation is not None:
             exact_positive(self.regularisation, name="regularisation")
         if self.joint_epsilon is not None:
@@ -96,7 +97,7 @@ class Settings:
         read = exact(self.delta, name="delta")
         checks.require(0 <= read < 1, "at least 0 and below 1", delta=self.delta)
         if self.method == "dp-sgd":
-            checks.require(read > 0, "above 0 for 'dp-sgd'", "Use method='laplace-sgd' for delta = 0.", delta=self.delta)
+            checks.require(read > 0, "above 0 for 'dp-sgd'", "Use the method 'laplace-sgd' for delta 0.", delta=self.delta)
         if self.method in PURE:
             checks.require(read == 0, f"0 or left out for {self.method!r}, which needs none", delta=self.delta)
         if self.method == "anonymizing-first" and self.synthesis != "bayes-net":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, final
@@ -12,10 +12,28 @@ from numpy.typing import NDArray
 
 from sabun.learning.features import Features, Labels
 from sabun.learning.network import Floats, Network
+from sabun.learning.stream import Stream
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import Coin
 
-__all__ = ["Data", "Method", "Problem", "Progress", "promise", "unheard"]
+__all__ = [
+    "KEYSTREAM",
+    "Data",
+    "Meter",
+    "Method",
+    "Problem",
+    "Progress",
+    "Run",
+    "State",
+    "priced",
+    "promise",
+    "train",
+    "unheard",
+]
+
+KEYSTREAM = "the noise is a function of AES-256 keystream under a key from the operating system, which nobody else knows"
+
+_PRICED = 10
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share done (0 to 1) and a few words."""
@@ -24,6 +42,49 @@ Progress: TypeAlias = Callable[[float, str], None]
 def unheard(share: float, words: str) -> None:
     """A progress that nobody watches."""
     del share, words
+
+
+def priced(progress: Progress, price: str) -> Progress:
+    """Adds to the words what the noise drawn so far costs."""
+    return lambda share, words: progress(share, f"{words}, epsilon so far at most {price}")
+
+
+@final
+class Meter:
+    """Tells how many steps are done, with a bound on what they cost by themselves.
+
+    The whole run is charged before its first step all the same. Pricing takes a moment, so only tenths of a run are priced:
+    what is shown is the price of the tenth that is under way.
+
+    Args:
+        progress: Whom to tell.
+        steps: Of the whole run.
+        spent: The price of the first so many steps, in words.
+    """
+
+    def __init__(self, progress: Progress, *, steps: int, spent: Callable[[int], str]) -> None:
+        self._progress, self._steps, self._spent = progress, steps, spent
+        self._until, self._price = 0, ""
+
+    def __call__(self, step: int) -> None:
+        """So many steps are done now."""
+        if self._progress is unheard:
+            return
+        if step > self._until:
+            tenth = -(-_PRICED * step // self._steps)
+            self._until = -(-tenth * self._steps // _PRICED)
+            self._price = self._spent(self._until)
+        priced(self._progress, self._price)(step / self._steps, f"step {step} of {self._steps}")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where a run stands after so many steps; all arrays are flat."""
+
+    step: int
+    weights: Floats
+    velocity: Floats
 
 
 @final
@@ -44,9 +105,12 @@ class Data:
     def labelled(self) -> Data:
         """Only the rows whose label is in the list; each row is kept or left out by itself."""
         known = self.labels >= 0
-        if known.all():
-            return self
-        return Data(rows=self.rows[known], labels=self.labels[known], table=None if self.table is None else self.table[known])
+        return self if known.all() else self.where(known)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Data:
+        """Only the chosen rows."""
+        table = None if self.table is None else self.table[chosen]
+        return Data(rows=self.rows[chosen], labels=self.labels[chosen], table=table)
 
 
 @final
@@ -105,8 +169,63 @@ class Method(Protocol):
     def parameters(self) -> Mapping[str, Any]:
         """Public settings, for the release."""
 
-    def train(self, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-        """Tosses the coin; returns the released values, `weights` among them."""
+    def first(self) -> State:
+        """Before the first step; public."""
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further step, one at least: a function of the data, the stream and the start alone."""
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """What is released, `weights` among it."""
+
+
+def train(method: Method, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
+    """All steps under a fresh key."""
+    *_, last = method.states(data, Stream.fresh(coin), progress=progress, start=method.first())
+    return method.value(last)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One way of training on one table, as `checkpoint` wants it."""
+
+    name: str
+    method: Method
+    data: Data
+    problem: Problem
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The method's."""
+        return self.method.guarantee
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The public parameters of the release; labels that were read off y stay out."""
+        about: dict[str, Any] = {"columns": list(self.problem.features.names)}
+        if self.problem.labels.declared:
+            about["classes"] = list(self.problem.labels.classes)
+        return {"method": self.name, **about, **self.method.parameters, "account": self.method.account}
+
+    def fingerprint(self) -> Iterable[bytes]:
+        """Every setting and every row."""
+        yield repr(self.method).encode()
+        for part in (self.data.rows, self.data.labels, self.data.table):
+            yield b"none" if part is None else f"{part.dtype} {part.shape}".encode()
+            yield b"" if part is None else part.tobytes()
+
+    def first(self) -> State:
+        """The method's."""
+        return self.method.first()
+
+    def states(self, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The method's, on this table."""
+        return self.method.states(self.data, stream, progress=progress, start=start)
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The method's."""
+        return self.method.value(last)
 
 
 def promise(problem: Problem, *, mechanism: str, more: tuple[str, ...] = (), **amounts: Any) -> Guarantee:

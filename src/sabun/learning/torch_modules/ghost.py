@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
+import math
 import warnings
+from collections.abc import Iterator
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from sabun.errors import ParameterError
-from sabun.learning.torch_modules.layers import rule_for
+from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, rule_for, written_numbers, written_out
 from sabun.learning.torch_modules.structure import Loss, chain, check_dimensions, refuse, why_written_out
 
-__all__ = ["MARGIN", "Loss", "check_module", "clipped_gradients", "needs_fallback"]
+__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback"]
 
 MARGIN = 2.0**-30
 """By how much, relatively, a norm in doubles is taken larger than it was found."""
 
-_WRITTEN_AT_ONCE = 1 << 25
+_WRITTEN_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 30}
 """Numbers in the per-example gradients that are written out at a time; a matter of memory only."""
 
+_Flow = tuple[str, Any, Rule, Tensor, Tensor]
+"""Name of a layer, the layer, its rule, its input, the gradient at its output."""
 
-def clipped_gradients(
-    module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, clip_norm: float, fallback: bool = False
-) -> dict[str, Tensor]:
-    """The sum over examples of their gradients, each cut to the clip norm and divided by it, as doubles.
+
+@final
+class Clipper:
+    """Sums over examples of their gradients, each cut to the clip norm and divided by it, as doubles.
 
     Guarantee: one example contributes at most 1 in L2; its contribution is computed from that example alone, by structure.
     A module that is no chain of known layers is always written out, whatever `fallback` says.
@@ -32,80 +39,147 @@ def clipped_gradients(
     Args:
         module: What is trained.
         loss: One number for each example.
-        x: Inputs, the first dimension counts examples.
-        y: Targets.
         clip_norm: The norm to cut to.
+        precision: "double" sums in 64-bit numbers; "single" in 32-bit ones, whose rounding the proof does not cover.
         fallback: Write out each example's gradient (torch.func) also where that is not needed; slower.
     """
-    trained = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
-    total = {name: torch.zeros_like(p, dtype=torch.float64) for name, p in trained.items()}
-    if not len(x):
-        return total
-    if not fallback and why_written_out(module, loss) is None:  # proof: whitelist
-        return _by_ghosts(module, loss, x, y, clip_norm)
-    rows = max(1, _WRITTEN_AT_ONCE // max(1, sum(p.numel() for p in trained.values())))
-    for some_x, some_y in zip(torch.split(x, rows), torch.split(y, rows), strict=True):
+
+    def __init__(
+        self, module: nn.Module, loss: Loss, *, clip_norm: float, precision: str = "double", fallback: bool = False
+    ) -> None:
+        self._module, self._loss, self._clip_norm = module, loss, clip_norm
+        self._kind = torch.float64 if precision == "double" else torch.float32
+        self._trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        known = not fallback and why_written_out(module, loss) is None  # proof: whitelist
+        self._chain = [(name, layer, _active_rule(layer)) for name, layer in chain(module)] if known else None
+
+    def most_rows(self, x: Tensor) -> int:
+        """How many rows of that shape to give at a time, for the sake of memory; looks at shapes alone."""
+        if self._chain is None:
+            numbers = sum(parameter.numel() for parameter in self._trained.values())
+        else:
+            with torch.no_grad():
+                dimensions = {name: flow.dim() for name, flow in self._inputs(x.new_zeros(1, *x.shape[1:]))}
+            numbers = sum(written_numbers(layer, dimensions[name]) for name, layer, rule in self._chain if rule)
+        return max(1, _WRITTEN_AT_ONCE.get(x.device.type, 1 << 24) // max(1, int(numbers)))
+
+    def __call__(self, x: Tensor, y: Tensor, *, count: int | None = None) -> dict[str, Tensor]:
+        """The sum over the first `count` rows, or over all; the rows behind them only keep the shape the same."""
+        if not len(x):
+            return {name: torch.zeros_like(p, dtype=torch.float64) for name, p in self._trained.items()}
+        way = self._by_examples if self._chain is None else self._by_ghosts
+        if not torch.is_autocast_enabled(x.device.type):
+            return way(x, y, count)
+        with torch.autocast(x.device.type, enabled=False):
+            return way(x, y, count)
+
+    def _inputs(self, x: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """Each layer's name with its input; the output of the last one under the name of the loss."""
+        assert self._chain is not None
+        for name, layer, _ in self._chain:  # proof: chain
+            check_dimensions(layer, tuple(x.shape))
+            if type(layer) is nn.MaxPool2d and x.device.type == "cpu":
+                x = x.contiguous(memory_format=torch.channels_last)  # many times as fast; the same numbers
+            yield name, x
+            x = _aligned_linear(layer, x) if type(layer) is nn.Linear else layer(x)
+        yield "loss", x
+
+    def _by_ghosts(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
+        assert self._chain is not None
+        flows = [flow for _, flow in self._inputs(x)]
+        calls = [(name, layer, rule, at) for at, (name, layer, rule) in enumerate(self._chain) if rule is not None]
+        losses = _one_each(self._loss(flows[-1], y), len(x))
+        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
+        with torch.no_grad():
+            flowing: list[_Flow] = [
+                (name, layer, rule, flows[at].detach(), back)
+                for (name, layer, rule, at), back in zip(calls, backs, strict=True)
+            ]
+            parts = self._parts(flowing)
+            squares = functools.reduce(torch.add, [part.squares for part in parts])  # proof: norms-add
+            if not math.isfinite(float(squares.sum())):
+                # An example without a finite norm is left out whole: zero times NaN would spoil everybody's sum.
+                sound = torch.isfinite(squares)
+                blank = [(name, layer, rule, _blank(x, sound), _blank(d, sound)) for name, layer, rule, x, d in flowing]
+                parts = self._parts(blank)  # proof: sound-rows
+            share = self._shares(squares[:count])  # proof: filling-counts-nothing
+            with _full_precision(self._kind):
+                return {
+                    f"{name}.{which}".lstrip("."): value.double()
+                    for (name, *_), part in zip(flowing, parts, strict=True)
+                    for which, value in part.weighted(share).items()
+                }
+
+    def _parts(self, flowing: list[_Flow]) -> list[Part]:
+        return [rule(layer, x, d, self._kind) for _, layer, rule, x, d in flowing]
+
+    def _shares(self, squares: Tensor) -> Tensor:
+        """1 / max(norm with its margin, clip norm); 0 for an example whose norm is no finite number."""
+        norms = squares.sqrt().mul_(1 + MARGIN)
+        share = norms.clamp_(min=self._clip_norm).reciprocal_()  # proof: share
+        return share.nan_to_num_(nan=0.0).to(self._kind)
+
+    def _by_examples(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
+        """The same from gradients written out, each computed on a batch of one."""
         # Whatever the module or the loss may remember of these rows goes away with the copies.
-        twin, measure = copy.deepcopy((module, loss))  # proof: twin
-        for name, part in _by_examples(twin, trained, measure, some_x, some_y, clip_norm).items():
-            total[name] += part
-    return total
+        twin, loss = copy.deepcopy((self._module, self._loss))  # proof: twin
+        fixed = {name: p.detach().clone() for name, p in twin.named_parameters() if not p.requires_grad}
+        fixed |= {name: buffer.clone() for name, buffer in twin.named_buffers()}
+        trained = {name: p.detach() for name, p in self._trained.items()}
+
+        def one(parameters: dict[str, Tensor], row: Tensor, target: Tensor) -> Tensor:
+            output = torch.func.functional_call(twin, parameters | fixed, (row.unsqueeze(0),))  # proof: batch-of-one
+            return _one_each(loss(output, target.unsqueeze(0)), 1).sum()
+
+        each = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0), randomness="different")(trained, x, y)
+        with torch.no_grad():
+            squares = (part := written_out(each, self._kind)).squares
+            if not math.isfinite(float(squares.sum())):
+                sound = torch.isfinite(squares)
+                part = written_out({name: _blank(value, sound) for name, value in each.items()}, self._kind)
+            with _full_precision(self._kind):
+                return {name: value.double() for name, value in part.weighted(self._shares(squares[:count])).items()}
 
 
-def _by_ghosts(module: nn.Module, loss: Loss, x: Tensor, y: Tensor, clip_norm: float) -> dict[str, Tensor]:
-    calls: list[tuple[str, nn.Module, Tensor, Tensor]] = []
-    flow = x
-    for name, layer in chain(module):  # proof: chain
-        check_dimensions(layer, tuple(flow.shape))
-        inputs, flow = flow, layer(flow)
-        if any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
-            calls.append((name, layer, _double(inputs.detach()), flow))
-    losses = _one_each(loss(flow, y), len(x))
-    backs = [back.double() for back in torch.autograd.grad(losses.sum(), [output for *_, output in calls])]
-    with torch.no_grad():
-        norms = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-        rules = [rule_for(layer) for _, layer, _, _ in calls]
-        for (_, layer, inputs, _), back, rule in zip(calls, backs, rules, strict=True):
-            assert rule is not None
-            norms += rule.norms(layer, inputs, back)  # proof: norms-add
-        share, sound = _shares(norms.sqrt(), clip_norm), torch.isfinite(norms)
-        whole = bool(sound.all())
-        found: dict[str, Tensor] = {}
-        for (name, layer, inputs, _), back, rule in zip(calls, backs, rules, strict=True):
-            assert rule is not None
-            # An example without a finite norm is left out whole: zero times NaN would spoil everybody's sum.
-            parts = (inputs, back, share) if whole else (inputs[sound], back[sound], share[sound])  # proof: sound-rows
-            found |= {f"{name}.{part}".lstrip("."): value for part, value in rule.weighted(layer, *parts).items()}
-    return found
-
-
-def _double(inputs: Tensor) -> Tensor:
-    return inputs.double() if inputs.dtype.is_floating_point else inputs
-
-
-def _shares(norms: Tensor, clip_norm: float) -> Tensor:
-    """1 / max(norm with its margin, clip norm); 0 for an example whose norm is not a number."""
-    share = 1.0 / (norms * (1 + MARGIN)).clamp(min=clip_norm)  # proof: share
-    return torch.where(torch.isfinite(norms), share, torch.zeros_like(share))
-
-
-def _by_examples(
-    twin: nn.Module, trained: dict[str, Tensor], loss: Loss, x: Tensor, y: Tensor, clip_norm: float
+def clipped_gradients(
+    module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, clip_norm: float, fallback: bool = False
 ) -> dict[str, Tensor]:
-    """The same from gradients written out, each computed on a batch of one; the twin is thrown away afterwards."""
-    fixed = {name: p.detach().clone() for name, p in twin.named_parameters() if not p.requires_grad}
-    fixed |= {name: buffer.clone() for name, buffer in twin.named_buffers()}
+    """The sum over all examples of their gradients, each cut to the clip norm and divided by it; see `Clipper`."""
+    return Clipper(module, loss, clip_norm=clip_norm, fallback=fallback)(x, y)
 
-    def one(parameters: dict[str, Tensor], row: Tensor, target: Tensor) -> Tensor:
-        output = torch.func.functional_call(twin, parameters | fixed, (row.unsqueeze(0),))  # proof: batch-of-one
-        return _one_each(loss(output, target.unsqueeze(0)), 1).sum()
 
-    each = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0), randomness="different")(trained, x, y)
-    with torch.no_grad():
-        written = {name: part.detach().double() for name, part in each.items()}
-        norms = torch.stack([part.flatten(1).square().sum(1) for part in written.values()]).sum(0).sqrt()
-        share, sound = _shares(norms, clip_norm), torch.isfinite(norms)
-        return {name: torch.tensordot(share[sound], part[sound], dims=1) for name, part in written.items()}
+def _aligned_linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    """The layer's output, with every row at the same alignment: else some libraries round a row by where it stands."""
+    rows, columns = -layer.out_features % ALIGNED, -layer.in_features % ALIGNED  # proof: aligned
+    if not rows and not columns:
+        return nn.functional.linear(x, layer.weight, layer.bias)
+    weight = nn.functional.pad(layer.weight, (0, columns, 0, rows))
+    bias = None if layer.bias is None else nn.functional.pad(layer.bias, (0, rows))
+    return nn.functional.linear(nn.functional.pad(x, (0, columns)), weight, bias)[..., : layer.out_features]
+
+
+def _active_rule(layer: nn.Module) -> Rule | None:
+    """The rule of a layer that has something to train."""
+    return rule_for(layer) if any(p.requires_grad for p in layer.parameters(recurse=False)) else None
+
+
+def _blank(values: Tensor, sound: Tensor) -> Tensor:
+    """Zeros in the rows that do not count; the shape stays."""
+    return torch.where(sound.reshape(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
+
+
+@contextlib.contextmanager
+def _full_precision(kind: torch.dtype) -> Iterator[None]:
+    """Sums in 32-bit numbers are not to be rounded to fewer bits by a setting of the caller's; doubles never are."""
+    if kind == torch.float64:
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _one_each(losses: Tensor, count: int) -> Tensor:

@@ -1,190 +1,204 @@
 """Norms and weighted sums of per-example gradients, layer by layer, from what flows in and what flows back.
 
-Each rule takes a layer, its input, the loss's gradient at its output, both as doubles; `norms` gives a bound on each example's
-squared gradient norm, `weighted` the sum over examples of share times gradient, both without a gradient for each example where
-that is cheaper. Notation: S is the sum of the norms of an example's terms, one for each place; `CANCEL` S**2 is added to every
-squared norm in which terms can cancel, which is more than rounding can take away from it.
+A rule takes a layer, its input, the loss's gradient at its output; it gives a `Part`: each example's squared gradient norm in
+doubles, with the function from shares to the sum of share times gradient. A gradient is either an outer product, whose norm
+is the product of two norms (`_outer`), or it is written out, and the norm is that of the very numbers that are summed
+(`written_out`). So norm and summand always belong together, in whatever precision the gradient was computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.nn import grad as convolution_gradients
 
-__all__ = ["CANCEL", "RULES", "Rule", "rule_for"]
-
-CANCEL = 2.0**-32
-"""Above the relative error of a squared norm in doubles, in units of S**2, for up to 2**20 multiplications."""
-
-_conv2d_weight: Any = convolution_gradients.conv2d_weight
+__all__ = ["ALIGNED", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
 
 
-class Rule(NamedTuple):
-    """How one kind of layer is treated."""
+class Part(NamedTuple):
+    """One layer's share of the work on one batch: squared norms; a function of shares of the first so many examples."""
 
-    norms: Callable[[Any, Tensor, Tensor], Tensor]
-    weighted: Callable[[Any, Tensor, Tensor, Tensor], dict[str, Tensor]]
-
-
-def _lengths(terms: Tensor, dimension: int) -> Tensor:
-    """Norms along one dimension; torch's own norm is slow along any but the last."""
-    return terms.square().sum(dimension).sqrt_()
+    squares: Tensor
+    weighted: Callable[[Tensor], dict[str, Tensor]]
 
 
-def _linear_norms(layer: nn.Linear, x: Tensor, d: Tensor) -> Tensor:
-    total = torch.zeros(len(d), dtype=d.dtype, device=d.device)
+Rule: TypeAlias = Callable[[Any, Tensor, Tensor, torch.dtype], Part]
+"""Layer, input, gradient at the output, type of the sums."""
+
+ALIGNED = 16
+"""So many numbers fill a line of the processor's cache, or two."""
+
+_LARGEST = 1e200
+"""Squared norms above do not count: beside them the square of the other factor could have been rounded to zero."""
+
+_COLUMNS = {"cpu": 12, "cuda": 16}
+"""Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
+
+
+def _trained(layer: Any, name: str) -> bool:
+    parameter = getattr(layer, name, None)
+    return parameter is not None and parameter.requires_grad
+
+
+def _filled(values: Tensor, length: int, dimension: int) -> Tensor:
+    """Zeros behind one dimension: each example's numbers then begin at the same alignment, whatever its place in the batch."""
+    return nn.functional.pad(values, (0, 0) * (values.dim() - 1 - dimension) + (0, -length % ALIGNED))  # proof: aligned
+
+
+def _squares(rows: Tensor) -> Tensor:
+    """Each row's sum of squares, in doubles."""
+    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()
+
+
+def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    """A linear layer on vectors: the gradient is d (x, 1)', so ||g||^2 = ||d||^2 ||(x, 1)||^2."""
+    with_weight, with_bias = _trained(layer, "weight"), _trained(layer, "bias")
+    n, unit = x.shape[1] if with_weight else 0, _COLUMNS.get(x.device.type, 1)
+    inputs = torch.empty(len(x), -(-(n + 1) // unit) * unit, dtype=kind, device=x.device)
+    inputs[:, :n] = x[:, :n]
+    inputs[:, n:] = 0.0
+    inputs[:, n] = float(with_bias)
+    d = d.to(kind)
+    size, back = _squares(inputs), _squares(d)
+    squares = size * back  # proof: outer
+    if layer.weight.dtype == torch.float64:  # squares of 32-bit numbers are never rounded to zero in doubles
+        squares = torch.where(torch.maximum(size, back) < _LARGEST, squares, math.inf)
+
+    def weighted(share: Tensor) -> dict[str, Tensor]:
+        total = (d[: len(share)] * share.unsqueeze(1)).T @ inputs[: len(share)]
+        found = {"weight": total[:, :n]} if with_weight else {}
+        return found | ({"bias": total[:, n]} if with_bias else {})
+
+    return Part(squares, weighted)
+
+
+def written_out(each: Mapping[str, Tensor], kind: torch.dtype) -> Part:
+    """Gradients written out, one for each example, in the layer's own precision."""
+    flat = {name: part.flatten(1).to(kind) for name, part in each.items()}
+    squares = functools.reduce(torch.add, [_squares(part) for part in flat.values()])
+
+    def weighted(share: Tensor) -> dict[str, Tensor]:
+        sums = {name: share @ part[: len(share)] for name, part in flat.items()}  # proof: very-numbers
+        return {name: total.reshape(each[name].shape[1:]) for name, total in sums.items()}
+
+    return Part(squares, weighted)
+
+
+def _linear(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     if d.dim() == 2:
-        back = d.square().sum(1)
-        if layer.weight.requires_grad:
-            total += x.square().sum(1) * back
-        return total + back if layer.bias is not None and layer.bias.requires_grad else total
-    flat_x, flat_d = x.reshape(len(x), -1, x.shape[-1]), d.reshape(len(d), -1, d.shape[-1])
-    if layer.weight.requires_grad:
-        total += _products(flat_x, flat_d)
-    if layer.bias is not None and layer.bias.requires_grad:
-        total += flat_d.sum(1).square().sum(1) + CANCEL * _lengths(flat_d, 2).sum(1).square()
-    return total
+        return _outer(layer, x, d, kind)
+    x, d = x.flatten(1, -2), d.flatten(1, -2)
+    each = {}
+    if _trained(layer, "weight"):
+        products = _filled(d, d.shape[2], 2).transpose(1, 2) @ _filled(x, x.shape[2], 2)
+        each["weight"] = products[:, : d.shape[2], : x.shape[2]]
+    if _trained(layer, "bias"):
+        each["bias"] = d.sum(1)
+    return written_out(each, kind)
 
 
-def _products(x: Tensor, d: Tensor) -> Tensor:
-    """A bound on ||sum_t x_t d_t'||^2 for each example, by whichever of the two ways needs less memory."""
-    length, inputs, outputs = x.shape[1], x.shape[2], d.shape[2]
-    if length * length <= inputs * outputs:
-        found = ((x @ x.transpose(1, 2)) * (d @ d.transpose(1, 2))).sum((1, 2)).clamp(min=0.0)
-    else:
-        found = (x.transpose(1, 2) @ d).square().sum((1, 2))
-    return found + CANCEL * (_lengths(x, 2) * _lengths(d, 2)).sum(1).square()
-
-
-def _linear_weighted(layer: nn.Linear, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
-    scaled = d * share.reshape(-1, *[1] * (d.dim() - 1))
-    found = {}
-    if layer.weight.requires_grad:
-        found["weight"] = scaled.reshape(-1, d.shape[-1]).T @ x.reshape(-1, x.shape[-1])
-    if layer.bias is not None and layer.bias.requires_grad:
-        found["bias"] = scaled.reshape(-1, d.shape[-1]).sum(0)
-    return found
-
-
-def _padded(layer: nn.Conv2d, x: Tensor) -> tuple[Tensor, Any]:
-    """The input with padding that is given as a word carried out; the padding left to do."""
-    if layer.padding == "valid":
-        return x, 0
-    if layer.padding != "same":
-        return x, layer.padding
-    sides: list[int] = []
-    for size, spread in zip(reversed(layer.kernel_size), reversed(layer.dilation), strict=True):
-        both = spread * (size - 1)
-        sides += [both // 2, both - both // 2]
-    return nn.functional.pad(x, sides), 0
+def _conv(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    each = {}
+    if _trained(layer, "weight"):
+        cut = _patches(layer, x)
+        places = d.flatten(2)
+        back = _filled(places, places.shape[2], 2).unflatten(1, (layer.groups, -1))
+        each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
+    if _trained(layer, "bias"):
+        each["bias"] = d.sum((2, 3))
+    return written_out(each, kind)
 
 
 def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
-    """The inputs of a convolution as (example, group, patch size, place)."""
-    x, padding = _padded(layer, x)
-    cut: Tensor = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
-    return cut.reshape(len(x), layer.groups, -1, cut.shape[-1])
+    """The inputs of a convolution as (example, group, patch size, place), the places filled up with zeros."""
+    down, right = layer.kernel_size
+    sides: list[int] = []
+    for axis in (1, 0):
+        if layer.padding == "same":
+            both = layer.dilation[axis] * (layer.kernel_size[axis] - 1)
+            sides += [both // 2, both - both // 2]
+        elif layer.padding != "valid":
+            sides += [int(layer.padding[axis])] * 2
+    x = nn.functional.pad(x, sides) if any(sides) else x
+    high, wide = ((x.shape[2 + a] - layer.dilation[a] * (layer.kernel_size[a] - 1) - 1) // layer.stride[a] + 1 for a in (0, 1))
+    example, channel, row, column = x.stride()
+    # One copy of a view; torch's unfold is many times slower, and starts a kernel for each image on a GPU.
+    view = x.as_strided(
+        (len(x), x.shape[1], down, right, high, wide),
+        (
+            example,
+            channel,
+            row * layer.dilation[0],
+            column * layer.dilation[1],
+            row * layer.stride[0],
+            column * layer.stride[1],
+        ),
+        x.storage_offset(),
+    )
+    cut = x.new_empty(len(x), x.shape[1] * down * right, high * wide + -(high * wide) % ALIGNED)
+    cut[..., : high * wide].unflatten(2, (high, wide)).unflatten(1, (x.shape[1], down, right)).copy_(view)
+    cut[..., high * wide :] = 0.0
+    return cut.unflatten(1, (layer.groups, -1))
 
 
-def _conv_norms(layer: nn.Conv2d, x: Tensor, d: Tensor) -> Tensor:
-    total = torch.zeros(len(d), dtype=d.dtype, device=d.device)
-    if layer.weight.requires_grad:
-        cut = _patches(layer, x)
-        back = d.reshape(len(d), layer.groups, -1, cut.shape[-1])
-        places, inputs, outputs = cut.shape[-1], cut.shape[2], back.shape[2]
-        if places * places <= inputs * outputs:
-            products = (cut.transpose(2, 3) @ cut) * (back.transpose(2, 3) @ back)
-            total += products.sum((1, 2, 3)).clamp(min=0.0)
-        else:
-            total += (back @ cut.transpose(2, 3)).square().sum((1, 2, 3))
-        total += CANCEL * (_lengths(cut, 2) * _lengths(back, 2)).sum(2).square().sum(1)
-    if layer.bias is not None and layer.bias.requires_grad:
-        total += d.sum((2, 3)).square().sum(1) + CANCEL * _lengths(d, 1).sum((1, 2)).square()
-    return total
-
-
-def _conv_weighted(layer: nn.Conv2d, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
-    scaled = d * share.reshape(-1, 1, 1, 1)
-    found = {}
-    if layer.weight.requires_grad:
-        x, padding = _padded(layer, x)
-        found["weight"] = _conv2d_weight(
-            x, list(layer.weight.shape), scaled, layer.stride, padding, layer.dilation, layer.groups
-        )
-    if layer.bias is not None and layer.bias.requires_grad:
-        found["bias"] = scaled.sum((0, 2, 3))
-    return found
-
-
-def _embedding_norms(layer: nn.Embedding, x: Tensor, d: Tensor) -> Tensor:
-    flat_x, flat_d = x.reshape(len(x), -1), d.reshape(len(x), -1, d.shape[-1])
+def _embedding(layer: nn.Embedding, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    """Each token's gradient is written out at the place where the token stands first."""
+    tokens, back = x.reshape(len(x), -1), d.reshape(len(x), -1, d.shape[-1])
+    same = tokens.unsqueeze(1) == tokens.unsqueeze(2)
+    first = ~same.tril(-1).any(2)
     if layer.padding_idx is not None:
-        flat_d = flat_d * (flat_x != layer.padding_idx).unsqueeze(-1)
-    same = (flat_x.unsqueeze(1) == flat_x.unsqueeze(2)).to(d.dtype)
-    found = ((flat_d @ flat_d.transpose(1, 2)) * same).sum((1, 2)).clamp(min=0.0)
-    return found + CANCEL * _lengths(flat_d, 2).sum(1).square()
+        first &= tokens != layer.padding_idx
+    length, width = back.shape[1:]
+    summed = _filled(same.to(d.dtype), length, 2) @ _filled(_filled(back, width, 2), length, 1)
+    each = (summed[..., :width] * first.unsqueeze(-1)).to(kind)  # proof: each-token
+
+    def weighted(share: Tensor) -> dict[str, Tensor]:
+        scaled = each[: len(share)] * share.reshape(-1, 1, 1)
+        table = torch.zeros_like(layer.weight, dtype=kind)
+        return {"weight": table.index_add_(0, tokens[: len(share)].reshape(-1), scaled.flatten(0, 1))}
+
+    return Part(written_out({"weight": each}, kind).squares, weighted)
 
 
-def _embedding_weighted(layer: nn.Embedding, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
-    scaled = (d * share.reshape(-1, *[1] * (d.dim() - 1))).reshape(-1, d.shape[-1])
-    flat = x.reshape(-1)
-    if layer.padding_idx is not None:
-        scaled = scaled * (flat != layer.padding_idx).unsqueeze(-1)
-    return {"weight": torch.zeros_like(layer.weight, dtype=d.dtype).index_add_(0, flat, scaled)}
-
-
-def _layer_norm_each(layer: nn.LayerNorm, x: Tensor, d: Tensor, *, absolute: bool = False) -> dict[str, Tensor]:
+def _layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     normal = nn.functional.layer_norm(x, layer.normalized_shape, eps=layer.eps)
-    keep = x.dim() - len(layer.normalized_shape)
-    return _affine_each(layer, normal * d, d, tuple(range(1, keep)), absolute)
+    return _affine(layer, normal * d, d, tuple(range(1, x.dim() - len(layer.normalized_shape))), kind)
 
 
-def _group_norm_each(layer: nn.GroupNorm, x: Tensor, d: Tensor, *, absolute: bool = False) -> dict[str, Tensor]:
+def _group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     normal = nn.functional.group_norm(x, layer.num_groups, eps=layer.eps)
-    return _affine_each(layer, normal * d, d, tuple(range(2, x.dim())), absolute)
+    return _affine(layer, normal * d, d, tuple(range(2, x.dim())), kind)
 
 
-def _affine_each(layer: Any, slopes: Tensor, d: Tensor, places: tuple[int, ...], absolute: bool) -> dict[str, Tensor]:
-    """Gradients of scale and shift for each example; they are small enough to be written out."""
-    found = {}
-    for name, part in (("weight", slopes), ("bias", d)):
-        parameter = getattr(layer, name, None)
-        if parameter is not None and parameter.requires_grad:
-            terms = part.abs() if absolute else part
-            found[name] = (terms.sum(places) if places else terms).reshape(len(d), *parameter.shape)
-    return found
+def _affine(layer: Any, slopes: Tensor, d: Tensor, places: tuple[int, ...], kind: torch.dtype) -> Part:
+    parts = {name: part for name, part in (("weight", slopes), ("bias", d)) if _trained(layer, name)}
+    return written_out({name: part.sum(places) if places else part for name, part in parts.items()}, kind)
 
 
-def _from_each(each: Callable[..., dict[str, Tensor]]) -> Rule:
-    def norms(layer: Any, x: Tensor, d: Tensor) -> Tensor:
-        parts = [part.flatten(1).square().sum(1) for part in each(layer, x, d).values()]
-        sizes = [part.flatten(1).square().sum(1) for part in each(layer, x, d, absolute=True).values()]
-        return torch.stack(parts).sum(0) + CANCEL * torch.stack(sizes).sum(0)
-
-    def weighted(layer: Any, x: Tensor, d: Tensor, share: Tensor) -> dict[str, Tensor]:
-        return {name: torch.tensordot(share, part, dims=1) for name, part in each(layer, x, d).items()}
-
-    return Rule(norms=norms, weighted=weighted)
-
-
-RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: Rule(norms=_linear_norms, weighted=_linear_weighted),
-    nn.Conv2d: Rule(norms=_conv_norms, weighted=_conv_weighted),
-    nn.Embedding: Rule(norms=_embedding_norms, weighted=_embedding_weighted),
-    nn.LayerNorm: _from_each(_layer_norm_each),
-    nn.GroupNorm: _from_each(_group_norm_each),
+_RULES: dict[type[nn.Module], Rule] = {
+    nn.Linear: _linear,
+    nn.Conv2d: _conv,
+    nn.Embedding: _embedding,
+    nn.LayerNorm: _layer_norm,
+    nn.GroupNorm: _group_norm,
 }
 
 
 def rule_for(layer: nn.Module) -> Rule | None:
     """The rule of a layer's exact type; a subclass may compute something else, so it has none."""
-    rule = RULES.get(type(layer))
     if isinstance(layer, nn.Conv2d) and layer.padding_mode != "zeros":
         return None
     if isinstance(layer, nn.Embedding) and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
         return None
-    return rule
+    return _RULES.get(type(layer))
+
+
+def written_numbers(layer: nn.Module, dimensions: int) -> int:
+    """How many numbers of one example's gradient are written out at this layer, for an input with that many dimensions."""
+    if type(layer) is nn.Embedding or (type(layer) is nn.Linear and dimensions == 2):
+        return 0
+    return sum(parameter.numel() for parameter in layer.parameters(recurse=False) if parameter.requires_grad)

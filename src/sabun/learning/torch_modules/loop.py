@@ -1,28 +1,31 @@
-"""The private training loop for torch modules: needs torch and numpy, nothing else; proved in loop.proof.md."""
+"""The private training loop for torch modules: needs torch, numpy and cryptography, nothing else; proved in loop.proof.md."""
 
 from __future__ import annotations
 
+import functools
 import math
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sabun.learning.torch_modules.ghost import Loss, clipped_gradients
+from sabun.learning.clipping import piece_size
+from sabun.learning.gaussian import rounded_gaussian
+from sabun.learning.network import Floats
+from sabun.learning.poisson import PoissonPlan
+from sabun.learning.stream import NOISE, Stream
+from sabun.learning.torch_modules.ghost import Clipper, Loss
 
-__all__ = ["Loop", "os_words", "plain_step"]
+__all__ = ["Loop", "Training", "flat", "plain_step", "put"]
 
-Words = Callable[[int], np.ndarray]
-"""That many uniform 32-bit words."""
-
-
-def os_words(count: int) -> np.ndarray:
-    """Words of the operating system's generator."""
-    return np.frombuffer(os.urandom(4 * count), dtype="<u4")
+_MOST_ROWS = {"cpu": 4096, "cuda": 8192}
+_KEPT = 31 << 20
+"""Bytes: just below the largest block from which the GNU library learns how much to keep."""
 
 
 @final
@@ -31,53 +34,127 @@ class Loop:
     """Settings of one run; all public.
 
     Args:
-        threshold: Probability to take part in a step, in units of 2**-32.
-        steps: How many.
+        plan: Who takes part in which step.
         multiplier: Standard deviation of the noise in units of the clip norm.
         clip_norm: To which each example's gradient is cut.
-        divisor: By which sums become means: a public constant, or a noisy one that was paid for.
         learning_rate: Of the mean clipped gradient in units of the clip norm; falls along a cosine.
         momentum: Share of the last update that is kept.
-        most_rows: Rows worked on at a time; a matter of memory only.
+        most_rows: Rows worked on at a time at most; None chooses. A matter of memory and speed only.
+        precision: Of the sums, "double" or "single".
+        noise: "certified" is that of `gaussian`; "torch" is that of torch's generator, made where the module is.
         fallback: Write out per-example gradients also where that is not needed.
     """
 
-    threshold: int
-    steps: int
-    multiplier: float
+    plan: PoissonPlan
+    multiplier: Fraction
     clip_norm: float
-    divisor: float
     learning_rate: float
     momentum: float = 0.9
-    most_rows: int = 4096
+    most_rows: int | None = None
+    precision: str = "double"
+    noise: str = "certified"
     fallback: bool = False
 
-    def run(self, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, words: Words) -> Iterator[int]:
-        """Trains the module in place; yields the number of each finished step."""
-        trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        velocity = {name: torch.zeros_like(p, dtype=torch.float64) for name, p in trained.items()}
-        generator = torch.Generator(device=x.device)
-        for step in range(self.steps):
-            members = np.flatnonzero(words(len(x)) < self.threshold)  # proof: independent-rows
-            total = self._sum(module, loss, x, y, torch.from_numpy(members).to(x.device))
-            seed = words(2).astype(np.uint64)
-            generator.manual_seed(int(seed[0]) << 31 | int(seed[1]) >> 1)  # proof: os-seed
-            rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.steps))
-            with torch.no_grad():
-                for name, parameter in trained.items():
-                    noise = torch.empty_like(total[name]).normal_(0.0, self.multiplier, generator=generator)  # proof: noise
-                    velocity[name].mul_(self.momentum).add_((total[name] + noise) / self.divisor)
-                    parameter.sub_((rate * velocity[name]).to(parameter.dtype))
-            yield step + 1
 
-    def _sum(self, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, members: Tensor) -> dict[str, Tensor]:
-        """The clipped sum over the members, a few thousand at a time."""
-        pieces = torch.split(members, self.most_rows) if len(members) else (members,)
-        total: dict[str, Tensor] = {}
-        for piece in pieces:
-            part = clipped_gradients(module, loss, x[piece], y[piece], clip_norm=self.clip_norm, fallback=self.fallback)
-            total = part if not total else {name: total[name] + value for name, value in part.items()}
-        return total
+@final
+class Training:
+    """One run on one module, which is trained in place.
+
+    Args:
+        loop: The settings.
+        module: What is trained.
+        loss: One number for each example.
+        x: Inputs.
+        y: Targets.
+        stream: Where batches and noise come from.
+        divisor: By which sums become means: a public constant, or a noisy one that was paid for.
+    """
+
+    def __init__(
+        self, loop: Loop, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, stream: Stream, divisor: float
+    ) -> None:
+        self._loop, self._x, self._y, self._stream, self._divisor = loop, x, y, stream, divisor
+        self._trained = [p for p in module.parameters() if p.requires_grad]
+        self._sizes = [p.numel() for p in self._trained]
+        self._names = [name for name, p in module.named_parameters() if p.requires_grad]
+        self._clipper = Clipper(module, loss, clip_norm=loop.clip_norm, precision=loop.precision, fallback=loop.fallback)
+        most = loop.most_rows or _MOST_ROWS.get(x.device.type, 1024)
+        # A row's arithmetic must not depend on how many rows are beside it, so there are always exactly so many.
+        self._piece = min(piece_size(divisor, most=most), self._clipper.most_rows(x))
+        self._velocity = torch.zeros(sum(self._sizes), dtype=torch.float64, device=x.device)
+        self.step = 0
+        # Taking a large block and giving it back makes a C library keep memory from one step to the next.
+        torch.empty(_KEPT, dtype=torch.uint8)
+
+    def advance(self) -> None:
+        """One step."""
+        loop, step = self._loop, self.step
+        noisy = self._noisy(self._sum(loop.plan.batch(len(self._x), self._stream, step)))
+        rate = loop.learning_rate * 0.5 * (1 + math.cos(math.pi * step / loop.plan.steps))
+        with torch.no_grad():
+            self._velocity.mul_(loop.momentum).add_(noisy, alpha=1 / self._divisor)
+            for parameter, part in zip(self._trained, self._velocity.split(self._sizes), strict=True):
+                parameter.sub_(part.view_as(parameter), alpha=rate)
+        self.step = step + 1
+
+    def _noisy(self, total: Tensor) -> Tensor:
+        loop = self._loop
+        if loop.noise == "certified":
+            centre = total.cpu().numpy()
+            drawn = rounded_gaussian(centre, sigma=float(loop.multiplier), stream=self._stream, step=self.step)  # proof: noise
+            return torch.from_numpy(drawn).to(total.device)
+        generator = torch.Generator(device=total.device)
+        generator.manual_seed(int(self._stream.words(NOISE, self.step, 1)[0] >> 1))  # proof: step-seed
+        noise = torch.empty_like(total).normal_(0.0, float(loop.multiplier), generator=generator)  # proof: torch-noise
+        return total + noise
+
+    def _sum(self, batch: NDArray[np.intp]) -> Tensor:
+        """The clipped sum over a batch, always the same number of rows at a time."""
+        members = torch.from_numpy(batch).to(self._x.device)
+        sums = []
+        for some in members.split(self._piece) if len(members) else ():
+            x, y = (_taken(rows, some, self._piece) for rows in (self._x, self._y))
+            found = self._clipper(x, y, count=len(some))
+            sums.append(torch.cat([found[name].reshape(-1) for name in self._names]))  # proof: pieces
+        return functools.reduce(torch.Tensor.add_, sums) if sums else torch.zeros_like(self._velocity)
+
+    @property
+    def weights(self) -> Floats:
+        """The trained parameters now."""
+        return flat(self._trained)
+
+    @property
+    def velocity(self) -> Floats:
+        """What is left of the last updates."""
+        return flat([self._velocity]).copy()
+
+    def restore(self, step: int, weights: Floats, velocity: Floats) -> None:
+        """Goes on from there."""
+        put(self._trained, weights)
+        put([self._velocity], velocity)
+        self.step = step
+
+
+def flat(parameters: Sequence[Tensor]) -> Floats:
+    """The parameters as one vector of doubles."""
+    vector: Floats = torch.cat([p.detach().double().reshape(-1) for p in parameters]).cpu().numpy()
+    return vector
+
+
+def put(parameters: Sequence[Tensor], weights: Floats) -> None:
+    """Writes one flat vector into the parameters; numbers that came from them fit exactly."""
+    parts = torch.from_numpy(weights.copy()).split([p.numel() for p in parameters])
+    with torch.no_grad():
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.copy_(part.view_as(parameter))
+
+
+def _taken(rows: Tensor, members: Tensor, size: int) -> Tensor:
+    """The members' rows, with zeros up to so many."""
+    taken = rows.new_empty(size, *rows.shape[1:])  # proof: same-shape
+    torch.index_select(rows, 0, members, out=taken[: len(members)])
+    taken[len(members) :] = 0
+    return taken
 
 
 def plain_step(module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, learning_rate: float) -> None:

@@ -19,7 +19,7 @@ from torch.nn.parameter import is_lazy
 from sabun.errors import ParameterError
 from sabun.learning.torch_modules.layers import rule_for
 
-__all__ = ["Loss", "chain", "check_dimensions", "refuse", "why_written_out"]
+__all__ = ["Loss", "chain", "check_dimensions", "refuse", "rounds_by_row", "why_written_out"]
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets to one loss for each example."""
@@ -88,6 +88,20 @@ def why_written_out(module: nn.Module, loss: Any) -> str | None:
     if len({p.untyped_storage().data_ptr() for p in owned}) != len(owned):
         return "parameters share memory"
     return None
+
+
+def rounds_by_row(module: nn.Module, loss: Any) -> bool:
+    """Whether torch was seen to compute a row of every layer the same wherever it stands; types and devices are public.
+
+    Not so for convolutions in doubles, nor on a GPU for layers whose kernels choose or add up in no fixed order.
+    """
+    if why_written_out(module, loss) is not None:
+        return False
+    parameter = next(module.parameters())
+    unsure: set[type[nn.Module]] = {nn.Conv2d} if parameter.dtype == torch.float64 else set()
+    if parameter.device.type != "cpu":
+        unsure |= {nn.Conv2d, nn.Embedding, *_POOLS}
+    return not any(type(layer) in unsure for _, layer in chain(module))
 
 
 def _touched(layer: nn.Module) -> bool:

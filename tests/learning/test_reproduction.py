@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sabun.reproduction import Reproduction
+from sabun.reproduction._learning_contenders import ALL, CHOSEN
+from sabun.reproduction._learning_studies import TEST_FOLDS, studies
+from sabun.reproduction.learning import reproduce
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results" / "learning"
+
+
+def committed(name: str) -> list[dict[str, str]]:
+    """A table of the full run that is kept with the documentation."""
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def quick() -> tuple[Reproduction, list[float]]:
+    """Seeded from end to end, so that a pass stays a pass."""
+    heard: list[float] = []
+    return reproduce(quick=True, progress=lambda share, words: heard.append(share)), heard
+
+
+def rows_of(made: Reproduction, name: str) -> list[dict[str, object]]:
+    [table] = [table for table in made.tables if table.name == name]
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+@pytest.mark.parametrize("name", ["adult", "adult, plain", "adult, five columns", "digits", "moons"])
+def test_no_row_that_tunes_also_tests(name: str) -> None:
+    study = studies()[name]
+    tuning = np.concatenate(study.tuning)
+    assert len(np.unique(tuning)) == len(tuning)
+    for fold in TEST_FOLDS:
+        train, test = study.split(fold)
+        assert np.intersect1d(tuning, test).size == 0
+        assert np.intersect1d(train, test).size == 0
+        assert len(train) + len(test) == len(study.target)
+
+
+def test_the_chosen_settings_are_those_that_did_best_in_the_recorded_tuning() -> None:
+    best: dict[tuple[str, float], tuple[float, int]] = {}
+    tried: dict[str, set[int]] = {}
+    for row in committed("tuning-scores"):
+        key = row["contender"], float(row["epsilon"])
+        place = int(row["place"])
+        tried.setdefault(row["contender"], set()).add(place)
+        best[key] = max(best.get(key, (-1.0, 0)), (float(row["accuracy on the tuning fold"]), -place))
+    tuned = [contender for contender in ALL if contender.tuned]
+    assert set(CHOSEN) == {contender.name for contender in tuned}
+    for contender in tuned:
+        assert tried[contender.name] == set(range(len(contender.grid)))
+        assert CHOSEN[contender.name] == tuple(-best[contender.name, epsilon][1] for epsilon in contender.epsilons)
+
+
+def test_a_quick_run_has_every_table_and_figure(quick: tuple[Reproduction, list[float]]) -> None:
+    made, heard = quick
+    assert [table.name for table in made.tables] == [
+        "baseline",
+        "theorem-4",
+        "three-approaches",
+        "joint",
+        "joint-spread",
+        "depth",
+        "tuning",
+    ]
+    assert [figure.name for figure in made.figures] == ["three-approaches", "joint", "depth"]
+    assert heard == sorted(heard)
+    assert heard[-1] == 1.0
+
+
+def test_three_epochs_already_beat_the_majority(quick: tuple[Reproduction, list[float]]) -> None:
+    [row] = rows_of(quick[0], "baseline")
+    assert float(str(row["accuracy"])) > 0.79
+
+
+def test_the_counterexample_refutes_theorem_4(quick: tuple[Reproduction, list[float]]) -> None:
+    one, four = rows_of(quick[0], "theorem-4")
+    assert one["batches"] == 1
+    assert float(str(one["at least (99 %)"])) <= 0.5
+    assert four["batches"] == 4
+    assert float(str(four["at least (99 %)"])) > 0.5
+    assert float(str(four["measured loss"])) <= 4 * 0.5
+
+
+def test_the_papers_epsilon_of_one_costs_one_for_each_of_5570_weights(quick: tuple[Reproduction, list[float]]) -> None:
+    found = {str(row["approach"]): row for row in rows_of(quick[0], "three-approaches")}
+    for name in ("AnonymizedLearning", "LearningFirst"):
+        assert found[name]["joint epsilon, pure"] == 5570
+    assert found["AnonymizingFirst, Bayesian network"]["joint epsilon, pure"] == 1
+    assert 0.81 < float(str(found["AnonymizedLearning"]["accuracy"])) < 0.85
+    assert float(str(found["LearningFirst"]["accuracy"])) < 0.77, "a better value would mean that noise is missing"
+
+
+def test_at_a_joint_epsilon_of_one_dp_sgd_is_far_ahead_of_the_paper(quick: tuple[Reproduction, list[float]]) -> None:
+    found = {str(row["method"]): float(str(row["1"])) for row in rows_of(quick[0], "joint")}
+    assert found["DP-SGD, linear"] > 0.825
+    assert found["pure: objective perturbation, linear"] > 0.815
+    assert found["paper's AnonymizedLearning, 3x32"] < found["DP-SGD, linear"] - 0.04
+
+
+def test_a_network_wins_where_no_line_parts_the_classes(quick: tuple[Reproduction, list[float]]) -> None:
+    found = {(row["table"], row["joint epsilon"]): float(str(row["gain"])) for row in rows_of(quick[0], "depth")}
+    assert found["moons", 8.0] > 0.05
+
+
+def test_the_committed_baseline_is_the_papers() -> None:
+    row = {row["epochs"]: row for row in committed("learning/baseline")}["200"]
+    assert row["folds"] == "10"
+    assert float(row["accuracy"]) == pytest.approx(0.85, abs=0.005)
+    assert float(row["macro F1"]) == pytest.approx(0.79, abs=0.01)
+
+
+def test_the_committed_results_keep_what_was_promised() -> None:
+    found = {row["method"]: row for row in committed("learning/joint")}
+    assert max(float(row["0.1"]) for name, row in found.items() if name.startswith("DP-SGD")) >= 0.828
+    assert max(float(row["1"]) for name, row in found.items() if name.startswith("DP-SGD")) >= 0.836
+    assert max(float(row["1"]) for name, row in found.items() if name.startswith("pure")) >= 0.825
+    paper = [row for name, row in found.items() if name.startswith("paper")]
+    assert paper
+    assert all(float(row[epsilon]) < float(found["DP-SGD, linear"][epsilon]) for row in paper for epsilon in ("0.1", "1", "8"))

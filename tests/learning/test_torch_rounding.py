@@ -1,0 +1,248 @@
+"""Clipped sums of torch modules at the edges of floating point, beside any neighbours, under any setting of torch's."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[learning]'")
+
+from torch import nn  # noqa: E402
+
+from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients  # noqa: E402
+from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
+from sabun.learning.torch_modules.structure import rounds_by_row, why_written_out  # noqa: E402
+
+LOSS = nn.CrossEntropyLoss(reduction="none")
+ROWS = 16
+
+
+def modules() -> dict[str, tuple[nn.Module, Any]]:
+    torch.manual_seed(0)
+    return {
+        "vectors": (nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3, bias=False)), torch.randn(ROWS, 5)),
+        "sequence": (nn.Sequential(nn.Linear(4, 6), nn.Flatten(), nn.Linear(30, 3)), torch.randn(ROWS, 5, 4)),
+        "images": (
+            nn.Sequential(
+                nn.Conv2d(2, 6, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
+                nn.GroupNorm(2, 6),
+                nn.ReLU(),
+                nn.MaxPool2d(2, 1),
+                nn.Conv2d(6, 4, (3, 1), padding="same", groups=2),
+                nn.Flatten(),
+                nn.Linear(60, 3),
+            ),
+            torch.randn(ROWS, 2, 8, 8),
+        ),
+        "words": (
+            nn.Sequential(nn.Embedding(6, 4, padding_idx=0), nn.LayerNorm(4), nn.Flatten(), nn.Linear(20, 3)),
+            torch.randint(0, 6, (ROWS, 5)),
+        ),
+    }
+
+
+NAMES = ["vectors", "sequence", "images", "words"]
+
+
+def labels() -> Any:
+    return torch.arange(ROWS) % 3
+
+
+def size(parts: dict[str, Any]) -> float:
+    """The norm, with no rounding worth speaking of."""
+    return math.sqrt(math.fsum(float(value) ** 2 for part in parts.values() for value in part.flatten()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_chains_equal_gradients_written_out_one_by_one(name: str, kind: Any) -> None:
+    module, x = modules()[name]
+    module = module.to(kind)
+    x = x.to(kind) if x.dtype.is_floating_point else x
+    assert why_written_out(module, LOSS) is None
+    ours = clipped_gradients(module, LOSS, x, labels(), clip_norm=0.3)
+    written = clipped_gradients(module, LOSS, x, labels(), clip_norm=0.3, fallback=True)
+    for part, value in written.items():
+        torch.testing.assert_close(ours[part], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [1e-44, 1e-38, 1e-20, 1.0, 1e10, 1e18, 1e25, 3e38])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_one_example_stays_within_one_at_every_scale(name: str, scale: float, fallback: bool) -> None:
+    module, x = modules()[name]
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(min(1e30, 1 / scale) if scale < 1 else 1.0)
+    if x.dtype.is_floating_point:
+        x = x * scale
+    for row in range(2):
+        found = clipped_gradients(module, LOSS, x[row : row + 1], labels()[row : row + 1], clip_norm=1e-6, fallback=fallback)
+        assert size(found) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "backs"),
+    [
+        (torch.float32, [1e-44, 3e-39, 1e-30], [1e38, 2e37, 0.0]),
+        (torch.float32, [1e38, -1e38, 1.0], [1e-44, 1e-45, 1e-40]),
+        (torch.float64, [1e-170, 2e-165, 0.0], [1e150, 1e90, 0.0]),
+        (torch.float64, [1e-162, 1e-162, 1e-162], [1e153, 0.0, 0.0]),
+        (torch.float64, [3.0, 1e99, 1e-99], [1e-150, 1e-3, 0.0]),
+    ],
+)
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_norm_of_an_outer_product_is_never_found_too_small(kind: Any, inputs: Any, backs: Any, bias: bool) -> None:
+    layer, rule = nn.Linear(3, 3, bias=bias, dtype=kind), rule_for(nn.Linear(3, 3))
+    assert rule is not None
+    x, d = torch.tensor([inputs], dtype=kind), torch.tensor([backs], dtype=kind)
+    found = float(rule(layer, x, d, torch.float64).squares)
+    exact = (sum(Fraction(float(v)) ** 2 for v in x[0]) + bias) * sum(Fraction(float(v)) ** 2 for v in d[0])
+    assert math.isinf(found) or Fraction(found) * (1 + Fraction(1, 2**40)) + Fraction(1, 10**60) >= exact
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fallback", [False, True])
+def test_a_row_adds_the_same_bits_wherever_it_stands_and_whatever_is_beside_it(name: str, fallback: bool) -> None:
+    module, x = modules()[name]
+    clipper = Clipper(module, LOSS, clip_norm=0.1, fallback=fallback)
+    others = torch.flip(x, [0]) if not x.dtype.is_floating_point else 1e3 * torch.randn_like(x)
+    alone = clipper(x, labels(), count=1)
+    others[0] = x[0]
+    for part, value in clipper(others, labels(), count=1).items():
+        assert torch.equal(value, alone[part])
+
+
+def chains() -> dict[str, tuple[nn.Module, Any]]:
+    """Sizes with which matrix libraries were seen to round a row by where it stands."""
+    torch.manual_seed(0)
+    found: dict[str, tuple[nn.Module, Any]] = {}
+    for inputs, hidden, classes in ((5, 7, 3), (105, 32, 2), (4, 6, 5), (33, 17, 11), (100, 1, 3)):
+        for places in (1, 9):
+            layers = [nn.Linear(inputs, hidden), nn.ReLU(), nn.Flatten(), nn.Linear(hidden * places, hidden)]
+            x = torch.randn(64, places, inputs)
+            found[f"{inputs}-{hidden}-{classes}, {places} places"] = (
+                nn.Sequential(*layers, nn.ReLU(), nn.Linear(hidden, classes)),
+                x if places > 1 else x[:, 0].contiguous(),
+            )
+    for channels, kernel, side in ((3, 3, 9), (2, 3, 7), (5, 2, 6)):
+        layers = [nn.Conv2d(channels, 6, kernel), nn.GroupNorm(3, 6), nn.ReLU(), nn.AvgPool2d(2, 1), nn.Flatten()]
+        width = 6 * (side - kernel) ** 2
+        found[f"{channels} channels of {side}"] = (
+            nn.Sequential(*layers, nn.Linear(width, 3)),
+            torch.randn(64, channels, side, side),
+        )
+    found["words"] = (
+        nn.Sequential(nn.Embedding(9, 5), nn.LayerNorm(5), nn.Flatten(), nn.Linear(35, 3)),
+        torch.randint(0, 9, (64, 7)),
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", chains())
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_a_row_of_a_chain_adds_the_same_bits_wherever_it_stands(name: str, kind: Any) -> None:
+    module, x = chains()[name]
+    module, y = module.to(kind), torch.arange(64) % 2
+    x = x.to(kind) if x.dtype.is_floating_point else x
+    if not rounds_by_row(module, LOSS):
+        assert "channels" in name
+        return
+    clipper, heard = Clipper(module, LOSS, clip_norm=0.1), []
+    for shift in (0, 1, 2, 3, 5, 8, 13):
+        moved, targets = x.roll(shift, 0), y.roll(shift, 0)
+        flows = [flow for _, flow in clipper._inputs(moved)]
+        calls = [(layer, rule, at) for at, (_, layer, rule) in enumerate(clipper._chain) if rule is not None]
+        losses = LOSS(flows[-1], targets)
+        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
+        squares, sums = [], []
+        for (layer, rule, at), back in zip(calls, backs, strict=True):
+            part = rule(layer, flows[at].detach(), back, torch.float64)
+            squares.append(part.squares.roll(-shift, 0))
+            share = torch.zeros(64, dtype=torch.float64)
+            share[(7 + shift) % 64] = 1.0
+            sums += [total.detach() for total in part.weighted(share).values()]
+        heard.append([*squares, *sums])
+    for other in heard[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(heard[0], other, strict=True))
+
+
+@pytest.mark.parametrize("name", ["vectors", "sequence", "images"])
+@pytest.mark.parametrize("fallback", [False, True])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 3e38])
+def test_rows_beyond_float_count_as_nothing_and_spoil_nobody(name: str, fallback: bool, bad: float) -> None:
+    module, x = modules()[name]
+    with torch.no_grad():
+        next(module.parameters()).mul_(10)
+    spoiled = x.clone()
+    spoiled[3] = bad
+    spoiled[3].flatten()[::2] = -bad
+    clipper = Clipper(module, LOSS, clip_norm=0.1, fallback=fallback)
+    found, rest = clipper(spoiled, labels()), clipper(x, labels())
+    assert size({part: found[part] - rest[part] for part in rest}) <= 2 + 1e-6
+    assert all(bool(torch.isfinite(value).all()) for value in found.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_fills_a_piece_up_counts_as_nothing(name: str) -> None:
+    module, x = modules()[name]
+    filled = x.clone()
+    filled[5:] = math.nan if x.dtype.is_floating_point else 0
+    clipper = Clipper(module, LOSS, clip_norm=0.1)
+    few = clipper(x[:5], labels()[:5])
+    for part, value in clipper(filled, labels(), count=5).items():
+        torch.testing.assert_close(value, few[part], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_settings_of_lower_precision_do_not_reach_the_sums(precision: str, fallback: bool) -> None:
+    module, x = modules()["images"]
+    clipper = Clipper(module, LOSS, clip_norm=0.1, precision=precision, fallback=fallback)
+    plain = clipper(x, labels())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for part, value in clipper(x, labels()).items():
+            assert torch.equal(value, plain[part])
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        assert size(clipper(x[:1], labels()[:1])) <= 1 + 1e-6
+        with _full_precision(torch.float32):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_written_out_gradients_survive_lower_precision() -> None:
+    """A gradient may be computed in fewer bits; its norm is that of the numbers that are summed."""
+    module, x = modules()["images"]
+    with torch.no_grad():
+        module[0].weight.mul_(1e4)
+    for row in range(ROWS):
+        found = Clipper(module.bfloat16(), LOSS, clip_norm=0.01)(x[row : row + 1].bfloat16(), labels()[row : row + 1])
+        assert size(found) <= 1 + 1e-9
+
+
+def test_layers_that_write_in_place_or_share_weights_are_written_out_right() -> None:
+    torch.manual_seed(0)
+    first, second, x = nn.Linear(4, 4), nn.Linear(4, 4), torch.randn(ROWS, 4)
+    calm = nn.Sequential(first, nn.ReLU(), second)
+    hasty = nn.Sequential(first, nn.ReLU(inplace=True), second)
+    for part, value in clipped_gradients(calm, LOSS, x, labels(), clip_norm=0.1).items():
+        torch.testing.assert_close(
+            clipped_gradients(hasty, LOSS, x, labels(), clip_norm=0.1)[part], value, rtol=1e-4, atol=1e-5
+        )
+    shared = nn.Sequential(first, nn.Tanh(), first)
+    assert why_written_out(shared, LOSS) is not None
+    for row in range(ROWS):
+        clipped = clipped_gradients(shared, LOSS, x[row : row + 1], labels()[row : row + 1], clip_norm=1e-3)
+        gradients = torch.autograd.grad(
+            LOSS(shared(x[row : row + 1]), labels()[row : row + 1]).sum(), list(shared.parameters())
+        )
+        norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradients))
+        for part, gradient in zip(clipped.values(), gradients, strict=True):
+            torch.testing.assert_close(part, gradient.double() / norm, rtol=1e-4, atol=1e-6)
