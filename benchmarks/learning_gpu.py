@@ -1,8 +1,9 @@
-"""Examples per second of private and plain training on an accelerator; prints one JSON object.
+"""Private and plain training on an accelerator: time of a step, examples per second.
 
-Needs torch and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed.
+Needs torch and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed. What is timed
+is one step on one batch: clipped sum, noise of torch's generator, update.
 
-    PYTHONPATH=src python benchmarks/learning_gpu.py [--device cuda] [--quick]
+    PYTHONPATH=src python -m benchmarks.learning_gpu [--device cuda] [--quick] [--json FILE]
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import nn
+from benchmarks.measure import Figure, machine
 
-from sabun.learning.torch_modules.ghost import clipped_gradients
-from sabun.learning.torch_modules.loop import plain_step
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
-EACH = nn.CrossEntropyLoss(reduction="none")
+ROOM = "learning"
+ROUNDS = 30
 
 
 def mlp(width: int) -> nn.Module:
+    from torch import nn
+
     return nn.Sequential(
         nn.Linear(512, width),
         nn.ReLU(),
@@ -38,6 +43,8 @@ def mlp(width: int) -> nn.Module:
 
 
 def cnn(width: int) -> nn.Module:
+    from torch import nn
+
     def block(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
         return [nn.Conv2d(inputs, outputs, 3, stride, 1), nn.GroupNorm(8, outputs), nn.ReLU()]
 
@@ -51,21 +58,28 @@ def cnn(width: int) -> nn.Module:
     )
 
 
-def private_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+def private_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor, precision: str) -> Callable[[], None]:
+    import torch
+
+    from sabun.learning.torch_modules.ghost import Clipper
+
     generator = torch.Generator(device=x.device)
+    clipper = Clipper(module, each(), clip_norm=1.0, precision=precision)
 
     def step() -> None:
-        total = clipped_gradients(module, EACH, x, y, clip_norm=1.0)
+        total = clipper(x, y)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 noise = torch.empty_like(total[name]).normal_(0.0, 1.0, generator=generator)
-                parameter.sub_((1e-3 / len(x) * (total[name] + noise)).to(parameter.dtype))
+                parameter.sub_((total[name] + noise), alpha=1e-3 / len(x))
 
     return step
 
 
 def opacus_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+    import torch
     from opacus import PrivacyEngine
+    from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
@@ -88,6 +102,12 @@ def opacus_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable
     return step
 
 
+def each() -> nn.Module:
+    from torch import nn
+
+    return nn.CrossEntropyLoss(reduction="none")
+
+
 def median_seconds(steps: dict[str, Callable[[], None]], device: torch.device, rounds: int) -> dict[str, float]:
     """The median time of each, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in steps}
@@ -103,53 +123,77 @@ def median_seconds(steps: dict[str, Callable[[], None]], device: torch.device, r
 
 
 def _wait(device: torch.device) -> None:
+    import torch
+
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def measured(name: str, make: Callable[[], nn.Module], x: torch.Tensor, classes: int, rounds: int) -> dict[str, Any]:
-    y = torch.randint(0, classes, (len(x),), device=x.device)
-    plain = make().to(x.device)
+def figures(name: str, make: Callable[[], nn.Module], x: torch.Tensor, rounds: int) -> list[Figure]:
+    """Ours beside plain training, and beside Opacus where there is one."""
+    import torch
+
+    from sabun.learning.torch_modules.loop import plain_step
+
+    y, plain, loss = torch.randint(0, 10, (len(x),), device=x.device), make().to(x.device), each()
     steps: dict[str, Callable[[], None]] = {
-        "plain": lambda: plain_step(plain, EACH, x, y, learning_rate=1e-3),
-        "private": private_step(make().to(x.device), x, y),
+        "plain": lambda: plain_step(plain, loss, x, y, learning_rate=1e-3),
+        "double": private_step(make().to(x.device), x, y, "double"),
+        "single": private_step(make().to(x.device), x, y, "single"),
     }
+    peers = {"plain": "plain torch SGD (NOT private)"}
     if importlib.util.find_spec("opacus") is not None:
-        steps["opacus ghost"] = opacus_step(make().to(x.device), x, y)
+        steps["opacus"] = opacus_step(make().to(x.device), x, y)
+        peers["opacus"] = "Opacus ghost"
     seconds = median_seconds(steps, x.device, rounds)
-    parameters = sum(p.numel() for p in plain.parameters())
-    result: dict[str, Any] = {"model": name, "parameters": parameters, "batch": len(x)}
-    result["milliseconds"] = {step: 1e3 * value for step, value in seconds.items()}
-    result["examples_per_second"] = {step: len(x) / value for step, value in seconds.items()}
-    result["private_over_plain_time"] = seconds["private"] / seconds["plain"]
-    if "opacus ghost" in seconds:
-        result["speed_over_opacus_ghost"] = seconds["opacus ghost"] / seconds["private"]
-    return result
+    count = sum(parameter.numel() for parameter in plain.parameters())
+    return [
+        Figure(
+            room=ROOM,
+            name=f"{name}, {count:,} parameters, batch {len(x):,}, sums in {ours} precision, vs {peer}",
+            ours=len(x) / seconds[ours],
+            peer=len(x) / seconds[peer],
+            peer_name=peers[peer],
+            unit="examples/s",
+            ratio=seconds[peer] / seconds[ours],
+            note=f"{1e3 * seconds[ours]:.1f} ms a step beside {1e3 * seconds[peer]:.1f} ms, median of {rounds} taken in turns",
+        )
+        for ours in ("double", "single")
+        for peer in peers
+    ]
+
+
+def place(device: torch.device) -> dict[str, Any]:
+    """The machine, with the accelerator by its name."""
+    import torch
+
+    shown = torch.cuda.get_device_name(device) if device.type == "cuda" else "no accelerator"
+    return machine() | {"accelerator": shown, "software": f"torch {torch.__version__}"}
 
 
 def main() -> None:
+    import torch
+
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description="Private beside plain training on an accelerator.")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     device = torch.device(options.device)
     torch.manual_seed(0)
     small = options.quick or device.type == "cpu"
-    rounds = 5 if small else 30
+    rounds = 5 if small else ROUNDS
     rows = torch.rand(512 if small else 16_384, 512, device=device)
     images = torch.rand(32 if small else 2_048, 3, 32, 32, device=device)
     width, channels = (128, 8) if small else (2_048, 64)
-    record = {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "torch": str(torch.__version__),
-        "python": sys.version.split()[0],
-        "results": [
-            measured(f"MLP 512-{width}x3-10", lambda: mlp(width), rows, 10, rounds),
-            measured(f"CNN of three blocks, {channels} channels", lambda: cnn(channels), images, 10, rounds),
-        ],
-    }
-    print(json.dumps(record, indent=1))
+    found = figures(f"MLP 512-{width}x3-10", lambda: mlp(width), rows, rounds)
+    found += figures(f"CNN of three blocks, {channels} channels", lambda: cnn(channels), images, rounds)
+    record = {"machine": place(device), "quick": small, "figures": [asdict(figure) for figure in found]}
+    for figure in found:
+        print(figure)
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

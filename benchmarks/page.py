@@ -26,26 +26,27 @@ Run it again with `python -m benchmarks --json FOLDER`, then write this page wit
 
 
 def page(files: list[Path]) -> str:
-    """The page as Markdown: one section for each file, in the order of their names."""
+    """The page as Markdown: one section for each file, whatever room and machine it is from, in the order of their names."""
     sections = [_section(json.loads(file.read_text(encoding="utf-8")), file.stem) for file in sorted(files)]
     return "\n".join([_HEAD, *sections])
 
 
 def _section(record: dict[str, Any], name: str) -> str:
     figures = [Figure(**figure) for figure in record["figures"]]
-    place = record["machine"]
+    place = dict(record["machine"])
+    date, python = place.pop("date"), place.pop("python")
     size = " Smaller sizes, for a first look." if record.get("quick") else ""
     lines = [
-        f"## {name}",
+        f"## {name.replace('_', ' ')}",
         "",
-        f"{place['date']}, Python {place['python']}, {place['machine']}, {place['processor']}.{size}",
+        f"{', '.join([date, f'Python {python}', *place.values()])}.{size}",
         "",
         "| figure | ours | peer | ratio | stated |",
         "|---|---|---|---|---|",
         *(_row(figure) for figure in figures),
         "",
     ]
-    notes = [f"- {figure.name}: {figure.note}" for figure in figures if figure.note]
+    notes = dict.fromkeys(f"- {figure.name}: {figure.note}" for figure in figures if figure.note)
     return "\n".join([*lines, *notes, ""] if notes else lines)
 
 
