@@ -39,3 +39,14 @@ def test_the_list_names_sizes_and_licences(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [["adult", "32561"], ["ionosphere", "351"], ["wdbc", "569"]]
     assert all("CC BY 4.0" in line for line in lines)
+
+
+def test_a_table_can_be_split_into_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("datasets", "save", "wdbc", tmp_path / "a.csv", "--rows", "0:300") == 0
+    assert exit_code("datasets", "save", "wdbc", tmp_path / "b.csv", "--rows", "300:569") == 0
+    parts = [pandas.read_csv(tmp_path / name) for name in ("a.csv", "b.csv")]
+    assert [len(part) for part in parts] == [300, 269]
+    for wrong in ("300", "5:5", "-3:4", "a:b"):
+        assert exit_code("datasets", "save", "wdbc", tmp_path / "c.csv", f"--rows={wrong}") == 2
+        assert "rows must look like START:STOP, such as 0:300" in capsys.readouterr().err
+    assert not (tmp_path / "c.csv").exists()

@@ -59,7 +59,8 @@ def test_the_demo_tells_the_answer_the_promise_and_what_is_left(tmp_path: Path, 
     out = capsys.readouterr().out
     for words in (
         "1/1  How many of the patients are 65 or older?",
-        "± 6",
+        f"The files of this demo go into '{tmp_path / 'my demo'}'.",
+        "± 6 (95 %)",
         "Promise: epsilon 0.5 for one patient (replace-one); a guesser is right at most 62.3 %.",
         "Ledger: charged to 'clinic' as entry 1 (epsilon 0.5).",
         "The ledger 'clinic' has epsilon 2.5 of 3 left.",
@@ -70,6 +71,14 @@ def test_the_demo_tells_the_answer_the_promise_and_what_is_left(tmp_path: Path, 
     assert len(lines) == 3
     for line in lines:
         assert exit_code(*line[1:]) == 0
+
+
+def test_the_demo_names_a_command_that_the_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["my env/bin/sabun", "demo"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert demo._itself() == "'my env/bin/sabun'"
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert demo._itself() == "sabun"
 
 
 def test_the_demo_json_names_the_files(tmp_path: Path) -> None:

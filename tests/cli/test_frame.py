@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import sabun
 from cli.terminal import SOURCE, exit_code, process
 from sabun.cli import _frame, build
+from sabun.cli._charging import Interrupted, warn_if_large
 from sabun.cli._output import print_json, print_line, safe
 from sabun.errors import BudgetExceeded, DataError, InternalError, ParameterError, SabunError
 
@@ -106,11 +107,25 @@ def test_a_traceback_is_shown_only_on_request(monkeypatch: pytest.MonkeyPatch, c
     assert PRIVATE in err
 
 
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, KeyboardInterrupt())
+def test_an_interrupt_is_one_line_and_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stop in (KeyboardInterrupt(), typer.Abort()):
+        raising(monkeypatch, stop)
+        assert exit_code("go") == 130
+        assert capsys.readouterr() == ("", "error: interrupted.\n")
+    raising(monkeypatch, Interrupted("interrupted; epsilon 1 stays spent."))
     assert exit_code("go") == 130
-    raising(monkeypatch, typer.Abort())
-    assert exit_code("go") == 130
+    assert capsys.readouterr().err == "error: interrupted; epsilon 1 stays spent.\n"
+    assert exit_code("go", "--json") == 130
+    assert json.loads(capsys.readouterr().err)["error"]["exit_code"] == 130
+
+
+def test_the_package_itself_can_be_run(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sabun", "--version"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout == f"sabun {sabun.__version__}\n"
 
 
 def test_a_refusal_of_the_system_is_not_called_a_bug(
@@ -128,7 +143,7 @@ def test_a_refusal_of_the_system_is_not_called_a_bug(
         (["ledger", "create", "x"], "Missing option '--name'"),
         (["ledger", "show"], "Missing argument"),
         (["ledger", "show", "x", "--colour"], "No such option"),
-        (["release", "verify", "x"], "Missing option '--key'"),
+        (["release", "sign", "x"], "Missing option '--key'"),
     ],
 )
 def test_wrong_usage_is_one_line_that_leads_to_the_help(
@@ -155,6 +170,20 @@ def test_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     line = "[red]no markup[/red] :smile: " + "long " * 60
     print_line(line, style="bold")
     assert capsys.readouterr().out == line + "\n"
+
+
+def test_only_a_large_epsilon_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_if_large(10)
+    assert capsys.readouterr() == ("", "")
+    warn_if_large("10.5")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "Warning: epsilon 10.5 protects hardly anybody: one person's data may make an outcome e^10.5 times as likely. "
+        "Choose at most 10, better 1 or less.\n"
+    )
+    warn_if_large("inf")
+    assert "any number of times as likely" in capsys.readouterr().err
 
 
 def test_json_is_plain_ascii(capsys: pytest.CaptureFixture[str]) -> None:

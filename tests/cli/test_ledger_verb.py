@@ -9,6 +9,8 @@ import pytest
 from cli.terminal import exit_code, process
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
+from sabun.privacy.noise import os_coin
+from sabun.release import publish
 
 
 @pytest.fixture
@@ -117,3 +119,27 @@ def test_exit_codes_are_those_of_the_process(path: Path, tmp_path: Path) -> None
     again = process("ledger", "create", path, "--name", "n", "--epsilon", "1", folder=tmp_path)
     assert (again.returncode, again.stdout) == (4, b"")
     assert again.stderr.startswith(b"error: ")
+
+
+def test_a_lost_file_is_written_again(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create(path, name="clinic", epsilon=1)
+    coin = os_coin()
+    release = publish(
+        kind="count", guarantee=Guarantee(epsilon=0.5), parameters={}, draw=lambda: {"count": 3}, ledger=ledger, coin=coin
+    )
+    out = tmp_path / "back.json"
+    assert exit_code("ledger", "recover", path, 1, "--out", out) == 0
+    assert "count, charged to 'clinic' as entry 1 (epsilon 0.5)." in capsys.readouterr().out
+    assert out.read_bytes() == release.to_json()
+    assert exit_code("ledger", "recover", path, 1, "--out", out) == 2
+    assert "out must be a new file" in capsys.readouterr().err
+    assert exit_code("ledger", "recover", path, 2, "--out", tmp_path / "x.json") == 2
+    assert "entry must be an entry of 'clinic' with a kept result; got 2." in capsys.readouterr().err
+    assert exit_code("ledger", "recover", path, 1, "--out", tmp_path / "y.json", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "count"
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_a_budget_that_protects_hardly_anybody_is_called_so(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "100") == 0
+    assert "Warning: epsilon 100 protects hardly anybody" in capsys.readouterr().err

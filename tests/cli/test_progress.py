@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sabun.cli._progress import progress_bar
+from sabun.cli._progress import busy, progress_bar
 
 
 class Terminal(io.StringIO):
@@ -37,3 +37,13 @@ def test_a_pipe_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_machines_see_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(monkeypatch, Terminal(), quiet=True) == ""
+
+
+@pytest.mark.parametrize(("stream", "words"), [(Terminal(), "the [red]job[/red]"), (io.StringIO(), "")])
+def test_work_without_a_measure_shows_that_it_goes_on(stream: io.StringIO, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with busy("the [red]job[/red]"):
+        pass
+    assert words in stream.getvalue()
+    assert bool(words) == bool(stream.getvalue())

@@ -7,6 +7,7 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun.release import Release, generate_key, save_key
+from sabun.release.encoding import canonical
 
 
 @pytest.fixture
@@ -58,3 +59,56 @@ def test_what_is_no_release_is_bad_data(tmp_path: Path, content: bytes | None, c
 
 def test_a_missing_key_is_bad_data(folder: Path) -> None:
     assert exit_code("release", "verify", folder / "count.json", "--key", folder / "none.pem") == 4
+
+
+@pytest.fixture
+def paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    rows = "\n".join(f"{i % 7},{i % 5}" for i in range(200))
+    (tmp_path / "t.csv").write_text(f"a,b\n{rows}\n")
+    for name in ("book", "other"):
+        assert exit_code("ledger", "create", tmp_path / f"{name}.ledger", "--name", name, "--epsilon", "3") == 0
+    bounds = ("--bounds", "a=0:10", "--bounds", "b=0:10", "--radius", "0.05", "--yes")
+    given = ("--epsilon", "1", "--ledger", tmp_path / "book.ledger", "--out", tmp_path / "count.json")
+    assert exit_code("outliers", "count", tmp_path / "t.csv", *bounds, *given) == 0
+    assert exit_code("regression", "keygen", "clinic", "--folder", tmp_path) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_a_release_is_signed_and_checked_against_its_ledger(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Not signed: nobody stands behind this file" in str(Release.load(paid / "count.json"))
+    signed, book = paid / "signed.json", paid / "book.ledger"
+    assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pem", "--out", signed) == 0
+    assert exit_code("release", "verify", signed, "--key", paid / "clinic.pub.pem", "--ledger", book) == 0
+    assert "Its charge stands in the ledger as entry 1." in capsys.readouterr().out
+    assert exit_code("release", "verify", signed, "--ledger", paid / "other.ledger") == 4
+    assert "ledger 'other' must hold the charge of this release; it does not" in capsys.readouterr().err
+
+
+def test_a_number_changed_after_the_charge_is_noticed_by_the_ledger(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((paid / "count.json").read_bytes())
+    record["value"]["count"] = 999
+    (paid / "forged.json").write_bytes(canonical(record))
+    assert exit_code("release", "show", paid / "forged.json") == 0
+    capsys.readouterr()
+    assert exit_code("release", "verify", paid / "forged.json", "--ledger", paid / "book.ledger") == 4
+    assert "must hold this release as it was paid for; the file says something else" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("claimed", ["1/20", "2"])
+def test_a_promise_that_is_not_the_one_paid_for_is_no_release(
+    claimed: str, paid: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((paid / "count.json").read_bytes())
+    record["guarantee"] |= {"epsilon": claimed, "joint_epsilon": claimed}
+    (paid / "forged.json").write_bytes(canonical(record))
+    assert exit_code("release", "show", paid / "forged.json") == 4
+    assert "receipt must be for the charge of this guarantee; it is for another amount or unit" in capsys.readouterr().err
+
+
+def test_a_file_cannot_vouch_for_itself(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("release", "verify", paid / "count.json") == 2
+    assert "key or ledger must be given, for a file cannot vouch for itself" in capsys.readouterr().err
+    assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pub.pem", "--out", paid / "s.json") == 2
+    assert "holds a public one" in capsys.readouterr().err
+    assert not (paid / "s.json").exists()

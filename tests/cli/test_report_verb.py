@@ -87,3 +87,17 @@ def test_a_missing_file_is_bad_data(tmp_path: Path) -> None:
     result = process("report", "none.json", "--json", folder=tmp_path)
     assert result.returncode == 4
     assert json.loads(result.stderr)["error"]["type"] == "ReleaseError"
+
+
+def test_who_names_what_a_release_belongs_to_is_led_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model").mkdir()
+    assert exit_code("report", "model") == 4
+    assert "model must be a released file; it is a folder. Name a file in it." in capsys.readouterr().err
+    for release, named in (("model/release.json", "model"), ("weighted.csv.release.json", "weighted.csv")):
+        Path(release).touch()
+        for verb in (("report",), ("release", "show")):
+            assert exit_code(*verb, named) == 4
+            assert f"Name the release: {release}" in capsys.readouterr().err

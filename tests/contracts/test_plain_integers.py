@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from sabun.density import DensityRatio
+from sabun.density.paper import amplified
 from sabun.learning.settings import Settings
+from sabun.privacy.noise import Grid
 
 
 def test_rooms_take_plain_integers_at_their_door() -> None:
@@ -22,3 +26,19 @@ def test_rooms_take_plain_integers_at_their_door() -> None:
     assert type(settings.epochs) is int
     assert settings.hidden == (64,)
     assert type(settings.hidden[0]) is int
+
+
+@pytest.mark.parametrize("exponent", [-40, -10, 0, 3])
+@pytest.mark.parametrize(
+    "number", [np.int64(2**60), np.int32(-(2**30)), np.int8(100), np.uint8(200), np.float32(0.1), np.float16(0.1)]
+)
+def test_a_grid_counts_in_plain_integers(number: Any, exponent: int) -> None:
+    index = Grid(exponent).index(number)
+    assert type(index) is int
+    assert index == round(Fraction(number.item()) / Fraction(2) ** exponent)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64])
+def test_amplification_counts_in_plain_integers(kind: Any) -> None:
+    tenth = Fraction(1, 10)
+    assert amplified(tenth, sampled=kind(50), of=kind(100)) == amplified(tenth, sampled=50, of=100)

@@ -68,7 +68,7 @@ def weights_for_a_public_table(bench: Bench) -> Outcome:
         release=model.release_,
         answer=Answer(
             big=f"{100 * answer.estimate:.1f} %",
-            spread=f"± {50 * (answer.interval[1] - answer.interval[0]):.1f} %",
+            spread=f"± {50 * (answer.interval[1] - answer.interval[0]):.1f} % (95 %)",
             sentence="of the private people earn over $50,000, says the public table with the released weights.",
         ),
         remarks=(

@@ -6,9 +6,8 @@ What is made up comes from a seeded coin, so that every demo asks about the same
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 from sabun.cli._demo import Bench, Outcome
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin, discrete_laplace, os_coin, seeded_coin, uniform_below
-from sabun.release import Provenance, Release, generate_key, publish
+from sabun.release import Release, generate_key, publish
 
 if TYPE_CHECKING:
-    from sabun.regression import PublicModel, Study
+    from sabun.regression import PublicModel
 
 __all__ = ["count_old_patients", "model_of_three_hospitals"]
 
@@ -50,7 +49,7 @@ def count_old_patients(bench: Bench) -> Outcome:
         inside = min(max(found, 0), _PATIENTS)
         return {"count": inside, "interval": [max(inside - reach, 0), min(inside + reach, _PATIENTS)]}
 
-    facts = {"column": "age", "at_least": 65, "rows": _PATIENTS, "level": 0.95}
+    facts = {"column": "age", "at_least": 65, "rows": _PATIENTS, "confidence": 0.95}
     release = publish(kind="private count", guarantee=promise, parameters=facts, draw=draw, ledger=ledger, coin=coin)
     exact = int((ages >= 65).sum())
     return Outcome(release=release, remarks=(f"This table is made up, so we may look: the exact count is {exact}.",))
@@ -91,7 +90,7 @@ def model_of_three_hospitals(bench: Bench) -> Outcome:
     model = combine(list(releases.values()), study=study)
     assert isinstance(model, PublicModel)
     return Outcome(
-        release=_joined(model, study, list(releases.values())),
+        release=model.release(),
         remarks=(
             f"Three hospitals with {size:,} made-up patients each; no patient's data left any of them. {_hits(model)}",
             "Joining the three files cost nothing more.",
@@ -118,30 +117,3 @@ def _hits(model: PublicModel) -> str:
     pairs = zip(model.feature_names_, model.conf_int(), strict=True)
     inside = sum(low <= _TRUTH[name] <= high for name, (low, high) in pairs)
     return f"{inside} of the {len(_TRUTH)} true coefficients lie in their 95 % intervals."
-
-
-def _joined(model: PublicModel, study: Study, releases: Sequence[Release]) -> Release:
-    """The joined model as a release of its own: a function of three releases, so it promises what they promise."""
-    from sabun.reports.regression import feature_ranges
-
-    first = releases[0].guarantee
-    ends = np.vstack([model.conf_int(), model.intercept_interval()])
-    value: dict[str, Any] = {
-        "features": list(model.feature_names_),
-        "coefficients": np.append(model.coef_, model.intercept_),
-        "low": ends[:, 0],
-        "high": ends[:, 1],
-        "ranges": feature_ranges(study),
-        "target": study.target.name,
-        "organisations": list(model.organisations),
-        "method": model.method,
-    }
-    receipts = {
-        str(release["organisation"]): release.provenance.receipt.entry_hash
-        for release in releases
-        if release.provenance.receipt is not None
-    }
-    facts = {"study_hash": study.hash, "ledger_rows": receipts}
-    notes = ("Computed from the organisations' releases alone; each of them was charged to its organisation's own ledger.",)
-    origin = Provenance(kind="regression.model", mechanism=first.mechanism, parameters=facts, notes=notes)
-    return Release(value=value, guarantee=first, provenance=origin)

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sabun
+from sabun.cli._charging import Interrupted
 from sabun.cli._output import complain, print_line
 from sabun.errors import InternalError, SabunError
 
@@ -83,14 +84,18 @@ def _run(given: list[str]) -> int:
     as_json = "--json" in given
     try:
         code = typer.main.get_command(build(_named(given))).main(args=given, prog_name="sabun", standalone_mode=False)
+        if code == _INTERRUPTED:  # typer's word for an interrupt that no command explained
+            raise KeyboardInterrupt
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SabunError as error:
         return complain(str(error), error, code=error.exit_code, as_json=as_json)
     except typer.TyperException as error:
         return complain(_usage(error), error, code=error.exit_code, as_json=as_json)
-    except (KeyboardInterrupt, typer.Abort):
-        return _INTERRUPTED
+    except Interrupted as stop:
+        return complain(str(stop), stop, code=_INTERRUPTED, as_json=as_json)
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        return complain("interrupted.", stop, code=_INTERRUPTED, as_json=as_json)
     except BrokenPipeError:
         _silence_stdout()
         return _BROKEN_PIPE

@@ -12,7 +12,7 @@ from sabun.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from sabun.keyvalue import Study
 
-__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "keys_of", "must_be_new", "pairs_of", "range_of", "truth_of"]
+__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "keys_of", "pairs_of", "range_of", "truth_of"]
 
 
 def keys_of(listed: str | None, file: Path | None) -> list[str]:
@@ -65,12 +65,6 @@ def enrolled_of(made: Study, file: Path) -> set[bytes]:
 
     lines = file.read_text(encoding="utf-8").split()
     return {report_id(made.terms, bytes_of(line, "credential")) for line in lines}
-
-
-def must_be_new(path: Path) -> None:
-    """Refuses to overwrite."""
-    if path.exists():
-        raise ParameterError(f"{path} must be a new file; it exists. Choose another name or remove it first.")
 
 
 def attack_of(made: Study, kind: str | None, fraction: float, targets: list[str] | None) -> Any:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from sabun.errors import BoundsError, ParameterError
 from sabun.records import CategoryColumn, Schema
 from sabun.records.files import file_chunks, file_names
 
-__all__ = ["Declared", "cells", "declared", "layers", "numbers"]
+if TYPE_CHECKING:
+    from sabun.learning import PrivateClassifier
+
+__all__ = ["Declared", "cells", "chosen", "declared", "layers", "must_be_joint", "numbers"]
+
+_WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
+_DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound")
+_AS_WRITTEN = ("regularisation", "joint_epsilon", "synthesis", "precision")
 
 
 @final
@@ -56,10 +63,10 @@ def _pairs(bounds: list[str]) -> dict[str, tuple[float, float]]:
     return pairs
 
 
-def cells(data: Path, column: str) -> list[Any]:
+def cells(data: Path, column: str, *, name: str = "target") -> list[Any]:
     """One column of a file as text; only for the owner of the data."""
     if column not in file_names(data):
-        raise ParameterError(f"target must be a column of {data.name}; got {column!r}.")
+        raise ParameterError(f"{name} must be a column of {data.name}; got {column!r}.")
     return [cell for chunk in file_chunks(data, [column], rows=1 << 16) for cell in chunk.column(column).to_pylist()]
 
 
@@ -76,3 +83,34 @@ def numbers(text: str, name: str) -> list[int]:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise ParameterError(f"{name} must be whole numbers separated by commas; got {text!r}.") from None
+
+
+def chosen(settings: list[str] | None) -> dict[str, Any]:
+    """Further settings given as name=value."""
+    found: dict[str, Any] = {}
+    for text in settings or []:
+        name, _, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in (*_WHOLE, *_DECIMAL, *_AS_WRITTEN):
+            raise ParameterError(f"set must be one of {', '.join((*_WHOLE, *_DECIMAL, *_AS_WRITTEN))}; got {name!r}.")
+        try:
+            found[name] = int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
+        except ValueError:
+            raise ParameterError(f"{name} must be a number; got {value!r}.") from None
+    return found
+
+
+def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
+    """Refuses, before anything is charged, a model that could not be handed over as it is.
+
+    Raises:
+        ParameterError: The promise would bound each weight only by itself.
+    """
+    if classifier.method not in ("learning-first", "anonymized-learning"):
+        return
+    plan = classifier.plan(n_records=max(1, n_records))
+    if plan.scope != "joint":
+        raise ParameterError(
+            "allow-per-parameter must be given to hand over a model whose promise bounds each weight only by itself. "
+            f"All weights together are bounded by epsilon {plan.joint_epsilon}: say so to whoever gets the model."
+        )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import sys
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeAlias
 
 import typer
 from rich.console import Console
 
-__all__ = ["Json", "complain", "print_json", "print_line", "safe"]
+from sabun.errors import ParameterError
+
+__all__ = ["Json", "complain", "new_file", "new_folder", "print_json", "print_line", "safe", "warn"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 """The option every command has."""
@@ -39,6 +44,53 @@ def complain(message: str, error: BaseException, *, code: int, as_json: bool) ->
     else:
         _print(f"error: {message}", sys.stderr)
     return code
+
+
+def warn(message: str) -> None:
+    """Prints a warning on stderr, where it does not get into a result."""
+    _print(f"Warning: {message}", sys.stderr, "yellow")
+
+
+def new_file(path: Path, *, name: str = "out", overwrite: bool | None = None) -> None:
+    """Refuses a file that could not be written later: a result that cannot be written would be paid for in vain.
+
+    Args:
+        path: The file.
+        name: The option it comes from.
+        overwrite: Whether it may be replaced; None where the command has no such option.
+
+    Raises:
+        ParameterError: It exists, its folder does not, or nothing can be written there.
+    """
+    if os.path.isdir(path):  # unlike Path's own, it cannot fail on a strange name
+        raise _unfit(name, "a file", f"got the folder {str(path)!r}. Name a file in it.")
+    if os.path.exists(path) and not overwrite:
+        way_out = "Choose another name." if overwrite is None else "Choose another name, or pass --overwrite."
+        raise _unfit(name, "a new file", f"{str(path)!r} exists. {way_out}")
+    _must_be_writable(path, name)
+
+
+def new_folder(path: Path, *, name: str = "out") -> None:
+    """Refuses a folder that holds something already, or that could not be made; see `new_file`."""
+    if os.path.exists(path) and (not path.is_dir() or any(path.iterdir())):
+        raise _unfit(name, "a new or empty folder", f"{str(path)!r} holds something already. Choose another name.")
+    _must_be_writable(path / "x" if os.path.isdir(path) else path, name)
+
+
+def _must_be_writable(path: Path, name: str) -> None:
+    folder = path.parent
+    if not folder.is_dir():
+        raise _unfit(name, "in a folder that exists", f"there is no folder {str(folder)!r}. Make it first.")
+    probe = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        probe.unlink()
+    except OSError as error:
+        raise _unfit(name, "a place that can be written", f"{str(path)!r} cannot: {error.strerror}.") from None
+
+
+def _unfit(name: str, rule: str, got: str) -> ParameterError:
+    return ParameterError(f"{name} must be {rule}; {got} Nothing was released, nothing was charged.")
 
 
 def safe(text: str) -> str:

@@ -7,10 +7,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
 from sabun.cli._output import safe
 
-__all__ = ["progress_bar"]
+__all__ = ["busy", "progress_bar"]
+
+
+@contextmanager
+def busy(words: str) -> Iterator[None]:
+    """A moving sign on a terminal's stderr while the work lasts; it never tells how much there is."""
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(Text(safe(words))):  # as text: a file's name may look like markup
+        yield
 
 
 @contextmanager

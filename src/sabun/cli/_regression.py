@@ -12,31 +12,37 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from sabun.cli._output import print_json, print_line
+from sabun.cli._charging import warn_if_large
+from sabun.cli._output import new_file, print_json, print_line
 from sabun.errors import ParameterError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from sabun.ledger import Ledger
     from sabun.records import Schema
     from sabun.regression import HomeModel, Plan, PublicModel, Study
     from sabun.release import Release
 
 __all__ = [
     "ask",
-    "busy",
     "features_of",
     "given",
     "keys_of",
+    "must_be_free",
     "number",
     "predict_to",
     "private_key_of",
     "quiet_warnings",
     "save_once",
+    "signing_key",
     "tell_model",
     "tell_study",
     "terms_of",
 ]
+
+
+_UNSPENT = "Nothing was released, nothing was charged."
 
 
 def features_of(schema: Path | None, bounds: list[str] | None, columns: str | None, target: str | None) -> tuple[Schema, Any]:
@@ -53,11 +59,17 @@ def features_of(schema: Path | None, bounds: list[str] | None, columns: str | No
             "columns must be declared: pass --schema or --bounds name=low:high. Bounds never come from the data."
         )
     known, goal = Schema(columns=tuple(declared)), given(target, "target")
-    chosen = columns.split(",") if columns else [name for name in known.names if name != goal]
+    listed = [name.strip() for name in columns.split(",")] if columns else [name for name in known.names if name != goal]
+    for option, name in [("target", goal), *(("columns", name) for name in listed)]:
+        if name not in known.names:
+            raise ParameterError(
+                f"{option} must be declared, one of {', '.join(map(repr, known.names))}; got {name!r}. "
+                f"Add --bounds '{name}=low:high'."
+            )
     column = known[goal]
     if not isinstance(column, NumberColumn):
         raise ParameterError(f"target must be a number column; got {goal!r}.")
-    return known.select([name.strip() for name in chosen]), column
+    return known.select(listed), column
 
 
 def _bound(text: str) -> tuple[str, float, float]:
@@ -107,6 +119,24 @@ def private_key_of(path: Path) -> Ed25519PrivateKey:
     return key
 
 
+def signing_key(terms: Study, organisation: str | None, key: Path | None) -> Ed25519PrivateKey | None:
+    """The key of a release, if it is one that readers of the study will take; looked at before anything is charged."""
+    own = None if key is None else private_key_of(key)
+    if not terms.organisations:
+        return own
+    due = terms.public_key(organisation or "")
+    if own is None:
+        raise ParameterError(
+            f"key must be given: the study takes only what {organisation!r} signed. Pass --key with its private key. {_UNSPENT}"
+        )
+    if own.public_key().public_bytes_raw() != due.public_bytes_raw():
+        raise ParameterError(
+            f"key must be the private half of the key that the study holds for {organisation!r}; {str(key)!r} is another. "
+            f"Pass the right one. {_UNSPENT}"
+        )
+    return own
+
+
 def terms_of(study: Path | None, *rest: Any) -> Study:
     """The study of a fit: from its file, or from options."""
 
@@ -139,7 +169,14 @@ def ask(plan: Plan, *, yes: bool, quiet: bool) -> None:
     if plan.error_released <= 0.5 or yes:
         return
     if not sys.stdin.isatty() or not typer.confirm("Mostly noise is expected. Release anyway?", err=True):
-        raise ParameterError("mostly noise is expected; nothing was charged. Pass --yes to release anyway.")
+        raise ParameterError(f"mostly noise is expected. Pass --yes to release anyway. {_UNSPENT}")
+
+
+def must_be_free(out: Path, request: str | None, book: Ledger | None) -> None:
+    """Refuses a file that cannot be written; one that exists may be there from the same request, which then costs nothing."""
+    asked_before = book is not None and request is not None and any(entry.key == request for entry in book.entries())
+    if not (asked_before and out.is_file()):
+        new_file(out)
 
 
 def save_once(release: Release, out: Path) -> None:
@@ -170,6 +207,7 @@ def tell_study(study: Study, path: Path, *, json: bool) -> None:
     )
     print_line(f"Organisations: {', '.join(study.organisations) or 'any (no keys)'}. Mechanism: {study.mechanism}.")
     print_line(f"Each release promises: {guarantee_of(study)}")
+    warn_if_large(study.epsilon)
     print_line(f"Hash: {study.hash}")
 
 
@@ -182,18 +220,6 @@ def tell_model(model: HomeModel | PublicModel, *, json: bool, is_home: bool) -> 
     print_line(str(model))
     for row in model.influences:
         print_line(f"  without {row.organisation}: a coefficient moves by {row.largest_shift:.2g} standard errors")
-
-
-@contextmanager
-def busy(words: str) -> Iterator[None]:
-    """A spinner on a terminal, nothing elsewhere."""
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(words):
-        yield
 
 
 @contextmanager

@@ -49,6 +49,7 @@ def save(
     name: Annotated[str, typer.Argument(help="adult, ionosphere or wdbc")],
     path: Annotated[Path, typer.Argument(help="the CSV file to write")],
     schema: Annotated[Path | None, typer.Option(help="also write the public schema to this JSON file")] = None,
+    rows: Annotated[str | None, typer.Option(help="only rows START to STOP, such as 0:300 for the first 300")] = None,
     json: Json = False,
 ) -> None:
     """Write a data set as CSV, label included.
@@ -58,11 +59,12 @@ def save(
         sabun datasets save ionosphere radar.csv --schema radar.schema.json
     """
     checks.one_of(sorted(_LOADERS), name=name)
+    _slice(rows)
     for file in (path, schema):
         if file is not None and file.exists():
             raise ParameterError(f"{file} must be a new file; it exists. Choose another name or remove it first.")
     data = _LOADERS[name]()
-    frame = data.data.assign(**{data.label.name: data.target})
+    frame = data.data.assign(**{data.label.name: data.target}).iloc[_slice(rows)]
     frame.to_csv(path, index=False)
     if schema is not None:
         data.schema.save(schema)
@@ -73,6 +75,15 @@ def save(
     if schema is not None:
         print_line(f"{schema}: public bounds and categories of its {len(data.schema.columns)} columns.")
     print_line(f"Source: {data.source} Licence: {data.licence}")
+
+
+def _slice(rows: str | None) -> slice:
+    if rows is None:
+        return slice(None)
+    start, colon, stop = rows.partition(":")
+    if not (colon and start.isdecimal() and stop.isdecimal() and int(start) < int(stop)):
+        raise ParameterError(f"rows must look like START:STOP, such as 0:300; got {rows!r:.60}.")
+    return slice(int(start), int(stop))
 
 
 def _origin(data: Dataset) -> dict[str, str]:

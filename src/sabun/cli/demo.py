@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 import tempfile
 import time
 import webbrowser
@@ -49,6 +51,8 @@ def command(
     key = generate_key()
     save_key(key, place / "publisher.pem")
     save_key(key.public_key(), place / "publisher.pub.pem")
+    if not json:
+        print_line(f"The files of this demo go into {str(place)!r}.\n")
     books: dict[str, Ledger] = {}
     chapters: list[Chapter] = []
     records: list[dict[str, Any]] = []
@@ -125,7 +129,7 @@ def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> Non
         print_line(f"     {sentence}")
     print_line(f"     Promise: {terms} for one {promised.unit} ({promised.relation}); a guesser is right at most {best}.")
     print_line(f"     Ledger: {outcome.payer or outcome.release.provenance.charge}.")
-    print_line(f"     Saved as {chapter.file!r} after {seconds:.1f} seconds.\n", style="green")
+    print_line(f"     Saved there as {chapter.file!r} after {seconds:.1f} seconds.\n", style="green")
 
 
 def _write_page(chapters: list[Chapter], books: dict[str, Ledger], place: Path) -> Path:
@@ -162,11 +166,17 @@ def _close(place: Path, page: Path, books: dict[str, Ledger], chosen: tuple[Job,
         print_line(f"The ledger {name!r} has epsilon {at_most(left)} of {at_most(whole)} left.")
     print_line(f"The report about all of it is {str(page)!r}.", style="bold")
     print_line(f"Everything is in {str(place)!r}. Next, try:")
+    sabun, release = _itself(), _quoted(place / f"{chosen[0].name}.json")
     if books:
-        print_line(f"  sabun ledger show {_quoted(place / f'{next(iter(books))}.ledger')}")
-    release = _quoted(place / f"{chosen[0].name}.json")
-    print_line(f"  sabun release verify {release} --key {_quoted(place / 'publisher.pub.pem')}")
-    print_line(f"  sabun report {release}")
+        print_line(f"  {sabun} ledger show {_quoted(place / f'{next(iter(books))}.ledger')}")
+    print_line(f"  {sabun} release verify {release} --key {_quoted(place / 'publisher.pub.pem')}")
+    print_line(f"  {sabun} report {release}")
+
+
+def _itself() -> str:
+    """How to type this command again: its plain name where the shell finds it, otherwise as it was typed now."""
+    typed = Path(sys.argv[0])
+    return "sabun" if shutil.which("sabun") or typed.name != "sabun" else _quoted(typed)
 
 
 def _quoted(path: Path) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._charging import LedgerFile, Payment, Purpose, warn_if_large
+from sabun.cli._output import Json, new_file, print_json, print_line
+from sabun.cli._progress import busy
 from sabun.errors import DataError, ParameterError
+from sabun.records.files import check_file
+from sabun.release.files import write_whole
 
 if TYPE_CHECKING:
     from sabun.density import DensityRatio
@@ -28,7 +31,7 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 _Public = Annotated[Path, typer.Option(help="The public table (.csv or .parquet).")]
 _Epsilon = Annotated[str, typer.Option(help="Privacy loss, exactly as written: 1, 0.1 or 1/3.")]
 _Delta = Annotated[str | None, typer.Option(help="For (epsilon, delta)-privacy, such as 1e-6; pure epsilon when left out.")]
-_Columns = Annotated[str | None, typer.Option(help="Names of number columns to compare, separated by commas.")]
+_Columns = Annotated[str | None, typer.Option(help="Names of columns to compare, separated by commas; labels need a schema.")]
 _Bounds = Annotated[
     list[str] | None, typer.Option(help="Public bounds of a column, name=low:high; may be given several times.")
 ]
@@ -50,7 +53,8 @@ def weights(
     private_rows: Annotated[
         int | None, typer.Option(help="Public guess of the number of private rows, for add-remove.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.")] = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw marginals and weights (.svg).")] = None,
     owner_only: Annotated[bool, typer.Option("--owner-only", help="Draw the private table too. NOT PRIVATE.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
@@ -60,14 +64,12 @@ def weights(
 
     Example:
 
-        sabun datasets save wdbc patients.csv
+        sabun datasets save wdbc patients.csv --rows 0:300
 
-        sabun datasets save wdbc volunteers.csv
+        sabun datasets save wdbc volunteers.csv --rows 300:569
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
     """
-    from sabun.ledger import Ledger
-
     if owner_only and plot is None:
         raise ParameterError(
             "plot must be given beside --owner-only, which is about the picture; got none. Add --plot FILE.svg."
@@ -78,31 +80,31 @@ def weights(
             "as they are, with a weight each: it must hold no private record."
         )
     written = [out, Path(f"{out}.release.json"), *([] if plot is None else [plot])]
+    for file, option in zip(written, ("out", "out", "plot"), strict=False):
+        new_file(file, name=option, overwrite=overwrite)
     _refuse_shared(written, [file for file in (private, public, schema, ledger) if file is not None])
-    _refuse_existing(written, overwrite)
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
-    book = None if ledger is None else Ledger.open(ledger)
-    ratio = _estimator(epsilon, delta, relation, columns, bounds, schema, book).set_params(n_public=private_rows)
-    _fit(ratio, private, public)
-    (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
-    if plot is not None:
-        plot.write_text(_picture(ratio, private if owner_only else None), encoding="utf-8")
-    record = {
-        "out": str(out),
-        "release": f"{out}.release.json",
-        "guarantee": ratio.guarantee_.to_dict(),
-        "diagnostics": ratio.diagnostics_.to_dict(),
-        "remaining": None if book is None else book.remaining.to_dict(),
-    }
+    payment = Payment.of(ledger, purpose)
+    ratio = _estimator(epsilon, delta, relation, columns, bounds, schema, payment.book).set_params(n_public=private_rows)
+    for table in (public, private):
+        _must_have(table, ratio)
+    with payment:
+        _fit(ratio, private, public)
+        with payment.writing(ratio.release_):
+            (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
+            if plot is not None:
+                write_whole(plot, _picture(ratio, private if owner_only else None).encode(), overwrite=overwrite)
+    record = {"out": str(out), "release": f"{out}.release.json", "diagnostics": ratio.diagnostics_.to_dict()}
     if json:
-        print_json(record)
+        print_json(record | payment.facts(ratio.release_))
         return
     print_line(f"{str(out)!r}: {len(ratio.weights_)} public rows with a column 'weight' of mean 1.", style="bold")
     print_line(f"They are worth {ratio.diagnostics_.effective_size:.0f} unweighted rows.")
+    print_line(f"Published as they are: every row and every column of {str(public)!r}. It must hold no private record.")
     for note in ratio.diagnostics_.notes:
         print_line(f"Careful: {note}.", style="yellow")
-    print_line(str(ratio.guarantee_))
+    payment.tell(ratio.release_)
     print_line(f"Next, try: sabun density query {out} 'mean({ratio.release_.provenance.parameters['columns'][0]})'")
 
 
@@ -119,9 +121,9 @@ def query(
 
     Example:
 
-        sabun datasets save wdbc patients.csv
+        sabun datasets save wdbc patients.csv --rows 0:300
 
-        sabun datasets save wdbc volunteers.csv
+        sabun datasets save wdbc volunteers.csv --rows 300:569
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
 
@@ -181,11 +183,13 @@ def plan(
         sabun density plan --public volunteers.csv --columns 'mean area' --private-rows 5000 --epsilon 0.5
     """
     ratio = _estimator(epsilon, delta, relation, columns, bounds, schema, None)
+    _must_have(public, ratio)
     found = ratio.plan(public=public, private_size=private_rows)
     if json:
         print_json(found.to_dict())
-    else:
-        print_line(str(found))
+        return
+    print_line(str(found))
+    warn_if_large(epsilon)
 
 
 def _estimator(
@@ -207,8 +211,16 @@ def _estimator(
             raise ParameterError("bounds must be in the schema when one is given; got both. Leave one out.")
         declared = Schema.of_bounds(dict(_bound(text) for text in bounds))
     if declared is not None and names is not None:
+        for name in names:
+            if name not in declared.names:
+                raise ParameterError(f"columns must be declared; got {name!r}, which is not. Add it to --schema or --bounds.")
         declared, names = declared.select(names), None
     return DensityRatio(epsilon=epsilon, delta=delta, relation=relation, ledger=ledger, schema=declared, columns=names)
+
+
+def _must_have(table: Path, ratio: DensityRatio) -> None:
+    """Looks for the columns by the name of the file: "the table" would leave open which of the two."""
+    check_file(table, ratio.columns or () if ratio.schema is None else ratio.schema.names)
 
 
 def _bound(text: str) -> tuple[str, tuple[float, float]]:
@@ -236,31 +248,13 @@ def _refuse_shared(written: list[Path], read: list[Path]) -> None:
                 raise ParameterError(f"{file} must not be a file that is read; got the name of {other}. Choose another name.")
 
 
-def _refuse_existing(files: list[Path], overwrite: bool) -> None:
-    """Before anything is charged: a release that cannot be written would be paid for in vain."""
-    for file in files:
-        if file.exists() and not overwrite:
-            raise ParameterError(f"{file} must be a new file; it exists already. Choose another name, or pass --overwrite.")
-        if not file.parent.is_dir():
-            raise ParameterError(f"{file} must be in a folder that exists; there is none. Make it first.")
-
-
 def _fit(ratio: DensityRatio, private: Path, public: Path) -> None:
-    """Fits with a moving bar on a terminal; how far it is would tell the number of rows, so it only moves."""
     import warnings
-
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from sabun.density import CoverageWarning
 
-    shown = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True,
-        disable=not sys.stderr.isatty(),
-    )  # fmt: skip
-    with shown, warnings.catch_warnings():
+    with busy("Reading the private table, drawing noise, weighting the public table"), warnings.catch_warnings():
         warnings.simplefilter("ignore", CoverageWarning)  # said in the result
-        shown.add_task("Reading the private table, drawing noise, weighting the public table", total=None)
         ratio.fit(private=private, public=public)
 
 

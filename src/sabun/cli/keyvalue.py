@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sabun.cli._keyvalue import (
-    attack_of,
-    bytes_of,
-    distinct,
-    enrolled_of,
-    keys_of,
-    must_be_new,
-    pairs_of,
-    range_of,
-    truth_of,
-)
-from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._charging import warn_if_large
+from sabun.cli._keyvalue import attack_of, bytes_of, distinct, enrolled_of, keys_of, pairs_of, range_of, truth_of
+from sabun.cli._output import Json, new_file, print_json, print_line, warn
 from sabun.cli._progress import progress_bar
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
@@ -75,7 +66,7 @@ def study(
     """
     from sabun.keyvalue import Study
 
-    must_be_new(out)
+    new_file(out)
     made = Study(
         keys=keys_of(keys, keys_file),
         epsilon=epsilon,
@@ -98,6 +89,7 @@ def study(
         return
     print_line(f"Wrote {str(out)!r}: {len(made.terms.keys)} keys, protocol {made.protocol}.", style="bold")
     print_line(str(made.guarantee))
+    warn_if_large(made.terms.certified)
     print_line(f"Task id {made.task_id}")
 
 
@@ -153,26 +145,34 @@ def report(
     from sabun.keyvalue.client import ClientError
 
     made, seed = Study.load(file), bytes_of(index_seed)
-    must_be_new(out)
+    new_file(out)
     if table is not None and (pair or diary or credential):
         raise ParameterError(
             "--table must stand alone; it plays one new device per row. Leave out --pair, --diary, --credential."
         )
+    cost = made.terms.certified
     try:
         if table is None:
-            issued = None if credential is None else bytes_of(credential, "credential")
+            issued, held = None if credential is None else bytes_of(credential, "credential"), pairs_of(pair or [], made)
             device = made.client(diary=diary, max_epsilon=max_epsilon, seed=seed, credential=issued)
-            reports = iter([device.report(pairs_of(pair or [], made), round=round_number)])
+            for problem in device.check(held):
+                warn(f"{problem}: it is reported as if it were not held.")
+            before = device.spent
+            reports = iter([device.report(held, round=round_number)])
+            cost = device.spent - before
         else:
             reports = _devices(made, table, max_epsilon, seed, round_number, json)
         count = write_reports(out, reports)
     except ClientError as error:
         raise ParameterError(str(error)) from None
     if json:
-        print_json({"path": str(out), "reports": count, "bytes_each": made.report_bytes, "epsilon": str(made.terms.certified)})
+        print_json({"path": str(out), "reports": count, "bytes_each": made.report_bytes, "epsilon": str(cost)})
         return
     print_line(f"Wrote {count} reports of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
-    print_line(f"Each cost its person epsilon {plain(made.terms.certified)}.")
+    if cost:
+        print_line(f"Each cost its person epsilon {plain(cost)}.")
+    else:
+        print_line("Already paid: the diary gave the answer it gave before, so nothing was charged.")
 
 
 @app.command()
@@ -180,7 +180,7 @@ def tally(
     file: _Study,
     reports: Annotated[list[Path], typer.Argument(help="Files of reports, binary or one JSON report per line.")],
     out: Annotated[Path, typer.Option(help="The new file for the counters.")],
-    merge: Annotated[list[Path] | None, typer.Option(help="Counters of an earlier run to add.")] = None,
+    merge: Annotated[list[Path] | None, typer.Option(help="Counters of an earlier run to add, of other reports.")] = None,
     credentials: Annotated[
         Path | None, typer.Option(help="Issued credentials, one in hex per line; reports of others are refused.")
     ] = None,
@@ -201,13 +201,15 @@ def tally(
     from sabun.keyvalue import Study, Tally
     from sabun.keyvalue.batches import count_files
 
-    must_be_new(out)
+    new_file(out)
     made = Study.load(file)
     enrolled = None if credentials is None else enrolled_of(made, credentials)
     counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
     outcome, repeated = count_files(counters, reports)
     for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
+    if merge:
+        warn("counters do not say who reported; a report that an earlier run counted counts twice if its file is named again.")
     counters.save(out)
     if json:
         refused = [{"position": position, "reason": reason} for position, reason in outcome.rejected]
@@ -245,9 +247,9 @@ def estimate(
     from sabun.keyvalue import Study, Tally
 
     made = Study.load(file)
-    for new in (plot, out, release):
+    for name, new in (("plot", plot), ("out", out), ("release", release)):
         if new is not None:
-            must_be_new(new)
+            new_file(new, name=name)
     loaded = Tally.load(counters, study=made, seed=None)
     found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous)
     if release is not None:
@@ -292,7 +294,7 @@ def simulate(
 
     made = Study.load(file)
     if out is not None:
-        must_be_new(out)
+        new_file(out)
     f, m = truth_of(made, truth, population, frequency, mean)
     fakes = attack_of(made, attack, fraction, target)
     honest = made.simulate(f, m, n=n, random_state=seed)

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._charging import warn_if_large
+from sabun.cli._output import Json, new_file, print_json, print_line
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
+from sabun.release import recovered
 
 __all__ = ["app"]
 
@@ -54,6 +56,7 @@ def create(
         return
     print_line(f"Created {str(path)!r}.", style="bold")
     print_line(_summary(ledger))
+    warn_if_large(ledger.budget.epsilon)
 
 
 @app.command()
@@ -103,6 +106,34 @@ def verify(
     print_line(f"Newest hash: {found.head_hash}")
     if head is None:
         print_line("Keep this hash elsewhere. With --head it also finds rows cut off the end.")
+
+
+@app.command()
+def recover(
+    path: _Path,
+    entry: Annotated[int, typer.Argument(help="The number of the charge, as `sabun ledger show` lists it.")],
+    out: Annotated[Path, typer.Option(help="The release file to write (JSON).")],
+    json: Json = False,
+) -> None:
+    """Write a result again that was paid for, when its file was lost; costs nothing.
+
+    Example:
+
+        sabun datasets save wdbc tumours.csv --schema tumours.schema.json
+
+        sabun ledger create clinic.ledger --name clinic --epsilon 3
+
+        sabun outliers count tumours.csv --schema tumours.schema.json --radius 0.9 --epsilon 1 --ledger clinic.ledger
+
+        sabun ledger recover clinic.ledger 1 --out count.json
+    """
+    new_file(out)
+    found = recovered(Ledger.open(path), entry)
+    found.save(out)
+    if json:
+        print_json({"path": str(path), "entry": entry, "out": str(out), "kind": found.provenance.kind})
+    else:
+        print_line(f"Wrote {str(out)!r}: {found.provenance.kind}, {found.provenance.charge}.", style="bold")
 
 
 def _amount(text: str, name: str) -> Amount:

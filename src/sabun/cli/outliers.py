@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._charging import LedgerFile, Payment, Purpose, warn_if_large
+from sabun.cli._output import Json, new_file, print_json, print_line
+from sabun.cli._progress import busy
 from sabun.errors import DataError, ParameterError
 from sabun.privacy.amounts import plain
 
 if TYPE_CHECKING:
-    from sabun.ledger import Ledger
+    from sabun.outliers import OutlierCount
     from sabun.records import Schema
     from sabun.release import Release
 
@@ -41,7 +39,6 @@ _Bounds = Annotated[
     list[str] | None, typer.Option(help="Public bounds of a column, name=low:high; may be given several times.")
 ]
 _SchemaFile = Annotated[Path | None, typer.Option(help="Public bounds and categories of the columns (JSON).")]
-_Ledger = Annotated[Path | None, typer.Option(help="The ledger to charge.")]
 _Key = Annotated[str | None, typer.Option(help="A name for this release: a retry with it costs nothing.")]
 _Out = Annotated[Path | None, typer.Option(help="Where to save the release (JSON).")]
 _Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
@@ -63,9 +60,11 @@ def count(
     cover: _Cover = "degeneracy",
     error_bar: _Share = "0.3",
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
-    ledger: _Ledger = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
     key: _Key = None,
     out: _Out = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Release even if nothing but noise is expected.")] = False,
     json: Json = False,
 ) -> None:
     """Release the private number of outliers, with an interval.
@@ -78,23 +77,28 @@ def count(
     """
     from sabun.outliers import OutlierCount, RegionCount
 
-    _refuse_existing(out)
+    if out is not None:
+        new_file(out)
     declared, chosen = _declared(schema, bounds, columns)
-    book = _opened(ledger)
+    payment = Payment.of(ledger, purpose)
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
-    public |= {"columns": chosen, "schema": declared, "ledger": book, "key": key}
+    public |= {"columns": chosen, "schema": declared, "ledger": payment.book, "key": key}
     if regions is not None:
         if (mechanism, relation, delta) != ("power", "replace-one", "0"):
             raise ParameterError("regions must be counted with mechanism power, relation replace-one, delta 0.")
         by_region = RegionCount(regions=_regions(regions), **public)
-        with _busy("Counting outliers by region"):
-            by_region.fit(table)
-        _tell_regions(by_region.release_, book, out, json=json)
+        with payment:
+            with busy("Counting outliers by region"):
+                by_region.fit(table)
+            _tell_regions(by_region.release_, payment, out, json=json)
         return
     whole = OutlierCount(delta=delta, mechanism=mechanism, relation=relation, **public)
-    with _busy("Counting outliers"):
-        whole.fit(table)
-    _tell_count(whole.release_, book, out, json=json)
+    if relation == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
+        _refuse_noise(whole, table, declared if chosen is None else declared.select(chosen))
+    with payment:
+        with busy("Counting outliers"):
+            whole.fit(table)
+        _tell_count(whole.release_, payment, out, json=json)
 
 
 @app.command()
@@ -107,7 +111,8 @@ def choose(
     bounds: _Bounds = None,
     schema: _SchemaFile = None,
     cover: _Cover = "degeneracy",
-    ledger: _Ledger = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
     key: _Key = None,
     out: _Out = None,
     json: Json = False,
@@ -123,22 +128,23 @@ def choose(
     """
     from sabun.outliers import SubspaceChoice
 
-    _refuse_existing(out)
-    declared, _ = _declared(schema, bounds, None)
-    book = _opened(ledger)
-    sides = dict(_subspace(text) for text in subspace)
-    choice = SubspaceChoice(
-        subspaces=sides, k=k, radius=radius, epsilon=epsilon, cover=cover, schema=declared, ledger=book, key=key
-    )
-    with _busy("Scoring the subspaces"):
-        choice.fit(table)
     if out is not None:
-        choice.release_.save(out)
+        new_file(out)
+    sides = dict(_subspace(text) for text in subspace)
+    declared, _ = _declared(schema, bounds, ",".join(column for columns in sides.values() for column in columns))
+    payment = Payment.of(ledger, purpose)
+    choice = SubspaceChoice(
+        subspaces=sides, k=k, radius=radius, epsilon=epsilon, cover=cover, schema=declared, ledger=payment.book, key=key
+    )
+    with payment:
+        with busy("Scoring the subspaces"):
+            choice.fit(table)
+        _save(choice.release_, payment, out)
     if json:
-        print_json({"choice": choice.choice_} | _common(choice.release_, book, out))
+        print_json({"choice": choice.choice_} | _common(choice.release_, payment, out))
         return
     print_line(f"Most outliers: {choice.choice_!r} ({', '.join(sides[choice.choice_])}).", style="bold")
-    _close(choice.release_, book, out)
+    payment.tell(choice.release_, out)
 
 
 @app.command()
@@ -168,8 +174,9 @@ def plan(
     made = estimator.plan(n=records, d=dimensions)
     if json:
         print_json(made.to_dict())
-    else:
-        print_line(str(made))
+        return
+    print_line(str(made))
+    warn_if_large(made.epsilon)
 
 
 @app.command()
@@ -193,10 +200,6 @@ def radius(
     from sabun.outliers import suggest_radius
 
     declared, chosen = _declared(schema, bounds, columns)
-    if declared is None:
-        raise ParameterError(
-            "columns must be declared: pass --schema or --bounds name=low:high. Bounds never come from the data."
-        )
     known = declared if chosen is None else declared.select(chosen)
     found = suggest_radius(reference, k=k, share=share, schema=known)
     if json:
@@ -205,7 +208,7 @@ def radius(
         print_line(f"--radius {found:.6g} makes about {share:.2%} of the reference outliers (k = {k}).")
 
 
-def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None) -> tuple[Schema | None, list[str] | None]:
+def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None) -> tuple[Schema, list[str] | None]:
     """The public facts about the columns, the columns asked for."""
     from sabun.records import Column, Schema
 
@@ -219,7 +222,11 @@ def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None
             "columns must be declared: pass --schema or --bounds name=low:high. "
             "Bounds never come from the data: with them every cell has a place and every column a public scale."
         )
-    return Schema(columns=tuple(declared)), chosen
+    known = Schema(columns=tuple(declared))
+    for name in chosen or []:
+        if name not in known.names:
+            raise ParameterError(f"columns must be declared; got {name!r}, which is not. Add --bounds '{name}=low:high'.")
+    return known, chosen
 
 
 def _bound(text: str) -> tuple[str, float, float]:
@@ -252,69 +259,52 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _opened(ledger: Path | None) -> Ledger | None:
-    from sabun.ledger import Ledger
+def _refuse_noise(estimator: OutlierCount, table: Path, declared: Schema) -> None:
+    """Refuses to take money for an interval that says nothing; from public facts, of which the number of rows is one here."""
+    from sabun.records import open_source
 
-    return None if ledger is None else Ledger.open(ledger)
-
-
-def _refuse_existing(out: Path | None) -> None:
-    if out is not None and out.exists():
-        raise ParameterError(f"out must be a new file; {str(out)!r} exists. Nothing was released, nothing was charged.")
-
-
-@contextmanager
-def _busy(words: str) -> Iterator[None]:
-    """A moving sign on a terminal's stderr while the work lasts."""
-    console = Console(file=sys.stderr, emoji=False, highlight=False)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(words):
-        yield
+    first = declared.select(declared.names[:1])
+    rows = sum(len(part) for part in open_source(table, schema=first).partitions())
+    if rows and (plan := estimator.plan(n=rows, d=declared.width)).vacuous:
+        raise ParameterError(
+            f"epsilon must be larger to tell anything about {rows} records; got {plain(plan.epsilon)}: even at best the "
+            f"interval would reach {plan.kindest_width} up or down. Nothing was released, nothing was charged. "
+            "Raise --epsilon, or pass --yes to release anyway."
+        )
 
 
-def _tell_count(release: Release, book: Ledger | None, out: Path | None, *, json: bool) -> None:
+def _save(release: Release, payment: Payment, out: Path | None) -> None:
     if out is not None:
-        release.save(out)
+        with payment.writing(release):
+            release.save(out)
+
+
+def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
+    _save(release, payment, out)
     interval = release.value.get("interval")
     if json:
         found = {"count": release["count"], "interval": None if interval is None else list(interval)}
-        print_json(found | _common(release, book, out))
+        print_json(found | _common(release, payment, out))
         return
     print_line(f"Outliers: {release['count']}", style="bold")
     if interval is not None:
         level = release.provenance.parameters["confidence"]
         print_line(f"The exact number lies between {interval[0]} and {interval[1]} with probability {level:g} or more.")
-    _close(release, book, out)
+    payment.tell(release, out)
 
 
-def _tell_regions(release: Release, book: Ledger | None, out: Path | None, *, json: bool) -> None:
-    if out is not None:
-        release.save(out)
+def _tell_regions(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
+    _save(release, payment, out)
     intervals = release.value.get("intervals")
     if json:
         ranges = None if intervals is None else {name: list(interval) for name, interval in intervals.items()}
-        print_json({"counts": dict(release["counts"]), "intervals": ranges} | _common(release, book, out))
+        print_json({"counts": dict(release["counts"]), "intervals": ranges} | _common(release, payment, out))
         return
     for name, found in release["counts"].items():
         tail = "" if intervals is None else f"   (between {intervals[name][0]} and {intervals[name][1]})"
         print_line(f"{name}: {found}{tail}", style="bold")
-    _close(release, book, out)
+    payment.tell(release, out)
 
 
-def _common(release: Release, book: Ledger | None, out: Path | None) -> dict[str, Any]:
-    return {
-        "guarantee": release.guarantee.to_dict(),
-        "out": None if out is None else str(out),
-        "remaining": None if book is None else book.remaining.to_dict(),
-    }
-
-
-def _close(release: Release, book: Ledger | None, out: Path | None) -> None:
-    print_line(str(release.guarantee))
-    print_line(f"Ledger: {release.provenance.charge}.")
-    if out is not None:
-        print_line(f"Saved as {str(out)!r}.", style="green")
-    if book is not None:
-        print_line(f"{book.name!r} has epsilon {plain(book.remaining.epsilon)} of {plain(book.budget.epsilon)} left.")
+def _common(release: Release, payment: Payment, out: Path | None) -> dict[str, Any]:
+    return payment.facts(release) | {"out": None if out is None else str(out)}

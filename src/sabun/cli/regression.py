@@ -7,18 +7,20 @@ from typing import Annotated
 
 import typer
 
-from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._charging import LedgerFile, Payment, Purpose
+from sabun.cli._output import Json, new_file, print_json, print_line
+from sabun.cli._progress import busy
 from sabun.cli._regression import (
     ask,
-    busy,
     features_of,
     given,
     keys_of,
+    must_be_free,
     number,
     predict_to,
-    private_key_of,
     quiet_warnings,
     save_once,
+    signing_key,
     tell_model,
     tell_study,
     terms_of,
@@ -81,6 +83,7 @@ def study_init(
     """
     from sabun.regression import Study
 
+    new_file(path, name="path")
     features, goal = features_of(schema, bounds, columns, target)
     made = Study(
         features=features,
@@ -134,6 +137,8 @@ def keygen(
         raise ParameterError(f"name must be a plain file name; got {name!r:.60}.")
     key = generate_key()
     secret, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    for file in (secret, public):
+        new_file(file, name="folder and name")
     save_key(key, secret)
     save_key(key.public_key(), public)
     shown = fingerprint(key.public_key().public_bytes_raw())
@@ -148,7 +153,8 @@ def keygen(
 def fit(
     data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file, or a folder of .parquet files.")],
     out: Annotated[Path, typer.Option(help="The release file to write.")],
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.")] = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
     study: _StudyFile = None,
     organisation: Annotated[str | None, typer.Option(help="Which organisation of the study this is.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key; the release is signed with it.")] = None,
@@ -175,37 +181,35 @@ def fit(
 
         sabun regression fit radar.csv --schema radar.json --columns a03,a05 --target a04 --epsilon 2 --yes --out one.json
     """
-    from sabun.ledger import Ledger
     from sabun.privacy.noise import os_coin
     from sabun.regression.combining import own_model
     from sabun.regression.moments import Moments
     from sabun.regression.planning import plan_of
-    from sabun.regression.releasing import release_moments
+    from sabun.regression.releasing import release_moments, request_key
 
-    book = None if ledger is None else Ledger.open(ledger)
+    payment = Payment.of(ledger, purpose)
+    book = payment.book
     terms = terms_of(
         study, schema, bounds, columns, target, epsilon, delta, mechanism, relation, book.unit if book else "record"
     )
-    if terms.organisations:
-        terms.public_key(organisation or "")
-    private_key = None if key is None else private_key_of(key)
-    with busy(f"Reading {data} ..."):
-        moments = Moments.of_source(terms.design, data)
-    # The number of rows may be told only where it is public.
-    plan = plan_of(terms, rows=max(moments.rows, 1), organisations=max(len(terms.organisations), 1))
-    if terms.relation == "replace-one":
-        ask(plan, yes=yes, quiet=json)
-    release = release_moments(terms, moments, coin=os_coin(), organisation=organisation, ledger=book)
-    if private_key is not None:
-        release = release.sign(private_key)
-    save_once(release, out)
+    private_key = signing_key(terms, organisation, key)
+    must_be_free(out, request_key(terms, organisation), book)
+    with payment:
+        with busy(f"Reading {data} ..."):
+            moments = Moments.of_source(terms.design, data)
+        # The number of rows may be told only where it is public.
+        if terms.relation == "replace-one":
+            ask(plan_of(terms, rows=max(moments.rows, 1), organisations=max(len(terms.organisations), 1)), yes=yes, quiet=json)
+        drawn = release_moments(terms, moments, coin=os_coin(), organisation=organisation, ledger=book)
+        release = drawn if private_key is None else drawn.sign(private_key)
+        with payment.writing(release):
+            save_once(release, out)
     model = own_model(terms, release)
     if json:
-        print_json({"file": str(out), "study_hash": terms.hash, "guarantee": release.guarantee.to_dict(), **model.to_dict()})
+        print_json({"file": str(out), "study_hash": terms.hash} | payment.facts(release) | model.to_dict())
         return
     print_line(str(model))
-    print_line(f"Guarantee: {release.guarantee}\nLedger: {release.provenance.charge}.")
-    print_line(f"Saved as {str(out)!r}.", style="bold")
+    payment.tell(release, out)
 
 
 @app.command()
@@ -249,11 +253,17 @@ def combine(
     tau: Annotated[str, typer.Option(help="Temperature of mirror: theory, or a number.")] = "theory",
     convention: Annotated[str, typer.Option(help="Convention of mirror: jrt or paper.")] = "jrt",
     out: Annotated[Path | None, typer.Option(help="Where to write the public model; not with --home.")] = None,
+    release: Annotated[
+        Path | None, typer.Option(help="Where to write it as a release for `sabun report`; not with --home.")
+    ] = None,
     predict: Annotated[Path | None, typer.Option(help="A table to predict for.")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Where to write the predictions (CSV).")] = None,
     json: Json = False,
 ) -> None:
     """Join releases into one model.
+
+    Written with --release, it promises what each organisation promises if a --study names them with their keys; otherwise the
+    sum, for one table may stand behind all releases, as below: epsilon 10.
 
     Example:
 
@@ -263,24 +273,35 @@ def combine(
 
         sabun regression fit radar.csv --target a04 --bounds a04=-1:1 --bounds a03=-1:1 --epsilon 5 --yes --out two.json
 
-        sabun regression combine one.json two.json --out model.json
+        sabun regression combine one.json two.json --out model.json --release joined.json
     """
     from sabun.regression import HomeModel, PublicModel, Study
     from sabun.regression import combine as join
 
-    if home is not None and out is not None:
-        raise ParameterError("--out must be left out with --home: a model that used raw data stays at home. Drop one of them.")
+    for name, file in (("--out", out), ("--release", release)):
+        if home is not None and file is not None:
+            raise ParameterError(
+                f"{name} must be left out with --home: a model that used raw data stays at home. Drop one of them."
+            )
     if (predict is None) != (predictions is None):
         raise ParameterError("--predict and --predictions must be given together.")
     trusted = None if study is None else Study.load(study)
+    for name, file in (("out", out), ("release", release), ("predictions", predictions)):
+        if file is not None:
+            new_file(file, name=name)
     temperature: float | str = tau if tau == "theory" else number(tau, "tau")
     with quiet_warnings():
         model = join(files, home, method=method, study=trusted, tau=temperature, convention=convention)
     if isinstance(model, PublicModel) and out is not None:
         model.save(out)
+    if isinstance(model, PublicModel) and release is not None:
+        model.release().save(release)
     if predict is not None and predictions is not None:
         predict_to(model, predict, predictions)
     tell_model(model, json=json, is_home=isinstance(model, HomeModel))
+    for file in (out, release, predictions):
+        if file is not None and not json:
+            print_line(f"Wrote {str(file)!r}.")
 
 
 @app.command()
@@ -291,7 +312,9 @@ def simulate(
     epsilon: Annotated[str, typer.Option(help="Privacy of each release.")],
     delta: _Delta = None,
     mechanism: _Mechanism = "ssp-gauss",
-    setting: Annotated[str, typer.Option(help="iid (all alike) or narrow (each sees its own corner).")] = "iid",
+    setting: Annotated[
+        str, typer.Option(help="iid (all alike), narrow (each its own corner) or collinear (features nearly equal).")
+    ] = "iid",
     repeats: Annotated[int, typer.Option(help="How many made-up worlds.")] = 10,
     json: Json = False,
 ) -> None:

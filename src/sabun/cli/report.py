@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sabun.cli._output import Json, print_json, print_line
+from sabun.cli._releases import load_release, public_key
 from sabun.errors import ParameterError
-from sabun.release import Release, load_key
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = ["command"]
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A file written by Release.save.")],
+    file: Annotated[Path, typer.Argument(help="A released file (JSON).")],
     out: Annotated[Path | None, typer.Option(help="The HTML file to write; beside the release by default.")] = None,
     key: Annotated[
         list[Path] | None, typer.Option(help="A public key you trust (PEM); refuses what none of them signed.")
@@ -43,11 +40,11 @@ def command(
     """
     from sabun.reports import report, save_page
 
-    release = Release.load(file)
+    release = load_release(file)
     target = file.with_suffix(".html") if out is None else out
     if target.resolve() == file.resolve():
         raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
-    trusted = None if not key else [_public(path) for path in key]
+    trusted = None if not key else [public_key(path) for path in key]
     save_page(report(release, trusted=trusted, public=public), target, overwrite=overwrite)
     if json:
         signed = None if release.signature is None else release.verify(trusted).fingerprint
@@ -56,10 +53,3 @@ def command(
         print_line(f"The report is {str(target)!r}.")
     if open_page:
         webbrowser.open(target.resolve().as_uri())
-
-
-def _public(path: Path) -> Ed25519PublicKey:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = load_key(path)
-    return key.public_key() if isinstance(key, Ed25519PrivateKey) else key

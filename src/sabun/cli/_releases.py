@@ -1,0 +1,46 @@
+"""Released files and the keys that signed them, as a person names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sabun.errors import ParameterError, ReleaseError
+from sabun.release import Release, load_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+__all__ = ["load_release", "private_key", "public_key"]
+
+
+def load_release(file: Path) -> Release:
+    """Reads a release; who names the model's folder or the weighted table is told where the release is."""
+    meant = file / "release.json" if file.is_dir() else Path(f"{file}.release.json")
+    if (file.is_dir() or file.suffix in (".csv", ".parquet")) and meant.is_file():
+        raise ReleaseError(f"{file} must be a release; it is what one belongs to. Name the release: {meant}")
+    if file.is_dir():
+        raise ReleaseError(f"{file} must be a released file; it is a folder. Name a file in it.")
+    return Release.load(file)
+
+
+def public_key(file: Path) -> Ed25519PublicKey:
+    """The public key in a file, or the public half of a private one."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = load_key(file)
+    return key.public_key() if isinstance(key, Ed25519PrivateKey) else key
+
+
+def private_key(file: Path) -> Ed25519PrivateKey:
+    """The private key in a file.
+
+    Raises:
+        ParameterError: It holds a public key only.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = load_key(file)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ParameterError(f"key must be a private key; {str(file)!r} holds a public one. Nobody can sign with that.")
+    return key

@@ -1,0 +1,149 @@
+"""`sabun schema`: say what is publicly known about a table, look how well the table fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sabun.cli._output import Json, print_json, print_line
+from sabun.errors import ParameterError
+from sabun.records import CHUNK_ROWS, Column, Schema, TableFit, inspect_table
+from sabun.records.files import file_chunks, file_names
+from sabun.release.files import write_whole
+
+__all__ = ["app"]
+
+_HELP = """Say what is publicly known about a table: every job starts from it.
+
+Example:
+
+    sabun schema new people.schema.json --number age=0:120 --category smoker=no,yes
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+_MOST_SHOWN = 10
+
+
+@app.command()
+def new(
+    out: Annotated[Path, typer.Argument(help="The JSON file to write.")],
+    number: Annotated[list[str] | None, typer.Option(help="A column of numbers: name=low:high; repeat it.")] = None,
+    category: Annotated[list[str] | None, typer.Option(help="A column of labels: name=label,label; repeat it.")] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
+    ] = None,
+    log1p: Annotated[list[str] | None, typer.Option(help="A heavy-tailed number column: its name; repeat it.")] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Write a schema from bounds and labels that are publicly known, never taken from the data.
+
+    Example:
+
+        sabun schema new people.schema.json --number age=0:120 --number bmi=10:60 --category smoker=no,yes --missing age=40
+    """
+    constants = dict(_split(text, "missing") for text in missing or [])
+    tailed = set(log1p or [])
+    pairs = [_split(text, "number") for text in number or []]
+    columns: list[Column] = [_number(name, ends, constants.pop(name, None), name in tailed) for name, ends in pairs]
+    for name, labels in (_split(text, "category") for text in category or []):
+        listed = [label.strip() for label in labels.split(",")]
+        columns.append(Column.category(name, listed, missing=constants.pop(name, None)))
+    unknown = sorted({*constants, *(tailed - {name for name, _ in pairs})})
+    if unknown:
+        raise ParameterError(f"missing and log1p must name columns that are declared; got {unknown[0]!r}.")
+    if not columns:
+        raise ParameterError("columns must be declared. Pass --number name=low:high or --category name=label,label.")
+    schema = Schema(columns=tuple(columns))
+    write_whole(out, schema.to_text().encode(), overwrite=overwrite)
+    _tell(schema, out, json=json)
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(help="A schema file.")],
+    json: Json = False,
+) -> None:
+    """Show what a schema declares.
+
+    Example:
+
+        sabun schema new people.schema.json --number age=0:120 --category smoker=no,yes
+
+        sabun schema show people.schema.json
+    """
+    _tell(Schema.load(file), None, json=json)
+
+
+@app.command()
+def check(
+    data: Annotated[Path, typer.Argument(help="The private table: .csv, .csv.gz or .parquet.")],
+    schema: Annotated[Path, typer.Option(help="The schema file.")],
+    labels: Annotated[bool, typer.Option(help="Also print the labels that are not in the lists.")] = False,
+    person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
+    json: Json = False,
+) -> None:
+    """Count the cells of your own table that do not fit, before any budget is spent. NOT PRIVATE.
+
+    Example:
+
+        sabun datasets save wdbc cells.csv --schema cells.schema.json
+
+        sabun schema check cells.csv --schema cells.schema.json
+    """
+    declared = Schema.load(schema)
+    found = inspect_table(data, schema=declared, ids=None if person is None else _cells(data, person))
+    unused = [name for name in file_names(data) if name not in declared.names]
+    if json:
+        print_json(found.to_dict() | {"undeclared": unused} | ({"labels": _strange(found)} if labels else {}))
+        return
+    print_line(str(found))
+    if unused:
+        print_line(f"Not declared, so no job can use them: {', '.join(unused)}.")
+    if labels:
+        for name, strange in _strange(found).items():
+            print_line(f"{name}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items()))
+    elif any(fit.strange for fit in found.columns):
+        print_line("To see the labels that are not in the lists: --labels.")
+
+
+def _cells(data: Path, column: str) -> list[object]:
+    if column not in file_names(data):
+        raise ParameterError(f"id must be a column of {data.name}; got {column!r:.60}.")
+    return [cell for chunk in file_chunks(data, [column], rows=CHUNK_ROWS) for cell in chunk.column(column).to_pylist()]
+
+
+def _strange(found: TableFit) -> dict[str, dict[str, int]]:
+    return {fit.name: dict(fit.strange.most_common(_MOST_SHOWN)) for fit in found.columns if fit.strange}
+
+
+def _split(text: str, option: str) -> tuple[str, str]:
+    name, equals, rest = text.partition("=")
+    if not (equals and name.strip() and rest.strip()):
+        shape = {"number": "name=low:high", "category": "name=label,label", "missing": "name=value"}[option]
+        raise ParameterError(f"{option} must look like {shape}; got {text!r:.60}.")
+    return name.strip(), rest.strip()
+
+
+def _number(name: str, ends: str, missing: str | None, log1p: bool) -> Column:
+    low, _, high = ends.partition(":")
+    try:
+        lower, upper, constant = float(low), float(high), None if missing is None else float(missing)
+    except ValueError:
+        too = "" if missing is None else f" with missing={missing!r:.20}"
+        given = f"{name}={ends}"
+        raise ParameterError(f"number must look like name=low:high, such as age=0:120; got {given!r:.60}{too}.") from None
+    return Column.number(name, lower=lower, upper=upper, missing=constant, log1p=log1p)
+
+
+def _tell(schema: Schema, out: Path | None, *, json: bool) -> None:
+    if json:
+        print_json(schema.to_dict() | ({} if out is None else {"out": str(out)}))
+        return
+    for column in schema.columns:
+        print_line(str(column))
+    if out is not None:
+        print_line(f"Wrote {out}. Next: sabun schema check TABLE --schema {out}")

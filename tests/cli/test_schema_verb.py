@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cli.terminal import exit_code
+from sabun.records import Schema
+
+
+class Said(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def typed(*arguments: object) -> Said:
+        code = exit_code(*arguments)
+        return Said(code, *capsys.readouterr())
+
+    return typed
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    file = tmp_path / "t.csv"
+    file.write_text('age,bmi,smoker,ward\n30,"21,9",YES,a\n200,22,no,b\n,300,yess,c\n40,25,yes,d\n')
+    return file
+
+
+def test_a_schema_from_options_is_the_schema_from_python(tmp_path: Path, run: Callable[..., Said]) -> None:
+    out = tmp_path / "s.json"
+    done = run("schema", "new", out, "--number", "age=0:120", "--category", "smoker=no, yes", "--missing", "age=40")
+    assert done.code == 0, done.stderr
+    assert Schema.load(out).to_dict()["columns"] == [
+        {"kind": "number", "name": "age", "lower": 0.0, "upper": 120.0, "missing": 40.0, "log1p": False},
+        {"kind": "category", "name": "smoker", "categories": ["no", "yes"], "missing": None},
+    ]
+    assert "sabun schema check" in done.stdout
+    assert "age: a number from 0 to 120; unreadable cells count as 40" in run("schema", "show", out).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "columns must be declared"),
+        (("--number", "age=0-120"), "number must look like name=low:high"),
+        (("--number", "age"), "number must look like name=low:high"),
+        (("--number", "age=120:0"), "bounds of column 'age' must be"),
+        (("--category", "sex="), "category must look like name=label,label"),
+        (("--number", "age=0:120", "--missing", "agee=4"), "must name columns that are declared; got 'agee'"),
+        (("--number", "age=0:120", "--log1p", "income"), "must name columns that are declared; got 'income'"),
+        (("--number", "age=0:120", "--missing", "age=old"), "number must look like"),
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused_without_a_file(
+    tmp_path: Path, options: tuple[str, ...], message: str, run: Callable[..., Said]
+) -> None:
+    done = run("schema", "new", tmp_path / "s.json", *options)
+    assert done.code == 2
+    assert message in done.stderr
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_an_existing_schema_is_not_replaced_unless_asked_for(tmp_path: Path, run: Callable[..., Said]) -> None:
+    out = tmp_path / "s.json"
+    run("schema", "new", out, "--number", "age=0:120")
+    before = out.read_text()
+    assert run("schema", "new", out, "--number", "age=0:90").code != 0
+    assert out.read_text() == before
+    assert run("schema", "new", out, "--number", "age=0:90", "--overwrite").code == 0
+    assert Schema.load(out)["age"].upper == 90  # type: ignore[attr-defined]
+
+
+def test_the_owner_sees_what_does_not_fit_before_paying(tmp_path: Path, table: Path, run: Callable[..., Said]) -> None:
+    out = tmp_path / "s.json"
+    run("schema", "new", out, "--number", "age=0:120", "--number", "bmi=10:60", "--category", "smoker=no,yes")
+    done = run("schema", "check", table, "--schema", out)
+    assert done.code == 0, done.stderr
+    assert "NOT PRIVATE" in done.stdout
+    assert "Not declared, so no job can use them: ward." in done.stdout
+    assert "yess" not in done.stdout
+    assert "'yess' (1)" in run("schema", "check", table, "--schema", out, "--labels").stdout
+    assert "1 rows repeat an id" not in run("schema", "check", table, "--schema", out, "--id", "ward").stdout
+    assert "id must be a column of t.csv; got 'who'" in run("schema", "check", table, "--schema", out, "--id", "who").stderr
+    record = json.loads(run("schema", "check", table, "--schema", out, "--json").stdout)
+    assert record["undeclared"] == ["ward"]
+    assert [column["fitting"] for column in record["columns"]] == [2, 2, 2]

@@ -1,0 +1,144 @@
+"""A whole report of every protocol of `sabun.keyvalue`: is its exact law as private as is promised?
+
+The device runs with every word it could toss, for everything a person can hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from contracts.laws import enough
+from sabun.keyvalue.client import PROTOCOLS, Client, Diary, Harmony, RandomizedResponse, Terms, channel, classic, device
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+HOLDINGS = tuple(
+    {key: value for key, value in zip("ab", values, strict=True) if value}
+    for values in itertools.product((0, 1.0, -1.0), repeat=2)
+)
+"""Everything a person can hold of two keys; values stand at the ends of the range, so their signs are certain."""
+
+
+@functools.cache
+def _law(draw: Callable[..., int], *about: Any) -> Counter[int]:
+    """How often each symbol comes up over all words of 16 bits."""
+    return Counter(draw(*about, word) for word in range(1 << 16))
+
+
+class _Dice:
+    """Stands in for `secrets` on the device: picks what it is told, notes how many there were to pick from."""
+
+    def __init__(self) -> None:
+        self.pick, self.of = 0, 1
+
+    def randbelow(self, bound: int) -> int:
+        self.of = bound
+        return min(self.pick, bound - 1)
+
+    def randbits(self, bits: int) -> int:
+        assert bits in (16, channel.SIGN_BITS)
+        return 0
+
+    def token_bytes(self, count: int) -> bytes:
+        assert count == 2 * 2
+        return bytes(count)
+
+
+@pytest.fixture
+def laws_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[Any]]]:
+    """The exact law of each round's symbol for one holding: the device's own draws, carried out for every word."""
+    dice, asked = _Dice(), list[Counter[Any]]()
+
+    def ternary(table: Any, state: int, word: int) -> int:
+        asked.append(_law(channel.ternary_symbol, table, state))
+        return channel.ternary_symbol(table, state, word)
+
+    def joint(table: Any, keys: int, picked: Any, word: int) -> int:
+        asked.append(_law(channel.joint_symbol, table, keys, picked))
+        return channel.joint_symbol(table, keys, picked, word)
+
+    def later(keep: int, opposite: int, state: int, word: int) -> int:
+        asked.append(_law(channel.later_symbol, keep, opposite, state))
+        return channel.later_symbol(keep, opposite, state, word)
+
+    def unary(table: Any, keys: int, picked: Any, words: bytes) -> tuple[int, ...]:
+        sides = [_law(channel.ternary_symbol, table, picked[1] if picked and picked[0] == key else 0) for key in range(keys)]
+        both = itertools.product(*(side.items() for side in sides))
+        asked.append(Counter({(x, y): Fraction(many * more, 1 << 16) for (x, many), (y, more) in both}))
+        return channel.unary_symbols(table, keys, picked, words)
+
+    monkeypatch.setattr(device, "secrets", dice)
+    for name, listener in (("ternary", ternary), ("joint", joint), ("later", later)):
+        monkeypatch.setattr(device, f"{name}_symbol", listener)
+    monkeypatch.setattr(device, "unary_symbols", unary)
+
+    def laws(terms: Terms, held: dict[str, float]) -> list[Counter[Any]]:
+        total: list[Counter[Any]] = [Counter() for _ in range(terms.rounds)]
+        dice.pick, dice.of = 0, 1
+        while dice.pick < dice.of:
+            asked.clear()
+            client = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef")
+            for turn in range(terms.rounds):
+                client.report(held, round=turn, means={"a": 0.0, "b": 0.0} if turn else None)
+            assert client.spent == terms.certified
+            for sum_, one in zip(total, asked, strict=True):
+                for symbol, many in one.items():
+                    sum_[symbol] += Fraction(many, dice.of)
+            dice.pick += 1
+        assert all(sum(law.values()) == 1 << 16 for law in total)
+        return total
+
+    return laws
+
+
+@pytest.mark.parametrize(
+    ("protocol", "padding"), [(name, ell) for name in PROTOCOLS for ell in ((1, 2) if name.startswith("pckv") else (1,))]
+)
+def test_no_report_is_likelier_than_the_certified_epsilon_allows(
+    protocol: str, padding: int, laws_of: Callable[..., list[Counter[Any]]]
+) -> None:
+    padded, epsilon = protocol.startswith("pckv"), Fraction(2)
+    facts: dict[str, Any] = {"padding_length": padding} if padded else {"rounds": 3} if protocol == "privkvm" else {}
+    terms = Terms(keys=("a", "b"), epsilon=epsilon, protocol=protocol, table_bits=16, **facts)
+    every = [laws_of(terms, held) for held in HOLDINGS]
+    spent = sum(
+        math.log(max(one[turn][symbol] / other[turn][symbol] for one in every for other in every for symbol in one[turn]))
+        for turn in range(terms.rounds)
+    )
+    assert spent <= float(terms.certified) * (1 + 1e-12)
+    assert terms.certified <= epsilon <= spent * 1.5
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_the_classics_keep_the_truth_as_often_as_their_epsilon_allows(epsilon: str) -> None:
+    def first_lie(answer: Callable[[int], int]) -> int:
+        """How many of the 2^64 words give the truth: it comes first."""
+        low, high = 0, 1 << 64
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if answer(middle) == answer(0) else (low, middle)
+        return high
+
+    words = RandomizedResponse(categories=("a", "b", "c"), epsilon=Fraction(epsilon))
+    kept = first_lie(lambda word: words.answer_of(0, word))
+    assert enough(float(epsilon), math.log(kept / ((1 << 64) - kept) * 2), slack=1e-12, waste=1 + 1e-12)
+    sign = Harmony(epsilon=Fraction(epsilon))
+    kept = first_lie(lambda word: sign.answer_of(1, word))
+    assert enough(float(epsilon), math.log(kept / ((1 << 64) - kept)), slack=1e-12, waste=1 + 1e-12)
+
+
+def test_the_classics_toss_words_of_their_whole_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(classic.secrets, "randbits", lambda bits: asked.append(bits) or 0)
+    RandomizedResponse(categories=("a", "b"), epsilon=Fraction(1)).answer("a")
+    Harmony(epsilon=Fraction(1)).answer(0.5)
+    assert asked == [64, channel.SIGN_BITS, 64]

@@ -1,0 +1,112 @@
+"""A whole fit of every mechanism of `sabun.regression`: is the noise that is drawn what the promise needs?
+
+The farthest neighbours are fitted without noise, so that sensitivity and noise are in the units of what is released.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from contracts.laws import enough, rho_of
+from contracts.watch import Heard, zeros
+from sabun.regression import PrivateRidge, ball, perturbation
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def _ridge(rows: NDArray[np.float64], **how: Any) -> Any:
+    facts: dict[str, Any] = {"epsilon": 2.0, "x_bounds": [(-1, 1)] * 2, "y_bounds": (-1, 1), "fit_intercept": False}
+    facts |= {"clip_radius": 1.0} | how
+    return PrivateRidge(**facts).fit(rows[:, :2], rows[:, 2]).release_
+
+
+def _rows_apart(degrees: float, length: float = 1.0) -> NDArray[np.float64]:
+    """Two records (x, y) on the unit circle at that angle, with opposite targets."""
+    angle = math.radians(degrees)
+    return np.array([[1.0, 0.0, 1.0], [math.cos(angle) * length, math.sin(angle) * length, -1.0]])
+
+
+def _sums(release: Any) -> NDArray[np.float64]:
+    """Every number that is released, in the order in which noise is drawn for it."""
+    value = release.value
+    own = [value["gram"][0], value["gram"][2], *value["moment"]]
+    return np.array(
+        [*own, value["gram"][1], value["square"], *([] if value["count"] is None else [value["count"]])], dtype=float
+    )
+
+
+def _farthest(relation: str, **how: Any) -> list[NDArray[np.float64]]:
+    """Changes of the released numbers between neighbours; among them the largest there are."""
+    people = how.get("records_per_person", 1)
+    changes = []
+    wild = np.array([[1e9, 1e9, 1e9], [-1e9, 1e9, -1e9]])  # counts as the corner of its bounds, shortened to the ball
+    for first, second in (*(_rows_apart(degrees) for degrees in (0, 30, 60, 90, 180)), wild):
+        rest = np.tile([0.5, 0.0, 0.0], (3, 1))
+        twin = [second] * people if relation == "replace-one" else []
+        before, after = (np.vstack([rest, *more]) for more in ([first] * people, twin))
+        changes.append(_sums(_ridge(before, relation=relation, **how)) - _sums(_ridge(after, relation=relation, **how)))
+    return changes
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_sums_of_products_have_gaussian_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+    how: dict[str, Any] = {"mechanism": "ssp-gauss", "delta": 1e-6, "records_per_person": people}
+    heard.instead = zeros
+    changes = _farthest(relation, **how)
+    heard.draws.clear()
+    release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
+    variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
+    assert {draw.law for draw in heard.draws} == {"discrete_gaussian"}
+    assert len(variances) == len(changes[0])
+    rho = max(float((change**2 / variances).sum()) / 2 for change in changes)
+    assert enough(rho_of(2, 1e-6), rho, slack=0, waste=1.01), "rows are shortened by a few parts in a thousand"
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_sums_of_products_have_laplace_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+    how: dict[str, Any] = {"mechanism": "ssp-laplace", "records_per_person": people}
+    heard.instead = zeros
+    moved = max(float(np.linalg.norm(change)) for change in _farthest(relation, **how))
+    heard.draws.clear()
+    release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
+    draw = heard.only("spherical_laplace")
+    assert draw.count == 6 + (relation == "add-remove")
+    assert enough(draw.parameter, moved / 2, slack=0, waste=1.01)
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, 0)
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("bound", [0.5, 2.0])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_objective_perturbation_pays_for_gradient_and_curvature(
+    relation: str, bound: float, people: int, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ridges: list[float] = []
+    original = perturbation._rounded
+
+    def listener(moments: Any, ridge: int, *rest: Any) -> Any:
+        ridges.append(ridge / 2**ball.SCALE)
+        return original(moments, ridge, *rest)
+
+    monkeypatch.setattr(perturbation, "_rounded", listener)
+    release = _ridge(
+        np.tile([0.5, 0.0, 0.0], (4, 1)), mechanism="objpert", coef_bound=bound, relation=relation, records_per_person=people
+    )
+    # g = 2 (x't - y) x, over rows at every angle on either side of the longest t.
+    angles = np.linspace(0, math.pi, 2001)
+    gradients = 2 * (bound * np.cos(angles) + 1) * np.exp(1j * angles)
+    farthest = np.abs(gradients).max() if relation == "add-remove" else np.abs(gradients - gradients.conj()).max()
+    noise = heard.only("spherical_laplace").parameter / 2.0 ** (perturbation._DIGITS + ball.SCALE - 1)
+    # x x' is added to A + R, whose eigenvalues are at least R: the determinant grows by 1 + 1/R for each row.
+    spent = people * float(farthest) / noise + people * math.log1p(1 / ridges[0])
+    assert enough(2.0, spent, waste=1.01)
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, 0)

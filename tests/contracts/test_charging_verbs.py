@@ -1,0 +1,213 @@
+"""Every command that charges a ledger: it looks before it pays, tells what it paid, and loses nothing that is paid for."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+import typer
+
+from cli.terminal import exit_code
+from sabun import Ledger
+from sabun.cli import build
+from sabun.ledger.reservation import Reservation
+from sabun.release import Release, files
+
+Capture = pytest.CaptureFixture[str]
+
+BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "outliers count": ("t.csv", *BOUNDS, "--radius", "0.2"),
+    "outliers choose": ("t.csv", *BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi"),
+    "density weights": ("--private", "t.csv", "--public", "public.csv", *BOUNDS),
+    "regression fit": ("t.csv", *BOUNDS, "--target", "bmi", "--yes"),
+    "learning train": ("t.csv", *BOUNDS, "--target", "sick", "--classes", "no,yes", "--hidden", "", "--set", "epochs=1"),
+}
+NAMES = {"density weights": "out.csv", "learning train": "model"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("t.csv", "public.csv"):
+        rows = [f"{rng.uniform(20, 90):.3f},{rng.uniform(15, 40):.3f},{rng.choice(['no', 'yes'])}" for _ in range(400)]
+        Path(name).write_text("\n".join(["age,bmi,sick", *rows]) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger.create("book", name="clinic", unit="patient", epsilon=1000, delta="1e-3")
+
+
+def arguments(verb: str, out: object = None, *, epsilon: str = "2", book: bool = True) -> tuple[object, ...]:
+    paid = ("--ledger", "book") if book else ()
+    return (*verb.split(), *COMMANDS[verb], "--epsilon", epsilon, *paid, "--out", out or NAMES.get(verb, "out.json"))
+
+
+def test_the_list_holds_every_command_that_charges() -> None:
+    charging = {
+        f"{name} {inner}"
+        for name, verb in typer.main.get_command(build()).commands.items()  # type: ignore[attr-defined]
+        for inner, command in getattr(verb, "commands", {}).items()
+        if inner not in ("plan", "verify") and any("--ledger" in parameter.opts for parameter in command.params)
+    }
+    assert charging == set(COMMANDS)
+
+
+def _taken(name: str) -> str:
+    if Path(name).suffix:
+        Path(name).write_text("precious")
+    else:
+        Path(name).mkdir()
+        (Path(name) / "precious").touch()
+    return name
+
+
+PLACES: dict[str, Callable[[str], str]] = {
+    "is taken": _taken,
+    "has no folder": lambda name: f"nowhere/{name}",
+    "lies in a file": lambda name: f"t.csv/{name}",
+    "cannot be written": lambda name: "x" * 300 + Path(name).suffix,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_an_output_that_cannot_be_written_is_refused_before_the_charge(
+    verb: str, place: str, here: Path, ledger: Ledger, capsys: Capture
+) -> None:
+    out = PLACES[place](NAMES.get(verb, "out.json"))
+    before = {str(file): file.read_bytes() for file in here.rglob("*") if file.is_file()}
+    assert exit_code(*arguments(verb, out)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: out must be ")
+    assert said.endswith("Nothing was released, nothing was charged.\n")
+    assert {str(file): file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_the_end_of_every_command_says_who_paid_and_what_is_left(verb: str, ledger: Ledger, capsys: Capture) -> None:
+    assert exit_code(*arguments(verb), "--purpose", "annual report") == 0
+    out, err = capsys.readouterr()
+    assert "Ledger: charged to 'clinic' as entry 1 (epsilon " in out
+    assert "'clinic' has epsilon " in out
+    assert "Warning" not in err
+    [entry] = ledger.entries()
+    assert entry.remark == "annual report"
+    assert entry.state == "committed"
+    assert f"annual report: {verb.split()[0]}." in ledger.show()
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_without_a_ledger_every_command_says_that_nobody_keeps_count(verb: str, capsys: Capture) -> None:
+    assert exit_code(*arguments(verb, book=False)) == 0
+    assert "No ledger was given: this cost is written down nowhere." in capsys.readouterr().out
+    other = "again.csv" if verb == "density weights" else "again"
+    assert exit_code(*arguments(verb, other, book=False), "--purpose", "x") == 2
+    assert "purpose must come with a ledger that keeps it; got none. Pass --ledger." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_promise_that_is_hardly_one_is_called_so(verb: str, capsys: Capture) -> None:
+    assert exit_code(*arguments(verb, epsilon="100", book=False)) == 0
+    assert "Warning: epsilon 100 protects hardly anybody: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_an_interrupt_says_what_stays_spent(
+    verb: str, here: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def stopped(self: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reservation, "touch", stopped)
+    before = {file.name for file in here.iterdir()}
+    assert exit_code(*arguments(verb)) == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("error: interrupted; nothing was released, but records may have been read: epsilon ")
+    assert said.endswith(" stays spent (entry 1) in 'clinic'.")
+    assert {file.name for file in here.iterdir()} == before
+    assert "reserved: spent, though no result was kept" in ledger.show()
+
+
+def _full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "_write_durably", full)
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_full_disk_loses_nothing_that_is_paid_for(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    with monkeypatch.context() as patched:
+        _full(patched)
+        assert exit_code(*arguments(verb)) == 4
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert "The charge stands, and the ledger kept the result. Get it with: sabun ledger recover book 1 --out FILE" in said
+    assert exit_code("ledger", "recover", "book", "1", "--out", "back.json") == 0
+    [receipt] = [entry.entry_hash for entry in ledger.entries()]
+    kept = Release.load("back.json").provenance.receipt
+    assert kept is not None
+    assert kept.entry_hash == receipt
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_full_disk_without_a_ledger_hands_the_result_to_stdout(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    _full(monkeypatch)
+    assert exit_code(*arguments(verb, book=False)) == 4
+    out, err = capsys.readouterr()
+    assert "it is printed on stdout instead: keep it." in err
+    line = next(line for line in out.splitlines() if line.startswith("{"))
+    assert Release.from_json(line).provenance.kind.startswith(verb.split()[0])
+
+
+def test_a_result_that_was_asked_for_by_name_is_paid_for_once(ledger: Ledger, capsys: Capture) -> None:
+    assert exit_code(*arguments("outliers count"), "--key", "monday") == 0
+    assert exit_code(*arguments("outliers count", "again.json"), "--key", "monday") == 0
+    again = "Ledger: already paid ('clinic', entry 1): the same result again; nothing was charged."
+    assert again in capsys.readouterr().out
+    assert Path("out.json").read_bytes() == Path("again.json").read_bytes()
+    assert exit_code(*arguments("outliers count", "third.json"), "--key", "monday", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["already_paid"] is True
+    assert len(ledger.entries()) == 1
+
+
+def test_an_interrupt_after_the_charge_leads_back_to_the_result(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def stopped(*_: Any, **__: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Release, "save", stopped)
+    assert exit_code(*arguments("outliers count")) == 130
+    said = capsys.readouterr().err
+    assert "the result is paid for, and the ledger kept it. Get it with: sabun ledger recover book 1 --out FILE" in said
+    assert exit_code(*arguments("outliers count"), "--key", "monday") == 130
+    assert "Give the same command again, with an --out that can be written: it costs nothing." in capsys.readouterr().err
+
+
+def test_a_read_only_folder_is_refused_before_the_charge(ledger: Ledger, capsys: Capture) -> None:
+    Path("locked").mkdir(mode=0o500)
+    try:
+        (Path("locked") / "probe").touch()
+    except OSError:
+        assert exit_code(*arguments("outliers count", "locked/out.json")) == 2
+        assert "must be a place that can be written; 'locked/out.json' cannot: Permission denied." in capsys.readouterr().err
+        assert ledger.entries() == ()
+    else:  # whoever runs the tests may write everywhere
+        shutil.rmtree("locked")
+        pytest.skip("no folder is read-only to this user")

@@ -1,0 +1,74 @@
+"""Listens to the samplers while a whole fit runs: what was asked of them, by whom.
+
+A room takes its samplers from `sabun.privacy.noise` by name; each of these names is replaced by a listener that notes the
+parameter and then draws as before (or, to read the statistic behind the noise, gives zeros).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sabun.privacy import noise
+
+SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call: the scale (or the variance of `discrete_gaussian`), and how many numbers were drawn with it."""
+
+    law: str
+    parameter: float
+    count: int
+
+
+@dataclass
+class Heard:
+    """What the samplers were asked, in order; `instead` stands in for the noise where it is set."""
+
+    draws: list[Draw] = field(default_factory=list)
+    instead: Callable[[Draw], Any] | None = None
+
+    def of(self, law: str) -> list[Draw]:
+        return [draw for draw in self.draws if draw.law == law]
+
+    def only(self, law: str) -> Draw:
+        [draw] = self.draws
+        assert draw.law == law
+        return draw
+
+
+def zeros(draw: Draw) -> Any:
+    return np.zeros(draw.count, dtype=object)
+
+
+def listen(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    """Replaces every name under which a room that is loaded has one of the samplers."""
+    heard = Heard()
+    for name in SAMPLERS:
+        original = getattr(noise, name)
+        listener = _listener(heard, name, original)
+        homes = [module for path, module in sys.modules.items() if path.startswith("sabun.") and ".noise" not in path]
+        found = [module for module in homes if vars(module).get(name) is original]
+        for module in found:
+            monkeypatch.setattr(module, name, listener)
+    return heard
+
+
+def _listener(heard: Heard, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def listener(parameter: Any, **how: Any) -> Any:
+        size = how.get("dimension", how.get("size"))
+        draw = Draw(law=name, parameter=float(parameter), count=1 if size is None else int(size))
+        heard.draws.append(draw)
+        if heard.instead is None:
+            return original(parameter, **how)
+        drawn = heard.instead(draw)
+        return int(drawn[0]) if size is None else drawn
+
+    return listener
