@@ -1,8 +1,9 @@
 """Ties every `x.proof.md` to the `x.py` it proves.
 
-A proof lists the functions it proves with a digest of their code (without docstrings and comments), and cites tags that
-stand in the code as `# proof: tag`. When a proved function changes, its digest changes and the suite fails until a person
-has read the proof again:
+A proof lists the functions and constants it proves, then the whole module, each with a digest of its source text; it cites
+tags that stand in the code as `# proof: tag`. Docstrings, blank lines and comments do not count, save the tags: a tag that
+moves is a change. The digest is of text, never of a parsed tree, so every Python prints the same one. When the code changes,
+the suite fails until a person has read the proof against the change:
 
     python tests/architecture/proofs.py            show what is out of date
     python tests/architecture/proofs.py --stamp    write the new digests, after reading
@@ -11,9 +12,12 @@ has read the proof again:
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
+import io
 import re
 import sys
+import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +32,11 @@ HEADINGS = (
     ("Tests that stand behind it",),
     ("Sources",),
 )
-_LISTED = re.compile(r"^- `(?P<name>[\w.]+)` · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
+ADVICE = (
+    "First read the proof against the change, every line of it: does the claim still hold, are the bounds still those the code "
+    "uses, do the tags stand where the proof says? Only then: python tests/architecture/proofs.py --stamp"
+)
+_LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
 _TAG_IN_CODE = re.compile(r"# proof: ([a-z0-9-]+)")
 _TAG_IN_PROOF = re.compile(r"\(tag: ([a-z0-9-]+)\)")
 
@@ -42,7 +50,13 @@ def proved_module(proof: Path) -> Path:
 
 
 def listed(proof: Path) -> dict[str, str]:
+    """What the proof lists, as it is written there (`` `f` `` or `` module `x.py` ``), with the recorded digest."""
     return {match["name"]: match["digest"] for match in _LISTED.finditer(proof.read_text(encoding="utf-8"))}
+
+
+def now(proof: Path) -> dict[str, str | None]:
+    """The same things with the digest of the code as it is; None for what is not there."""
+    return {item: _digest_of(proof, item) for item in listed(proof)}
 
 
 def tags_in_proof(proof: Path) -> set[str]:
@@ -57,42 +71,99 @@ def headings(proof: Path) -> list[str]:
     return re.findall(r"^## (.+)$", proof.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def digest(module: Path, name: str) -> str | None:
-    """Digest of one function's or class's code, or None when the module has no such name."""
+def digest(module: Path, name: str | None = None) -> str | None:
+    """Digest of one function, class or constant, or of the whole module; None when the module has no such name."""
+    code = _code(module)
+    span = (1, max(code, default=1)) if name is None else _span(module, name)
+    if span is None:
+        return None
+    text = "\n".join(code[line] for line in sorted(code) if span[0] <= line <= span[1])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def stray_tags(proof: Path) -> list[str]:
+    """Tags that do not end a line of code inside something the proof lists."""
+    module = proved_module(proof)
+    spans = [_span(module, name.strip("`")) for name in listed(proof) if not name.startswith("module")]
+    lines = {line for span in spans if span for line in range(span[0], span[1] + 1)}
+    home = {tag for line, text in _code(module).items() if line in lines for tag in _TAG_IN_CODE.findall(text)}
+    return sorted(tags_in_code(module) - home)
+
+
+def _digest_of(proof: Path, item: str) -> str | None:
+    kind, _, name = item.rpartition(" ")
+    name = name.strip("`")
+    if not kind:
+        return digest(proved_module(proof), name)
+    return digest(proof.parent / name) if (proof.parent / name).is_file() else None
+
+
+def _code(module: Path) -> dict[int, str]:
+    return _code_of(module.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _code_of(text: str) -> dict[int, str]:
+    """The lines of code by their number: no docstrings, no comments but tags, no blank lines outside strings."""
+    lines = dict(enumerate(text.splitlines(), start=1))
+    written: dict[int, bool] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        row, column = token.start
+        if token.type == tokenize.COMMENT:
+            tags = " ".join(f"# proof: {tag}" for tag in _TAG_IN_CODE.findall(token.string)) if written.get(row) else ""
+            lines[row] = f"{lines[row][:column].rstrip()}  {tags}".rstrip()
+        blank = token.type in {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT}
+        for line in range(row, token.end[0] + 1):
+            written[line] = written.get(line, False) or not blank
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            written |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), False)
+    return {number: line for number, line in lines.items() if written.get(number)}
+
+
+def _span(module: Path, name: str) -> tuple[int, int] | None:
+    """First and last line of a function, class or constant, decorators included."""
     node: ast.AST = ast.parse(module.read_text(encoding="utf-8"))
     for part in name.split("."):
-        found = [child for child in getattr(node, "body", []) if getattr(child, "name", None) == part]
+        found = [child for child in getattr(node, "body", []) if part in _names(child)]
         if not found:
             return None
         node = found[-1]
-    _drop_docstrings(node)
-    return hashlib.sha256(ast.dump(node).encode()).hexdigest()[:12]
+    first = min([node.lineno, *(line.lineno for line in getattr(node, "decorator_list", []))])  # type: ignore[attr-defined]
+    return first, node.end_lineno  # type: ignore[attr-defined]
 
 
-def _drop_docstrings(node: ast.AST) -> None:
-    for child in ast.walk(node):
-        body = getattr(child, "body", None)
-        if isinstance(body, list) and body and isinstance(child, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(child):
-            child.body = body[1:]
+def _names(node: ast.AST) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)} | {getattr(node, "name", "")}
 
 
 def stamp(proof: Path) -> bool:
-    """Writes the digests of the code as it is now; returns whether anything changed."""
+    """Writes the digests of the code as it is now, the module's too; returns whether anything changed."""
     before = proof.read_text(encoding="utf-8")
-    module = proved_module(proof)
+    own = f"module `{proved_module(proof).name}`"
+    after = before
+    if own not in listed(proof):
+        *_, last = _LISTED.finditer(before)
+        after = f"{before[: last.end()]}\n- {own} · digest `{'0' * 12}`{before[last.end() :]}"
     after = _LISTED.sub(
-        lambda match: f"- `{match['name']}` · digest `{digest(module, match['name']) or match['digest']}`", before
+        lambda match: f"- {match['name']} · digest `{_digest_of(proof, match['name']) or match['digest']}`", after
     )
     proof.write_text(after, encoding="utf-8")
     return before != after
 
 
 if __name__ == "__main__":
+    changed = 0
     for path in proof_files():
         if "--stamp" in sys.argv:
             if stamp(path):
                 print(f"stamped {path.relative_to(ROOT)}")
             continue
-        for function, recorded in listed(path).items():
-            if digest(proved_module(path), function) != recorded:
-                print(f"{path.relative_to(ROOT)}: {function} changed since its proof was last read")
+        current = now(path)
+        for thing, recorded in listed(path).items():
+            if current[thing] != recorded:
+                changed += 1
+                print(f"{path.relative_to(ROOT)}: {thing} changed since its proof was last read")
+    if "--stamp" not in sys.argv:
+        print(f"{changed} changed" + (f". {ADVICE}" if changed else ""))

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from results_page import reproductions, results_page
 from site_map import DOCS, RESULTS, ROOT, SOURCE, api_modules, exported, foreign_pages, module_file, navigation, title_of
-from texts import from_notebook, tagged_lines, with_lists, with_proof_links, with_site_links
+from texts import from_notebook, tagged_lines, with_lists, with_paragraphs, with_proof_links, with_site_links
 
 __all__ = ["on_config", "on_files", "on_page_markdown"]
 
@@ -49,13 +49,15 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     file = foreign.get(here, DOCS / here)
     homes = {path: address for address, path in foreign.items()} | {
         ROOT / "README.md": "index.md",
+        DOCS / "results": RESULTS if reproductions() else "index.md",
         DOCS / "decisions": next(
             (path.relative_to(DOCS).as_posix() for path in sorted(DOCS.glob("decisions/*.md"))), "index.md"
         ),
     }
     if CLI_MARK in markdown:
         markdown = markdown.replace(CLI_MARK, _cli())
-    markdown = with_site_links(markdown, page=here, file=file, pages=homes, docs=DOCS)
+    if file.is_file():  # a page that is made here has links between pages already
+        markdown = with_site_links(markdown, page=here, file=file, pages=homes, docs=DOCS)
     return with_lists(with_proof_links(markdown, page=here, file=file, pages=homes))
 
 
@@ -66,7 +68,7 @@ def _text(page: str, file: Path) -> str:
         return f"{title}\n\n*A notebook: `{file.relative_to(ROOT).as_posix()}`. Run it with Python, or cell by cell.*\n{story}"
     if page.startswith("proofs/"):
         module = file.with_name(file.name.removesuffix(".proof.md") + ".py")
-        return text + tagged_lines(module, module.relative_to(ROOT).as_posix())
+        return with_paragraphs(text) + tagged_lines(module, module.relative_to(ROOT).as_posix())
     return text
 
 
@@ -74,9 +76,9 @@ def _proof_index() -> str:
     lines = [
         "# Proofs",
         "",
-        "Every module that tosses the coin has a proof beside it. A proof names the functions it proves with a digest of their",
-        "code; a test fails when the code has moved on and the proof has not. Its tags stand in the code as comments; the last",
-        "section of each page shows those lines.",
+        "Every module that tosses the coin has a proof beside it. A proof names the functions it proves and the whole module,",
+        "each with a digest of its code; after a change of the code a test fails until the proof is stamped again. Its tags",
+        "stand in the code as comments; the last section of each page shows those lines.",
         "",
         "| module | claim |",
         "|---|---|",

@@ -31,6 +31,7 @@ _AT_THE_ROOT = {
     "README.md": "index.md",
     "README.ja.md": "ja.md",
     "LIMITS.md": "limits.md",
+    "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
@@ -87,7 +88,10 @@ def navigation() -> list[dict[str, Any]]:
     sections: list[tuple[str, list[Any]]] = [
         (
             "Start here",
-            [*_own("index.md", "ideas.md", "example.md", "faq.md"), *({"日本語": page} for page in foreign if page == "ja.md")],
+            [
+                *_own("index.md", "your-table.md", "ideas.md", "example.md", "faq.md"),
+                *({"日本語": page} for page in foreign if page == "ja.md"),
+            ],
         ),
         ("Five jobs", [*({title: page} for title, page in _jobs()), *_own("why-joint.md")]),
         ("Notebooks", _taken(foreign, *(page for page in foreign if page.startswith("notebooks/")))),
@@ -95,9 +99,9 @@ def navigation() -> list[dict[str, Any]]:
         (
             "Evidence",
             [
-                *_own("evidence.md", "errata.md", "benchmarks.md"),
+                *_own("evidence.md", "threat-model.md", "errata.md", "benchmarks.md"),
                 *_results(),
-                *_taken(foreign, "limits.md"),
+                *_taken(foreign, "limits.md", "security.md"),
                 {"Proofs": _proofs(foreign)},
             ],
         ),

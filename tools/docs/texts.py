@@ -8,11 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-__all__ = ["from_notebook", "outside_fences", "tagged_lines", "with_lists", "with_proof_links", "with_site_links"]
+__all__ = [
+    "from_notebook",
+    "outside_fences",
+    "tagged_lines",
+    "with_lists",
+    "with_paragraphs",
+    "with_proof_links",
+    "with_site_links",
+]
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*([-*+]|\d+[.)]) ")
 _LINK = re.compile(r"(?P<mark>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
+_STEP = re.compile(r"^(\*{1,2}[^*\s][^*]*\*{1,2}|\([0-9ivx]+\)|`[^`]+`:) ?")
+_ENDED = (".", ":", "∎")
 _PROOF = re.compile(r"(?<!\[)`(?P<name>[\w/]+\.proof\.md)`(?!\])")
 _TAG = re.compile(r"\s*# proof: (?P<tag>[a-z0-9-]+)\s*$")
 
@@ -40,23 +50,34 @@ def with_lists(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_paragraphs(text: str) -> str:
+    """A paragraph of its own for each step of a proof: a line that opens with *Rounding.*, (2) or `name`:."""
+    lines: list[str] = []
+    for line, prose in outside_fences(text):
+        before = lines[-1] if lines else ""
+        if prose and _STEP.match(line) and before.rstrip().endswith(_ENDED):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
 def with_site_links(text: str, *, page: str, file: Path, pages: Mapping[Path, str], docs: Path) -> str:
-    """Turns links between files of the repository into links between pages.
+    """Turns links between files of the repository into links between pages, pictures in docs/ included.
 
     A link to a file that is no page (a module, a test) becomes plain text with the file's name.
     """
 
     def rewritten(match: re.Match[str]) -> str:
         target, _, anchor = match["target"].partition("#")
-        if match["mark"] or not target or re.match(r"[a-z]+:", target):
+        if not target or re.match(r"[a-z]+:", target):
             return match[0]
         goal = Path(os.path.normpath(file.parent / target))
         inside = goal.relative_to(docs).as_posix() if goal.is_relative_to(docs) and goal.is_file() else None
         home = pages.get(goal, inside)
         if home is not None:
             link = os.path.relpath(home, Path(page).parent).replace(os.sep, "/")
-            return f"[{match['text']}]({link}{'#' + anchor if anchor else ''})"
-        return match["text"]
+            return f"{match['mark']}[{match['text']}]({link}{'#' + anchor if anchor else ''})"
+        return match[0] if match["mark"] else match["text"]
 
     return _map_prose(text, lambda line: _LINK.sub(rewritten, line))
 
