@@ -1,18 +1,20 @@
-# make demo   installs what it needs, then runs the main jobs on data that comes with the package
-# make test   installs what it needs, then passes the whole suite (style, types, contracts, docs, tests)
-# make check  style, types and import contracts only
-# make bench  speed and accuracy beside other libraries, which get an environment of their own
-# make docs   the documentation site, in site/
+# make demo     installs what it needs, then runs the main jobs on data that comes with the package
+# make test     installs what it needs, then passes the whole suite (style, types, contracts, docs, tests)
+# make check    style, types and import contracts only
+# make bench    speed and accuracy beside other libraries, which get an environment of their own (BENCH=--quick: a first look)
+# make docs     the documentation site, in site/
+# make package  a wheel and a source archive in dist/, each tried in an empty environment
 
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
 VENV   := .venv
 BIN    := $(VENV)/bin
 FLOWER := .venv-flower
+EMPTY  := .venv-empty
 PIP    := -m pip install --quiet --disable-pip-version-check
 LINTED := src tests benchmarks examples notebooks docs/jobs tools
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench docs package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.installed: pyproject.toml
@@ -49,10 +51,21 @@ test: check $(FLOWER)/.installed
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/mkdocs build --strict
+	@echo "Open site/index.html. Browsers search only what is served: $(BIN)/python -m http.server -d site"
+
+package: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build
+	@for file in dist/*.whl dist/*.tar.gz; do \
+	  echo "Trying $$file in an empty environment ..."; \
+	  rm -rf $(EMPTY) && $(PYTHON) -m venv $(EMPTY) && $(EMPTY)/bin/python $(PIP) $$file && $(EMPTY)/bin/python -m pip check \
+	  && $(EMPTY)/bin/sabun --version && $(EMPTY)/bin/sabun demo --quick || exit 1; \
+	done
+	rm -rf $(EMPTY)
 
 clean:
-	rm -rf $(VENV) $(FLOWER) .venv-peers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FLOWER) $(EMPTY) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -59,3 +60,8 @@ def test_our_fault_and_yours_never_look_alike() -> None:
 
 def _all(kind: type[errors.SabunError]) -> list[type[errors.SabunError]]:
     return [kind, *(deeper for child in kind.__subclasses__() for deeper in _all(child))]
+
+
+def test_an_exact_amount_is_shown_as_a_person_writes_it() -> None:
+    with pytest.raises(errors.ParameterError, match=r"epsilon must be finite and > 0; got -1/3\."):
+        checks.positive(epsilon=Fraction(-1, 3))

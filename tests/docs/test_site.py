@@ -123,6 +123,14 @@ def test_every_proof_is_a_page_with_the_lines_it_leans_on(site: Path) -> None:
         assert [tag for tag in tags if f"<code>{tag}</code>" not in text(page)] == []
 
 
+def test_the_overviews_lead_to_every_proof_and_every_package(site: Path) -> None:
+    for overview, folder in (("proofs/index.html", "proofs"), ("reference/api.html", "reference")):
+        article = text(site / overview).partition("<article")[2].partition("</article>")[0]
+        linked = {(site / overview).parent / unquote(link) for link in re.findall(r"""href=["']?([^"'#\s>]+\.html)""", article)}
+        wanted = {page for page in (site / folder).rglob("*.html") if page.name not in {"index.html", "api.html", "cli.html"}}
+        assert wanted <= {page.resolve() for page in linked}
+
+
 def test_every_page_in_the_folder_is_on_the_site(site: Path) -> None:
     docs = ROOT / "docs"
     missing = [page for page in docs.rglob("*.md") if not (site / page.relative_to(docs).with_suffix(".html")).is_file()]

@@ -22,6 +22,14 @@ def test_a_list_gets_the_blank_line_it_needs() -> None:
     assert texts.with_lists("- one\n  more\n- two\n") == "- one\n  more\n- two\n"
 
 
+def test_each_step_of_a_proof_is_a_paragraph() -> None:
+    proof = "*Law.* One.\nMore of it.\n*Scale* (tag: s). Two is\n*not* a step.\n(2) Three.\n`f`: Four.\n```\na.\n*b*\n```\n"
+    shown = (
+        "*Law.* One.\nMore of it.\n\n*Scale* (tag: s). Two is\n*not* a step.\n\n(2) Three.\n\n`f`: Four.\n```\na.\n*b*\n```\n"
+    )
+    assert texts.with_paragraphs(proof) == shown
+
+
 def test_code_is_left_as_it_is() -> None:
     code = "```text\nProves:\n- one\n[a](b.md)\n```\n"
     assert texts.with_lists(code) == code
@@ -38,12 +46,18 @@ def test_code_is_left_as_it_is() -> None:
         ("[web](https://example.org/a.md)", "[web](https://example.org/a.md)"),
         ("[what is\nnot](../../LIMITS.md)", "[what is\nnot](../limits.md)"),
         ("![picture](picture.svg)", "![picture](picture.svg)"),
+        ("![picture](../ideas.svg)", "![picture](../ideas.svg)"),
     ],
 )
 def test_links_between_files_become_links_between_pages(link: str, becomes: str) -> None:
     pages = {ROOT / "LIMITS.md": "limits.md"}
     docs = ROOT / "docs"
     assert texts.with_site_links(link, page="jobs/x.md", file=docs / "jobs" / "x.md", pages=pages, docs=docs) == becomes + "\n"
+
+
+def test_a_picture_of_a_page_from_elsewhere_is_found() -> None:
+    told: dict[str, Any] = {"page": "ja.md", "file": ROOT / "README.ja.md", "pages": {}, "docs": ROOT / "docs"}
+    assert texts.with_site_links("![ideas](docs/ideas.svg)", **told) == "![ideas](ideas.svg)\n"
 
 
 def test_a_proof_named_in_passing_is_linked() -> None:
@@ -144,3 +158,15 @@ def test_the_command_page_shows_what_is_required_and_what_is_default() -> None:
     assert "### sabun ledger create" in page
     assert "| `--epsilon` | The whole budget, exactly as written: 3, 0.1 or 1/3. *Required.* |" in page
     assert "Default: `replace-one`." in page
+
+
+def test_every_library_in_the_comparison_has_a_link_to_what_shows_it() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:4] for line in page.splitlines() if line.startswith("| ") and line.count("|") == 4]
+    rows = [row for row in rows if "](" not in row[0] and row[0].strip() not in {"library", "job", "property"}]
+    named = [row for row in rows if "[" in row[1] or "found" in row[1]]
+    assert len(named) >= 20
+    shown = [(row[0].strip(), entry.strip()) for row in named for entry in row[1].split(";") if "none found" not in entry]
+    assert [entry for entry in shown if not re.search(r"\]\[[\w-]+\]", entry[1]) and "contrib" not in entry[1]] == []
+    used, known = set(re.findall(r"\]\[([\w-]+)\]", page)), set(re.findall(r"^\[([\w-]+)\]: https://", page, re.M))
+    assert used == known

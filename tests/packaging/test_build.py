@@ -37,10 +37,15 @@ def wheel_names(wheel: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def archive_names(built: Path) -> list[str]:
+def archive(built: Path) -> Path:
     (found,) = built.glob("*.tar.gz")
-    with tarfile.open(found) as archive:
-        return ["/".join(PurePosixPath(name).parts[1:]) for name in archive.getnames()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def archive_names(archive: Path) -> list[str]:
+    with tarfile.open(archive) as opened:
+        return ["/".join(PurePosixPath(name).parts[1:]) for name in opened.getnames()]
 
 
 def expected(*endings: str) -> set[str]:
@@ -67,9 +72,22 @@ def test_the_wheel_holds_nothing_else(wheel_names: list[str]) -> None:
     assert [name for name in wheel_names if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))] == []
 
 
-def test_the_licence_travels_with_the_wheel(wheel: Path, wheel_names: list[str]) -> None:
-    (licence,) = [name for name in wheel_names if name.endswith("licenses/LICENSE")]
-    assert zipfile.ZipFile(wheel).read(licence) == (ROOT / "LICENSE").read_bytes()
+def test_the_licences_travel_with_the_wheel(wheel: Path, wheel_names: list[str]) -> None:
+    folder = f"sabun-{PROJECT['version']}.dist-info/licenses/"
+    found = {name.removeprefix(folder) for name in wheel_names if name.startswith(folder)}
+    data = [path.relative_to(ROOT).as_posix() for path in SOURCE.rglob("*.csv.xz")]
+    assert data
+    assert found == {"LICENSE", *(name.replace(".csv.xz", ".LICENCE.md") for name in data)}
+    for name in found:
+        assert zipfile.ZipFile(wheel).read(folder + name) == (ROOT / name).read_bytes()
+
+
+def test_the_archive_gives_the_same_wheel(wheel: Path, archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=tmp_path / archive.name.removesuffix(".tar.gz"), check=True, capture_output=True)
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_the_archive_holds_what_is_needed_to_test_it(archive_names: list[str]) -> None:
@@ -83,7 +101,7 @@ def test_the_metadata_says_what_the_project_says(wheel: Path) -> None:
     text = zipfile.ZipFile(wheel).read(f"sabun-{PROJECT['version']}.dist-info/METADATA").decode()
     head = text.partition("\n\n")[0]
     assert f"Version: {PROJECT['version']}" in head
-    assert "License-Expression: MIT" in head
+    assert "License-Expression: MIT AND CC-BY-4.0\n" in head
     assert "Requires-Python: >=3.11" in head
     assert len(re.findall(r"^Requires-Dist: [^;\n]+$", head, re.MULTILINE)) == len(PROJECT["dependencies"])
 
@@ -98,12 +116,14 @@ def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", where], capture_output=True, text=True, env=environment, cwd=tmp_path, check=True
     )
     assert Path(found.stdout.strip()).is_relative_to(place)
-    for command in (["--version"], ["datasets", "save", "ionosphere", "radar.csv"]):
+    demo = ["demo", "--quick", "--job", "count", "--folder", "demo"]
+    for command in (["--version"], ["datasets", "save", "ionosphere", "radar.csv"], demo):
         done = subprocess.run(
             [sys.executable, "-m", "sabun.cli", *command], capture_output=True, text=True, env=environment, cwd=tmp_path
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "radar.csv").stat().st_size > 10_000
+    assert "private count" in (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_citation_has_the_version_of_the_project() -> None:

@@ -36,7 +36,7 @@ def evil_release(kind: str = EVIL) -> Release:
     )
     return release_of(
         {EVIL: 1.5, "text": EVIL, "list": [1.0, 2.0], "deep": {EVIL: [EVIL, EVIL], "x": {EVIL: [1.0, 3.0]}}},
-        guarantee={"unit": EVIL, "mechanism": EVIL, "assumptions": (EVIL,)},
+        guarantee={"epsilon": 1, "unit": EVIL, "mechanism": EVIL, "assumptions": (EVIL,)},
         provenance={
             "kind": kind,
             "parameters": {EVIL: EVIL},

@@ -31,7 +31,7 @@ def test_a_page_has_everything_and_needs_nothing() -> None:
     text = Page(page).text
     for words in (
         "42 ± 12",
-        "no outcome would be more than 1.65 times",
+        "no outcome would be more than 1.65 (rounded up) times",
         "added probability of at most 1e-06",
         "right at most 62.3 % of the time",
         "each patient has at most one row",
@@ -48,6 +48,11 @@ def test_a_page_has_everything_and_needs_nothing() -> None:
     assert "Content-Security-Policy" in page
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
+
+
+def test_an_interval_wider_than_the_answer_is_said_to_be_wide() -> None:
+    assert "The interval is wider than the answer" in report(release_of({"count": 42, "interval": [0, 90]}))
+    assert "The interval is wider than the answer" not in report(release_of({"count": 42, "interval": [30, 54]}))
 
 
 def test_the_sections_come_in_the_order_a_reader_asks() -> None:
@@ -130,7 +135,9 @@ def test_the_signer_is_checked_against_trusted_keys() -> None:
         report(release_of().sign(key), trusted=generate_key().public_key())
     with pytest.raises(ReleaseError, match="must be signed; it is not"):
         report(release_of(), trusted=key.public_key())
-    assert "Not signed: nobody stands behind this file" in report(release_of())
+    unsigned = report(release_of())
+    assert "Not signed: nobody stands behind this file" in unsigned
+    assert "the file&#39;s own claim; only the owner of the ledger can confirm it" in unsigned
 
 
 def test_another_version_is_named() -> None:

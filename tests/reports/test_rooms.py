@@ -81,7 +81,12 @@ CASES: list[tuple[Callable[[], Release], str, str, int]] = [
     (regression, "Private linear model for y", "Of 2 columns,", 1),
     (lambda: regression("objpert"), "Private linear model for y", "no intervals", 1),
     (keyvalue, "What people hold, collected without learning anyone's data", "Of 3 keys, “<b>Tube</b>”", 2),
-    (learning, "Privately trained classifier", "hidden layers of 4", 1),
+    (
+        learning,
+        "Privately trained classifier",
+        "The answer Predicts 0 or 1 This is what the model predicts for a record, from “x0”, “x1”.",
+        1,
+    ),
 ]
 
 
@@ -141,8 +146,63 @@ def test_wide_intervals_are_said_to_be_wide() -> None:
     value = {"count": 5, "interval": [0, 90]}
     wide = Release(value=value, guarantee=narrow.guarantee, provenance=narrow.provenance)
     assert "The interval is wider than the answer" in Page(report(wide)).text
+    assert "The interval is wider than the answer" not in Page(report(narrow)).text
     bare = OutlierCount(k=3, radius=0.5, epsilon=1, error_bar=0, random_state=1).fit(ROWS).release_
     assert "No error bar was paid for" in Page(report(bare)).text
+
+
+def test_an_interval_that_holds_everything_is_not_an_answer() -> None:
+    narrow = outliers_count()
+    for low, high, empty in ((0, 300, True), (0, 270, True), (0, 260, False)):
+        value = {"count": 290, "interval": [low, high]}
+        text = Page(report(Release(value=value, guarantee=narrow.guarantee, provenance=narrow.provenance))).text
+        assert ("This release says nothing" in text) == empty
+        assert (f"The answer {low} to {high} Nothing can be said about how many of the 300 records" in text) == empty
+        assert ("About 290 of the 300 records" in text) != empty
+
+
+def test_regions_whose_order_is_open_are_said_to_be() -> None:
+    whole = outliers_regions()
+    apart = {"counts": {"a": 90, "b": 40}, "intervals": {"a": [80, 100], "b": [30, 50]}}
+    close = {"counts": {"a": 90, "b": 40}, "intervals": {"a": [40, 140], "b": [0, 90]}}
+    bare = {"counts": {"a": 90, "b": 40}}
+    said = [
+        Page(report(Release(value=value, guarantee=whole.guarantee, provenance=whole.provenance))).text
+        for value in (apart, close, bare)
+    ]
+    assert ["Intervals overlap (a, b): which region has the most is open" in text for text in said] == [False, True, False]
+    assert ["The interval is wider than the answer" in text for text in said] == [False, True, False]
+    assert ["these answers have no intervals" in text for text in said] == [False, False, True]
+
+
+def test_a_model_names_its_classes_and_columns_where_they_are_public() -> None:
+    from sabun.learning import PrivateClassifier
+
+    labels = (ROWS[:, 0] > 8).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        unnamed = PrivateClassifier(epsilon=4, epochs=1, relation="replace-one", random_state=1).fit(ROWS / 17, labels).release_
+    assert "The answer Predicts one of 2 classes This is what" in Page(report(unnamed)).text
+    whole = learning()
+    facts_ = {**whole.provenance.parameters, "sizes": [9, 8], "classes": list("abcdefgh"), "columns": list("ABCDEFGHI")}
+    origin = dataclasses.replace(whole.provenance, parameters=facts_)
+    text = Page(report(Release(value=whole.value, guarantee=whole.guarantee, provenance=origin))).text
+    assert "a, b, c, d, e … (8 classes)" in text
+    assert "“A”, “B”, “C”, “D”, “E” and 4 more columns" in text
+    assert "it keeps epsilon 4, delta 1e-05 for everybody" in text
+
+
+def test_a_model_with_labels_among_its_columns_has_a_page() -> None:
+    from sabun import Column, Schema
+    from sabun.regression import PrivateRidge, Study
+
+    table = pd.DataFrame({"age": ROWS[:, 0], "ward": np.where(ROWS[:, 1] > 2, "north", "south")})
+    features = Schema(columns=[Column.number("age", lower=0, upper=17), Column.category("ward", ["north", "south", "west"])])
+    study = Study(features=features, target=Column.number("dose", lower=0, upper=40), epsilon=5, delta="1e-6")
+    page = Page(report(PrivateRidge(study=study, organisation="one", random_state=1).fit(table, ROWS[:, 0]).release_))
+    assert page.problems == []
+    assert page.headings[0] == (1, "Private linear model for dose")
+    assert all(name in page.text for name in ("age", "ward=south", "ward=west"))
 
 
 def test_weak_means_are_left_out() -> None:

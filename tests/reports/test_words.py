@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -34,8 +35,8 @@ def test_extremes_of_the_guess(epsilon: float, percent: float | None) -> None:
 @pytest.mark.parametrize(
     ("relation", "words"),
     [
-        ("replace-one", "guesses which of two equally likely patients the rest belongs to"),
-        ("add-remove", "guesses whether one patient's was used at all"),
+        ("replace-one", "that one patient's data are one of two possibilities, guesses which it is"),
+        ("add-remove", "guesses whether one patient's data were used at all"),
         ("local", "sees one patient's own answers"),
     ],
 )
@@ -76,7 +77,31 @@ def test_a_number_reads_back_nearly(value: float) -> None:
     assert float(number(value).replace(",", "")) == pytest.approx(value, rel=1e-3, abs=1e-300)
 
 
-@pytest.mark.parametrize(("epsilon", "weak"), [(0.1, False), (2.9, False), (3, True), (50, True), (800, True)])
-def test_a_weak_promise_is_called_weak(epsilon: float, weak: bool) -> None:
-    first = promise(Guarantee(epsilon=epsilon, unit="patient"))[0]
-    assert first.startswith("This promise is weak") == weak
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "words"),
+    [
+        (0.1, 0, "Very strong protection"),
+        (0.11, 0, "Strong protection"),
+        (1, "1e-6", "Strong protection"),
+        (2, 0, "Moderate protection"),
+        (3, 0, "Moderate protection"),
+        (3.1, 0, "Weak protection"),
+        (10, 0, "Weak protection"),
+        (10.1, 0, "Hardly any protection"),
+        (800, 0, "Hardly any protection"),
+        (0.1, "0.001", "Weak protection"),
+        (20, "0.5", "Hardly any protection"),
+    ],
+)
+def test_a_promise_is_called_as_strong_as_it_is(epsilon: float, delta: float | str, words: str) -> None:
+    first = promise(Guarantee(epsilon=epsilon, delta=delta, unit="patient"))[0]
+    assert first.startswith(f"{words}: ")
+    assert first.endswith(" a single patient." if words.split()[0] in ("Moderate", "Weak", "Hardly") else "from this result.")
+
+
+@given(st.floats(1e-6, 19.9))
+def test_the_factor_is_never_rounded_down(epsilon: float) -> None:
+    line = promise(Guarantee(epsilon=epsilon))[1]
+    found = re.search(r"more than ([\d.,]+) \(rounded up\) times", line)
+    assert found is not None
+    assert math.exp(epsilon) <= float(found[1].replace(",", "")) * (1 + 1e-12) <= 1.0101 * math.exp(epsilon)

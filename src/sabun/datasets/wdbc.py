@@ -31,8 +31,9 @@ _BOUNDS = {
 def load_wdbc() -> Dataset:
     """Loads 569 tumours with 30 numbers each, labelled ``malignant`` (212) or ``benign`` (357); comes with scikit-learn.
 
-    The bounds are the ranges printed in the data set's public description, so that `Schema.scaled` is min-max scaling without
-    a look at the rows.
+    The bounds are the smallest and largest values printed in the data set's public description, so that `Schema.scaled` is
+    min-max scaling without a look at the rows. They are public here because that page is; for a table of your own, do not
+    take bounds from its rows: the smallest and the largest belong to two people.
 
     Example:
         >>> load_wdbc().data.shape

@@ -186,7 +186,10 @@ def _parameters(release: Release) -> Grid:
 
 def _signature(release: Release, trusted: TrustedKeys) -> str:
     if release.signature is None and trusted is None:
-        return "Not signed: nobody stands behind this file, and a change in it would not be noticed."
+        return (
+            "Not signed: nobody stands behind this file, and a change in it would not be noticed. What it says about a ledger "
+            "is the file's own claim; only the owner of the ledger can confirm it."
+        )
     signer = release.verify(trusted)
     if signer.trusted:
         return f"Signed by the trusted key {signer.fingerprint}; nothing was changed since."

@@ -10,15 +10,17 @@ import numpy as np
 
 from sabun.release import Release
 from sabun.reports.charts import bars, histogram
-from sabun.reports.reading import Unfit, number_at, pair_at
+from sabun.reports.reading import Unfit, has, number_at, pair_at
 from sabun.reports.story import Answer, Chart, Grid, Story
 from sabun.reports.words import count, number, shown
 
-__all__ = ["leaves", "results", "spread", "stages", "story"]
+__all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]
 
 _MOST_CHARTS = 4
 _MOST_ROWS = 200
 _FEW = 40
+_NEARLY_ALL = 0.9
+_FEW_THINGS = 10
 
 
 def story(release: Release) -> Story:
@@ -29,7 +31,20 @@ def story(release: Release) -> Story:
         stages=stages(release, ()),
         charts=tuple(_charts(release)),
         grids=(results(release),),
+        cautions=_cautions(release),
     )
+
+
+def vacuous(low: float, high: float, most: float) -> bool:
+    """Whether an interval holds nearly everything that is possible anyway."""
+    return most > 0 and high - low >= _NEARLY_ALL * most
+
+
+def wide(found: float, low: float, high: float) -> tuple[str, ...]:
+    """What a reader must know of an interval that is wider than the answer itself."""
+    if high - low > max(abs(found), _FEW_THINGS):
+        return ("The interval is wider than the answer: read it as “between these two numbers” and no more.",)
+    return ()
 
 
 def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
@@ -42,8 +57,8 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
         steps.append("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
     if origin.receipt is not None:
         steps.append(
-            f"The cost was written to the ledger “{origin.receipt.ledger_name}” as entry {origin.receipt.entry}; "
-            "only then was noise drawn."
+            f"The file says that its cost was written to the ledger “{origin.receipt.ledger_name}” as entry "
+            f"{origin.receipt.entry}; only then was noise drawn."
         )
     steps += own or (f"The result was drawn with the mechanism “{origin.mechanism}”.",)
     steps.append("The result was frozen together with its guarantee and its origin.")
@@ -70,22 +85,41 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{name}", branch
 
 
-def spread(centre: float, low: float, high: float) -> str:
-    """An interval as "± half" when it is centred, otherwise as its ends."""
+def spread(centre: float, low: float, high: float, *, level: str) -> str:
+    """An interval as "± half" when it is centred, otherwise as its ends, with its confidence where that is known."""
     left, right = centre - low, high - centre
+    sure = f" ({level})" if level else ""
     if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
-        return f"± {number(max(left, right), 3)}"
-    return f"between {number(low)} and {number(high)}"
+        return f"± {number(max(left, right), 3)}{sure}"
+    return f"between {number(low)} and {number(high)}{sure}"
+
+
+def level_of(facts: Mapping[str, Any]) -> str:
+    """The confidence of the intervals in per cent; empty where the release does not say it."""
+    return f"{number(100 * number_at(facts, 'confidence'))} %" if has(facts, "confidence") else ""
+
+
+def _headline(release: Release) -> str | None:
+    """The name of the number that is most likely the answer."""
+    scalars = [name for name, leaf in release.value.items() if isinstance(leaf, int | float) and not isinstance(leaf, bool)]
+    return next((known for known in ("count", "mean", "total", "value") if known in scalars), scalars[0] if scalars else None)
+
+
+def _cautions(release: Release) -> tuple[str, ...]:
+    name = _headline(release)
+    try:
+        return () if name is None else wide(number_at(release.value, name), *pair_at(release.value, "interval"))
+    except Unfit:
+        return ()
 
 
 def _answer(release: Release) -> Answer:
-    scalars = [name for name, leaf in release.value.items() if isinstance(leaf, int | float) and not isinstance(leaf, bool)]
-    if not scalars:
+    name = _headline(release)
+    if name is None:
         return Answer(big=count(len(release.value), "result"), sentence="They are in the table below.")
-    name = next((known for known in ("count", "mean", "total", "value") if known in scalars), scalars[0])
     value = number_at(release.value, name)
     try:
-        around = spread(value, *pair_at(release.value, "interval"))
+        around = spread(value, *pair_at(release.value, "interval"), level=level_of(release.provenance.parameters))
     except Unfit:
         around = ""
     others = len(release.value) - 1 - bool(around)

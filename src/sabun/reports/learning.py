@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from sabun.privacy.amounts import plain
 from sabun.release import Release
 from sabun.reports.charts import histogram
 from sabun.reports.generic import stages
-from sabun.reports.reading import Unfit, has, numbers_at, text_at
+from sabun.reports.reading import Unfit, has, numbers_at, text_at, texts_at
 from sabun.reports.story import Answer, Grid, Story
 from sabun.reports.words import count, number, shown
 
 __all__ = ["story"]
+
+_MOST_NAMED = 5
 
 _STEPS = {
     "dp-sgd": (
@@ -50,20 +53,45 @@ def story(release: Release) -> Story:
     facts = release.provenance.parameters
     method, weights = text_at(facts, "method"), numbers_at(release.value, "weights")
     sizes = _sizes(facts)
-    shape = f"{sizes[0]:,} inputs, {sizes[-1]:,} classes" + (f", hidden layers of {shown(sizes[1:-1])}" if sizes[1:-1] else "")
+    shape = f"{count(len(weights), 'weight')}" + (f", hidden layers of {shown(sizes[1:-1])}" if sizes[1:-1] else "")
     chart = histogram(weights, title="The released weights", axis="weight", things="weight")
     return Story(
         title="Privately trained classifier",
         answer=Answer(
-            big=count(len(weights), "weight"),
-            sentence=f"A {'linear model' if len(sizes) == 2 else 'network'} with {shape}, trained with “{method}”. "
-            "It may be handed to anybody; using it costs no further privacy.",
+            big=f"Predicts {_predicted(facts, sizes)}",
+            sentence=f"This is what the model predicts for a {release.guarantee.unit}, from {_inputs(facts, sizes)}. It is a "
+            f"{'linear model' if len(sizes) == 2 else 'network'} with {shape}, trained with “{method}”. It may be handed to "
+            f"anybody, and using it costs no further privacy: it keeps {_terms(release)} for everybody it was trained on.",
         ),
         stages=stages(release, _STEPS.get(method, ())),
         charts=() if chart is None else (chart,),
         grids=(_card(release),),
         cautions=_cautions(release),
     )
+
+
+def _predicted(facts: Mapping[str, Any], sizes: tuple[int, ...]) -> str:
+    """The classes by name, where the release names them."""
+    if not has(facts, "classes"):
+        return f"one of {count(sizes[-1], 'class')}"
+    names = texts_at(facts, "classes", size=sizes[-1])
+    if len(names) > _MOST_NAMED:
+        return f"{', '.join(names[:_MOST_NAMED])} … ({len(names):,} classes)"
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _inputs(facts: Mapping[str, Any], sizes: tuple[int, ...]) -> str:
+    names = texts_at(facts, "columns") if has(facts, "columns") else ()
+    if not names:
+        return count(sizes[0], "input")
+    if len(names) > _MOST_NAMED:
+        return f"{', '.join(f'“{name}”' for name in names[:_MOST_NAMED])} and {count(len(names) - _MOST_NAMED, 'more column')}"
+    return ", ".join(f"“{name}”" for name in names)
+
+
+def _terms(release: Release) -> str:
+    epsilon, delta = release.guarantee.cost
+    return f"epsilon {plain(epsilon)}" + (f", delta {plain(delta)}" if delta else "")
 
 
 def _sizes(facts: Mapping[str, Any]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sabun.release import Release
 from sabun.reports.charts import dots
-from sabun.reports.generic import results, spread, stages
+from sabun.reports.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.reports.reading import Floats, Unfit, has, number_at, pair_at, text_at, whole_at
 from sabun.reports.story import Answer, Chart, Grid, Story
 from sabun.reports.words import number, plural, shown
@@ -38,23 +38,27 @@ def _count(release: Release) -> Story:
     found = whole_at(value, "count")
     k, radius = whole_at(facts, "k"), number_at(facts, "radius")
     low, high = pair_at(value, "interval") if has(value, "interval") else (float(found), float(found))
-    known = has(value, "interval")
-    of_all = f" of the {whole_at(facts, 'records'):,}" if has(facts, "records") else ""
-    unit = release.guarantee.unit
+    known = has(value, "interval") and bool(level_of(facts))
+    records = whole_at(facts, "records") if has(facts, "records") else 0
+    empty = known and vacuous(low, high, records)
+    of_all = f" of the {records:,}" if records else ""
+    meaning = f"outliers: fewer than {k:,} others lie within {number(radius)} of each."
+    people = plural(release.guarantee.unit)
     charts = [_interval(found, low, high, facts)] if known else []
     return Story(
         title="Private number of outliers",
         answer=Answer(
-            big=number(found),
-            spread=spread(found, low, high) if known else "",
-            sentence=f"About {found:,}{of_all} {plural(unit)} are outliers: fewer than {k:,} others lie within "
-            f"{number(radius)} of each."
-            + (f" The interval holds the exact count with {_level(facts)} confidence." if known else ""),
+            big=f"{number(low)} to {number(high)}" if empty else number(found),
+            spread=spread(found, low, high, level=level_of(facts)) if known and not empty else "",
+            sentence=(
+                f"{'Nothing can be said about how many' if empty else f'About {found:,}'}{of_all} {people} are {meaning}"
+                + (f" The interval holds the exact count with {level_of(facts)} confidence." if known else "")
+            ),
         ),
         stages=stages(release, _steps(facts, known)),
         charts=tuple(chart for chart in charts if chart is not None),
         grids=(results(release),),
-        cautions=_cautions(found, low, high, known=known),
+        cautions=_cautions(found, low, high, known=known, empty=empty),
     )
 
 
@@ -72,12 +76,15 @@ def _steps(facts: Mapping[str, Any], known: bool) -> tuple[str, ...]:
     return (*steps, "A result outside the possible range was moved to its end.")
 
 
-def _cautions(found: int, low: float, high: float, *, known: bool) -> tuple[str, ...]:
+def _cautions(found: int, low: float, high: float, *, known: bool, empty: bool) -> tuple[str, ...]:
     if not known:
         return ("No error bar was paid for, so this answer has no interval.",)
-    if high - low > max(2 * found, 10):
-        return ("The interval is wider than the answer: read it as “between these two numbers” and no more.",)
-    return ()
+    if empty:
+        return (
+            f"This release says nothing: its interval holds nearly every possible number, and the {found:,} in the file may be "
+            "noise alone. It takes a larger table, fewer columns or a larger epsilon; ask “plan” before paying again.",
+        )
+    return wide(found, low, high)
 
 
 def _interval(found: int, low: float, high: float, facts: Mapping[str, Any]) -> Chart | None:
@@ -89,7 +96,7 @@ def _interval(found: int, low: float, high: float, facts: Mapping[str, Any]) -> 
         title="The count with its interval",
         axis="number of outliers",
         heading="",
-        note=f"The bar is the {_level(facts)} interval.",
+        note=f"The bar is the {level_of(facts)} interval.",
     )
 
 
@@ -105,13 +112,13 @@ def _regions(release: Release) -> Story:
         title="Outliers by region",
         axis="number of outliers",
         heading="region",
-        note="" if ends is None else f"Bars are {_level(release.provenance.parameters)} intervals.",
+        note="" if ends is None else f"Bars are {level_of(release.provenance.parameters)} intervals.",
     )
     return Story(
         title="Private number of outliers by region",
         answer=Answer(
             big=f"{names[top]}: {number(float(found[top]))}",
-            spread="" if ends is None else spread(found[top], *ends[top]),
+            spread="" if ends is None else spread(found[top], *ends[top], level=level_of(release.provenance.parameters)),
             sentence=f"Of {len(names):,} public regions, “{names[top]}” has the most outliers. One price paid for all of them.",
         ),
         stages=stages(
@@ -123,8 +130,18 @@ def _regions(release: Release) -> Story:
             ),
         ),
         charts=() if chart is None else (chart,),
+        cautions=_unclear(names, found, ends, top),
         grids=(Grid(title="Regions", columns=("region", "rule"), rows=_rules(described)),) if described else (),
     )
+
+
+def _unclear(names: tuple[str, ...], found: Floats, ends: Floats | None, top: int) -> tuple[str, ...]:
+    """What intervals say against the headline."""
+    if ends is None:
+        return ("No error bar was paid for, so these answers have no intervals.",)
+    rivals = [name for place, name in enumerate(names) if place != top and ends[place, 1] >= ends[top, 0]]
+    order = f"Intervals overlap ({', '.join((names[top], *rivals[:3]))}): which region has the most is open."
+    return (*((order,) if rivals else ()), *wide(float(found[top]), *ends[top].tolist()))
 
 
 def _by_region(value: Mapping[str, Any]) -> tuple[tuple[str, ...], Floats, Floats | None]:
@@ -164,7 +181,3 @@ def _subspace(release: Release) -> Story:
         grids=grids,
         cautions=("It is a draw: another choice with nearly as many outliers could have come out.",),
     )
-
-
-def _level(facts: Mapping[str, Any]) -> str:
-    return f"{number(100 * number_at(facts, 'confidence'))} %"

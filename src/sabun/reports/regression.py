@@ -50,7 +50,7 @@ def story(release: Release) -> Story:
         title=f"Private linear model for {found.target}",
         answer=Answer(
             big=f"{found.names[top]}: {number(coefficient)}",
-            spread="" if found.ends is None else spread(coefficient, *found.ends[top].tolist()),
+            spread="" if found.ends is None else spread(coefficient, *found.ends[top].tolist(), level="95 %"),
             sentence=sentence,
         ),
         stages=stages(release, _steps(release)),
@@ -76,17 +76,11 @@ def _estimate(release: Release) -> _Line:
         names=model.feature_names_,
         coefficients=np.append(model.coef_, model.intercept_),
         ends=ends,
-        ranges=feature_ranges(study),
+        ranges=model.feature_ranges_,
         target=study.target.name,
         organisations=model.organisations,
         findings=model.findings,
     )
-
-
-def feature_ranges(study: Any) -> Floats:
-    """How far each feature can move by its public bounds; a label's indicator moves by 1."""
-    widths = {column.name: float(column.upper - column.lower) for column in study.features.columns if hasattr(column, "upper")}
-    return np.array([widths.get(name, 1.0) for name in study.features.features])
 
 
 def _model(release: Release) -> _Line:
@@ -95,11 +89,14 @@ def _model(release: Release) -> _Line:
     names = texts_at(value, "features")
     if not names:
         raise Unfit("features")
-    low, high = (numbers_at(value, name, size=len(names) + 1) for name in ("low", "high"))
+    size = len(names) + 1
+    ends = None
+    if has(value, "low"):
+        ends = np.column_stack([numbers_at(value, name, size=size) for name in ("low", "high")])
     return _Line(
         names=names,
-        coefficients=numbers_at(value, "coefficients", size=len(names) + 1),
-        ends=np.column_stack([low, high]),
+        coefficients=numbers_at(value, "coefficients", size=size),
+        ends=ends,
         ranges=numbers_at(value, "ranges", size=len(names)),
         target=text_at(value, "target"),
         organisations=texts_at(value, "organisations"),

@@ -20,8 +20,15 @@ _LONGEST_TEXT = 240
 _LONGEST_LIST = 12
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DIGITS = 4
-_WEAK = 95.0
-"""A promise under which the best guesser is right more often than this, in per cent, is called weak."""
+_LARGE_DELTA = Fraction(1, 1000)
+_STRENGTHS = (
+    (Fraction(1, 10), "Very strong protection: next to nothing about a single {unit} can be learned from this result"),
+    (Fraction(1), "Strong protection: little about a single {unit} can be learned from this result"),
+    (Fraction(3), "Moderate protection: somebody who knows a lot already may learn something about a single {unit}"),
+    (Fraction(10), "Weak protection: somebody who knows a lot already may learn a good deal about a single {unit}"),
+)
+"""The largest epsilon for which each sentence stands, with what it says."""
+_NONE = "Hardly any protection: somebody who knows a lot already may learn nearly everything about a single {unit}"
 
 
 def tidy(text: str) -> str:
@@ -72,7 +79,9 @@ def plural(noun: str) -> str:
         >>> plural("patient"), plural("person")
         ('patients', 'people')
     """
-    return f"{noun[: -len('person')]}people" if noun.endswith("person") else f"{noun}s"
+    if noun.endswith("person"):
+        return f"{noun[: -len('person')]}people"
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
 def shown(tree: Any) -> str:
@@ -138,12 +147,14 @@ def guess_sentence(guarantee: Guarantee) -> str:
         return "There is no limit on what somebody could learn from this result about one person."
     unit = guarantee.unit
     what = {
-        "replace-one": f"knows all other data and guesses which of two equally likely {plural(unit)} the rest belongs to",
-        "add-remove": f"knows all other data and guesses whether one {unit}'s was used at all, as likely as not,",
-        "local": f"sees one {unit}'s own answers and guesses which of two equally likely sets of data they came from",
+        "replace-one": f"knows everything else, and that one {unit}'s data are one of two possibilities, guesses which it is",
+        "add-remove": f"knows everything else guesses whether one {unit}'s data were used at all",
+        "local": f"sees one {unit}'s own answers, and knows two possibilities for what is behind them, guesses which it is",
     }[guarantee.relation]
-    few = "may be right nearly every time" if percent >= 100 else f"is right at most {percent:.1f} % of the time"
-    return f"Somebody who {what} {few}; tossing a coin, they would be right 50 % of the time."
+    right = (
+        "may be right nearly every time" if percent >= 100 else f"are right at most {percent:.1f} % of the time (rounded up)"
+    )
+    return f"Put as a game: somebody who {what}. They {right}; without this result, half of the time."
 
 
 def promise(guarantee: Guarantee) -> tuple[str, ...]:
@@ -160,15 +171,13 @@ def promise(guarantee: Guarantee) -> tuple[str, ...]:
         "add-remove": f"if any one {unit}'s data were left out or added",
         "local": f"if the {unit} held entirely different data",
     }[guarantee.relation]
-    factor = f"{math.exp(float(epsilon)):.3g}" if epsilon < 20 else f"e^{plain(epsilon)}"
+    factor = f"{_up(math.exp(float(epsilon)))} (rounded up)" if epsilon < 20 else f"e^{plain(epsilon)}"
     tail = "" if not delta else f", apart from an added probability of at most {plain(delta)} (1 in {int(1 / delta):,})"
-    percent = guess(epsilon, delta)
-    opening = (
-        f"Nobody can tell much about a single {unit} from this result, whatever else they know"
-        if percent is not None and percent <= _WEAK
-        else f"This promise is weak, and somebody may learn a good deal about a single {unit} from this result"
-    )
-    lines = [f"{opening}: no outcome would be more than {factor} times as likely or as unlikely {change}{tail}."]
+    lines = [
+        f"{_strength(epsilon, delta).format(unit=unit)}.",
+        f"In numbers, and whatever else is known: no outcome would be more than {factor} times as likely or as unlikely "
+        f"{change}{tail}.",
+    ]
     if guarantee.model == "local":
         lines.append("The data were randomised before they left each device, so this holds against the collector as well.")
     lines.append(guess_sentence(guarantee))
@@ -182,3 +191,20 @@ def promise(guarantee: Guarantee) -> tuple[str, ...]:
     else:
         lines.append(f"Each further result about the same {plural(unit)} adds to this; a ledger keeps the sum.")
     return tuple(lines)
+
+
+def _strength(epsilon: Amount, delta: Amount) -> str:
+    """The promise in one sentence; with a delta at which whole records may come out, at most a weak one."""
+    fitting = [words for most, words in _STRENGTHS if epsilon <= most] or [_NONE]
+    return _STRENGTHS[-1][1] if delta >= _LARGE_DELTA and fitting[0] != _NONE else fitting[0]
+
+
+def _up(value: float) -> str:
+    """Three significant digits, never below the value.
+
+    Example:
+        >>> _up(1.0052), _up(1.64872), _up(2.718281828), _up(148.4), _up(1.0)
+        ('1.01', '1.65', '2.72', '149', '1')
+    """
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return number(round(math.ceil(value / step) * step, 6))
