@@ -216,7 +216,7 @@ def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int
         assert (np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)) <= SENSITIVITY
 
 
-@pytest.mark.parametrize("piece", [64, 128, 192, 256, 320, 384, 448, PIECE, 576, 640])
+@pytest.mark.parametrize("piece", [64, 80, 128, 208, 256, 336, 432, PIECE, 560, 608, 640])
 @pytest.mark.parametrize("sizes", [(1, 2), (3, 2), (105, 32, 2), (13, 1, 3), (64, 64, 64, 10)])
 def test_the_matrix_library_computes_an_example_the_same_wherever_it_stands(sizes: tuple[int, ...], piece: int) -> None:
     network, generator = Network(sizes=sizes), np.random.default_rng(1)

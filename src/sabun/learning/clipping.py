@@ -22,7 +22,9 @@ SENSITIVITY = 1 + Fraction(1, 10**6)
 """What one example can change in a sum, in units of the clip norm: one, with a margin for floating-point sums."""
 
 _LARGEST = 1e150
-_UNIT, _MOST = 64, 640
+_TOGETHER = 32
+"""Pieces added up plainly before what rounding took away is looked at."""
+_UNIT, _MOST = 16, 640
 PIECE = 512
 """Rows worked on at a time where nothing is known of the batches."""
 
@@ -59,16 +61,18 @@ class ClippedSum:
 
     def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
         """The sum at these weights, which are public."""
-        size, total = self._piece, np.zeros(self._network.n_weights)
-        lost = np.zeros_like(total)
+        size, total, lost, recent = self._piece, *np.zeros((3, self._network.n_weights))
         weights = weights.astype(self._passes.kind, copy=False)
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
             for at in range(0, len(rows), size):
                 some, theirs = _filled(rows[at : at + size], size), _filled(labels[at : at + size], size)
                 part = self._part(self._passes.both(weights, some, theirs), min(size, len(rows) - at))  # proof: same-shape
-                total, missed = _two_sum(total, part)
-                lost += missed  # proof: nothing-lost
-        return total + lost
+                recent += part
+                if (at // size + 1) % _TOGETHER == 0 or at + size >= len(rows):
+                    total, missed = _two_sum(total, recent)
+                    lost += missed  # proof: nothing-lost
+                    recent[:] = 0.0
+        return np.asarray(total + lost)
 
     def _part(self, activity: Activity, count: int) -> Floats:
         """The sum over the first `count` examples of a piece."""
