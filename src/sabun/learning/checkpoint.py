@@ -28,7 +28,7 @@ import numpy as np
 
 from sabun.errors import DataError, LedgerError, ParameterError
 from sabun.learning.stream import Stream
-from sabun.learning.training import Progress, State, unheard
+from sabun.learning.training import Progress, State, one_thread, unheard
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.statement import Receipt
@@ -190,7 +190,8 @@ def _continued(place: Path, run: Resumable, ledger: Ledger | None, purpose: str)
     if not hmac.compare_digest(saved.fingerprint, _fingerprint(saved.key, run, purpose)):  # proof: same-everything
         raise DataError(_REFUSED)
     if saved.now.step > saved.before.step:
-        replayed = next(run.states(Stream(saved.key), progress=unheard, start=saved.before), None)
+        with one_thread():
+            replayed = next(run.states(Stream(saved.key), progress=unheard, start=saved.before), None)
         if replayed is None or _bits(replayed) != _bits(saved.now):  # proof: bit-for-bit
             raise DataError(_REFUSED)
     return saved
@@ -247,13 +248,14 @@ def _run(file: Path, run: Resumable, saved: _Saved, progress: Progress) -> State
     before, now = saved.before, saved.now
     due = time.monotonic() + _SECONDS
     try:
-        for state in run.states(Stream(saved.key), progress=progress, start=saved.now):
-            before, now = now, state
-            if time.monotonic() > due:
-                began = time.monotonic()
-                _write(file, saved, before, now)
-                took = time.monotonic() - began
-                due = time.monotonic() + max(_SECONDS, _WRITING_SHARE * took)  # large models are not written all the time
+        with one_thread():
+            for state in run.states(Stream(saved.key), progress=progress, start=saved.now):
+                before, now = now, state
+                if time.monotonic() > due:
+                    began = time.monotonic()
+                    _write(file, saved, before, now)
+                    took = time.monotonic() - began
+                    due = time.monotonic() + max(_SECONDS, _WRITING_SHARE * took)  # large models: not all the time
     except BaseException:
         _write(file, saved, before, now)
         raise

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sabun.learning.network import Floats, Network
 from sabun.learning.stream import BATCH, Stream
-from sabun.learning.training import Data, Progress, unheard
+from sabun.learning.training import Data, Progress, one_thread, unheard
 
 __all__ = ["PlainTraining"]
 
@@ -44,8 +44,9 @@ class PlainTraining:
         for epoch in range(self.epochs):
             order = np.argsort(stream.words(BATCH, epoch, count))
             rows, labels = data.rows[order], data.labels[order]
-            for at in range(0, count, self.batch_size):
-                self._step(views, weights, rows[at : at + self.batch_size], labels[at : at + self.batch_size])
+            with one_thread():
+                for at in range(0, count, self.batch_size):
+                    self._step(views, weights, rows[at : at + self.batch_size], labels[at : at + self.batch_size])
             progress((epoch + 1) / self.epochs, f"epoch {epoch + 1} of {self.epochs}")
         return weights
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, final
@@ -25,6 +26,7 @@ __all__ = [
     "Progress",
     "Run",
     "State",
+    "one_thread",
     "priced",
     "promise",
     "train",
@@ -181,8 +183,17 @@ class Method(Protocol):
 
 def train(method: Method, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
     """All steps under a fresh key."""
-    *_, last = method.states(data, Stream.fresh(coin), progress=progress, start=method.first())
+    with one_thread():
+        *_, last = method.states(data, Stream.fresh(coin), progress=progress, start=method.first())
     return method.value(last)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Holds the matrix library to one thread: its products are too small here to share out, and waiting threads cost more."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 @final
