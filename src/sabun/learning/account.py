@@ -128,6 +128,7 @@ def _parts(account: Mapping[str, Any]) -> Joint:
     """Epsilons of the parts of a synthetic table add up; with a delta the Gaussian parts' rho joins them as zCDP."""
     delta, pure = _amount(account, "delta"), [_amount({"part": part}, "part") for part in account["pure"]]
     rho = _amount(account, "rho")
+    checks.require(len(pure) > 0 or rho > 0, "at least one", parts=len(pure))
     if rho == 0:
         return sum(pure, Fraction(0)), delta
     total = rho + sum((part**2 / 2 for part in pure), Fraction(0))

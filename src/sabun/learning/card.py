@@ -6,6 +6,7 @@ A card holds public facts only: no seeds, no keys, no counts of private rows.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ _NOT_COVERED = (
     "scores measured on private records",
     "scaling or selection of columns done on the data before training",
 )
+
+
+_REPLACE_ONLY = ("objective", "weight-noise", "noisy-updates")
 
 
 @final
@@ -119,6 +123,12 @@ class Card:
             alone = None if self.guarantee.scope == "joint" else recompute_alone(self.account)
         except (ParameterError, ValueError, TypeError, KeyError):
             raise ReleaseError("the card's account must hold numbers that prove its promise; it cannot be read.") from None
+        sizes = self.model.get("sizes")
+        weights = sum((a + 1) * b for a, b in itertools.pairwise(sizes)) if sizes else self.account.get("n_weights")
+        if self.account.get("n_weights", weights) != weights:
+            raise ReleaseError("the card's account must be about all weights of the model; it is about another number of them.")
+        if self.account.get("rule") in _REPLACE_ONLY and self.guarantee.relation != "replace-one":
+            raise ReleaseError("the card's account must be about the neighbours that its promise names; it is about others.")
         if self.account.get("relation", self.guarantee.relation) != self.guarantee.relation:
             raise ReleaseError("the card's account must be about the neighbours that its promise names; it is about others.")
         promised_epsilon, promised_delta = self.guarantee.cost

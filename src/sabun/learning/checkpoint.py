@@ -270,12 +270,15 @@ def _write(file: Path, saved: _Saved, before: State, now: State) -> None:
 
 def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     """A keyed digest of everything the result depends on; without the key it says nothing about the data."""
+    from threadpoolctl import threadpool_info
+
     digest = hmac.new(key, digestmod=hashlib.sha256)
     surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, str(os.cpu_count())]
     surroundings += [repr(np.show_config(mode="dicts"))]
-    surroundings += [
-        f"{name}={os.environ.get(name)}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    ]
+    settings = sorted(name for name in os.environ if name.startswith(("OMP_", "OPENBLAS_", "MKL_", "NPY_")))
+    surroundings += [f"{name}={os.environ[name]}" for name in settings]
+    # Which loops a matrix library runs depends on the processor it finds, or is told to find.
+    surroundings += [repr(sorted(library.items())) for library in threadpool_info() if library["user_api"] == "blas"]
     for part in itertools.chain((text.encode() for text in (purpose, repr(run.guarantee), *surroundings)), run.fingerprint()):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

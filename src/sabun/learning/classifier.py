@@ -20,7 +20,7 @@ from sabun.learning.card import Card
 from sabun.learning.features import Features, Labels
 from sabun.learning.folder import model_bytes, save_folder, software, warnings_for
 from sabun.learning.intervals import compared
-from sabun.learning.methods import calibrated
+from sabun.learning.methods import calibrated, must_round_by_row
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
 from sabun.learning.planning import Plan
@@ -185,6 +185,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         problem, data = self._opened(settings, X, y)
         method = calibrated(settings, problem)
+        must_round_by_row(method)
         self.release_ = self._released(problem, method, data, coin)
         self._learned(problem, method)
         return self

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sabun.learning.network import Activity, Floats, Network, Passes
+from sabun.privacy.noise import seeded_coin
 
-__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "piece_size"]
+__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "expected_piece", "piece_size", "row_by_row"]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -34,6 +35,11 @@ def piece_size(expected: float, *, most: int = _MOST) -> int:
     likely = expected + 1.5 * math.sqrt(expected)
     pieces = math.ceil(likely / most)
     return max(1, math.ceil(likely / pieces / _UNIT)) * _UNIT
+
+
+def expected_piece(probability: Fraction, n_public: int | None) -> int:
+    """The piece for batches of a run, from what is public before anything is paid for."""
+    return PIECE if n_public is None else piece_size(float(probability) * n_public)
 
 
 @final
@@ -79,11 +85,28 @@ class ClippedSum:
         network = self._network
         norms = network.l1_norms(activity) if self._norm == "l1" else np.sqrt(network.squared_norms(activity))
         sound = norms < _LARGEST  # proof: sound-rows
+        clean = bool(sound.all())  # also of the rows that fill up: zero times infinity would spoil everybody's sum
         sound[count:] = False  # proof: filling-counts-nothing
-        if not sound[:count].all():
+        if not clean:
             activity = _without(activity, sound)
         activity.scale(np.where(sound, 1.0 / np.maximum(norms, self._clip_norm), 0.0).astype(self._passes.kind))  # proof: share
         return network.summed(activity)
+
+
+def row_by_row(network: Network, *, piece: int, kind: DTypeLike = np.float64) -> bool:
+    """Whether the matrix library computes a row the same wherever it stands, tried on made-up rows of the run's own shapes."""
+    words = seeded_coin(piece).words(network.n_weights + piece * network.sizes[0]).astype(np.float64) * 2.0**-63 - 1.0
+    weights = words[: network.n_weights].astype(kind)
+    rows = words[network.n_weights :].reshape(piece, network.sizes[0]).astype(kind)
+    labels = np.zeros(piece, dtype=np.int64)
+    with np.errstate(all="ignore"):
+        whole = network.activity(weights, rows, labels)
+        for shift in (1, 5):
+            moved = network.activity(weights, np.roll(rows, shift, axis=0), labels)
+            pairs = zip(whole.inputs + whole.errors, moved.inputs + moved.errors, strict=True)
+            if any(not np.array_equal(np.roll(part, -shift, axis=1), known) for known, part in pairs):
+                return False
+    return True
 
 
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from sabun.learning.accounting import Target, halved, noise_multiplier, spent_after, training_events
-from sabun.learning.clipping import ClippedSum, piece_size
+from sabun.learning.clipping import ClippedSum, expected_piece
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Network
 from sabun.learning.poisson import PoissonPlan
@@ -28,10 +28,13 @@ _COUNT_SHARE = Fraction(1, 50)
 NUMERICS = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
     "norm for batches of up to a million rows, provided that the matrix library computes a row of a product the same wherever "
-    "it stands, whatever the other rows hold"
+    "it stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
 )
 
-SINGLE = "gradients are computed in 32-bit floating point; the proof does not cover their rounding"
+SINGLE = (
+    "gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor a matrix library that "
+    "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
+)
 
 
 @final
@@ -56,6 +59,16 @@ class DpSgd:
     learning_rate: float
     momentum: float
     precision: str = "double"
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The type of number to compute gradients in."""
+        return np.dtype(np.float64 if self.precision == "double" else np.float32)
+
+    @property
+    def piece(self) -> int:
+        """Rows worked on at a time, from public numbers."""
+        return expected_piece(self.plan.probability, self.problem.n_public)
 
     @property
     def count_epsilon(self) -> Fraction:
@@ -125,10 +138,8 @@ class DpSgd:
         data, state = data.labelled(), start
         multiplier = float(self.multiplier)
         divisor = self._divisor(data, stream)
-        kind = np.float64 if self.precision == "double" else np.float32
-        data = Data(rows=data.rows.astype(kind, copy=False), labels=data.labels)
-        # The divisor is the expected size of a batch, public or paid for.
-        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, piece=piece_size(divisor), kind=kind)
+        data = Data(rows=data.rows.astype(self.kind, copy=False), labels=data.labels)
+        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
         meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
         while state.step < self.plan.steps:
             state = self._next(state, data, stream, clipped, multiplier, divisor)

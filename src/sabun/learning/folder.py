@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -122,7 +123,22 @@ def _checked(path: str | os.PathLike[str]) -> tuple[Card, Release, bytes, str]:
     found = card.check(raw)
     if release.guarantee != card.guarantee or release.value.get("model_sha256", card.sha256) != card.sha256:
         raise ReleaseError(_ONE_STORY)
+    facts = release.provenance.parameters
+    told = {"account": card.account, "classes": card.model.get("classes"), **card.parameters}
+    if facts.get("n_public") is None:
+        told.pop("n_public", None)  # a card says "private" there
+    if any(name in facts and _plain(facts[name]) != _plain(fact) for name, fact in told.items()):  # what a signature covers
+        raise ReleaseError(_ONE_STORY)
     return card, release, raw, found
+
+
+def _plain(fact: Any) -> Any:
+    """A fact in JSON types, whichever file it came from."""
+    if isinstance(fact, Mapping):
+        return {str(name): _plain(part) for name, part in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(part) for part in fact]
+    return fact if isinstance(fact, int | float | None) else str(fact)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -143,7 +159,8 @@ def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> s
             somebody replaced as a whole cannot be told from the real one, and the sentence says so.
 
     Raises:
-        ReleaseError: Something was changed, the numbers do not support the promise, or no trusted key signed it.
+        ReleaseError: The files contradict each other, the numbers do not support the promise, or no trusted key signed the
+            release. The card's warnings are its own words: a signature covers the release alone.
     """
     card, release, _, found = _checked(path)
     if "module" not in card.model:

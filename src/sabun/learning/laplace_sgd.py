@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from sabun.learning.accounting import laplace_step_epsilon, sampled_laplace_epsilon
-from sabun.learning.clipping import SENSITIVITY, ClippedSum, piece_size
+from sabun.learning.clipping import SENSITIVITY, ClippedSum, expected_piece
 from sabun.learning.dpsgd import NUMERICS
 from sabun.learning.network import Network
 from sabun.learning.poisson import PoissonPlan
@@ -43,6 +43,16 @@ class LaplaceSgd:
     def target(self) -> Fraction:
         """The add-remove epsilon behind the stated one; a replacement is two steps."""
         return self.problem.epsilon / (1 if self.problem.relation == "add-remove" else 2)  # proof: restated
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The type of number to compute gradients in."""
+        return np.dtype(np.float64)
+
+    @property
+    def piece(self) -> int:
+        """Rows worked on at a time, from public numbers."""
+        return expected_piece(self.plan.probability, self.problem.n_public)
 
     @property
     def count_epsilon(self) -> Fraction:
@@ -103,7 +113,7 @@ class LaplaceSgd:
         """The state after each further step."""
         data, state = data.labelled(), start
         scale, divisor = self.scale, self._divisor(data, stream)
-        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, norm="l1", piece=piece_size(divisor))
+        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, norm="l1", piece=self.piece)
         meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
         while state.step < self.plan.steps:
             state = self._next(state, data, stream, clipped, scale, divisor)

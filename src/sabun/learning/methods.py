@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+
 from sabun import checks
 from sabun.errors import BoundsError, ParameterError
 from sabun.learning.accounting import update_epsilon
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
+from sabun.learning.clipping import row_by_row
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.learning_first import LearningFirst
@@ -22,10 +25,10 @@ from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.domain import Domain
 from sabun.learning.synthesis.histogram import Histogram
 from sabun.learning.synthesis.microaggregation import Microaggregation
-from sabun.learning.training import Method, Problem
+from sabun.learning.training import Method, Problem, one_thread
 from sabun.privacy import exact_positive
 
-__all__ = ["calibrated"]
+__all__ = ["calibrated", "must_round_by_row"]
 
 
 def calibrated(settings: Settings, problem: Problem) -> Method:
@@ -36,6 +39,26 @@ def calibrated(settings: Settings, problem: Problem) -> Method:
     """
     network = problem.network(settings.layers(problem.n_public))
     return _BUILDERS[settings.method](settings, problem, network)
+
+
+def must_round_by_row(method: Method) -> None:
+    """Tries the matrix library on made-up rows of the run's shapes, before anything is charged.
+
+    Raises:
+        ParameterError: It computes a row differently by its place, so that one record could change the others' gradients.
+    """
+    if not isinstance(method, DpSgd | LaplaceSgd):
+        return
+    with one_thread():
+        sound = row_by_row(method.network, piece=method.piece, kind=method.kind)
+    single = method.kind == np.float32
+    way_out = "Use precision='double'." if single else "Install a numpy whose matrix library does not, such as the one on PyPI."
+    checks.require(
+        sound,
+        "such that the matrix library on this machine computes a row the same wherever it stands; it does not for these sizes",
+        way_out,
+        precision="single" if single else "double",
+    )
 
 
 def _dp_sgd(settings: Settings, problem: Problem, network: Network) -> Method:

@@ -30,6 +30,9 @@ _INITIAL = 20_180_525
 """Seed of the initial weights. They are public and the same for everybody, so no coin has to protect them."""
 
 
+_LARGE = {np.dtype(np.float64): 1e140, np.dtype(np.float32): 1e16}
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Activity:
@@ -117,10 +120,14 @@ class Network:
 
     @staticmethod
     def squared_norms(activity: Activity) -> Floats:
-        """||g||_2^2 of each example's gradient."""
+        """||g||_2^2 of each example's gradient; not finite where inputs are so large that squares could be lost."""
         total = np.zeros(activity.errors[0].shape[1])
         for y, d in zip(activity.inputs, activity.errors, strict=True):
-            total += np.einsum("ij,ij->j", y, y) * np.einsum("ij,ij->j", d, d)
+            size = np.einsum("ij,ij->j", y, y)
+            # Beside inputs so large, an error's square could vanish where its product with them does not.
+            if size.max(initial=0.0) > _LARGE[size.dtype]:
+                size[size > _LARGE[size.dtype]] = np.inf
+            total += size * np.einsum("ij,ij->j", d, d)
         return total
 
     @staticmethod
@@ -156,9 +163,10 @@ class Passes:
 
     def __init__(self, network: Network, count: int, kind: np.dtype[Any]) -> None:
         self._network, self.kind = network, kind
-        # Rows stay rows in memory: the first product is faster so, and a later one reads their transpose as it is.
+        # Rows stay rows in memory: a product reads their transpose as it is.
         self._rows = np.ones((count, network.sizes[0] + 1), dtype=kind)
-        self._first = np.empty((count, network.sizes[1]), dtype=kind)
+        # In single precision the first product is faster row by row; in double, old processors then round a row by its place.
+        self._first = np.empty((count, network.sizes[1]), dtype=kind) if kind == np.float32 else None
         self._inputs = (self._rows.T, *(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1]))
         self._errors = tuple(np.empty((size, count), dtype=kind) for size in network.sizes[1:])
         self._places = np.arange(count)
@@ -167,7 +175,10 @@ class Passes:
         """The logits, a column for each example; to be read before the next pass."""
         self._rows[:, :-1] = rows
         first, *others = self._network.blocks(weights)
-        found = np.matmul(self._rows, first, out=self._first).T
+        if self._first is None:
+            found = np.matmul(first.T, self._inputs[0], out=self._errors[0])
+        else:
+            found = np.matmul(self._rows, first, out=self._first).T
         for block, hidden, place in zip(others, self._inputs[1:], self._errors[1:], strict=True):
             np.maximum(found, 0.0, out=hidden[:-1])
             found = np.matmul(block.T, hidden, out=place)

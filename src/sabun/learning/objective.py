@@ -28,6 +28,8 @@ __all__ = ["LEAST_REGULARISATION", "MOST_TILT", "ObjectivePerturbation"]
 _OBJECTIVE_GRID = Grid(-20)
 _OUTPUT_GRID = Grid(-24)
 _SLACK = Fraction(1, 10**4)
+_FARTHEST = 2.0**38
+"""Solutions beyond are cut to it, which moves no two of them apart: the output's grid holds nothing larger."""
 LEAST_REGULARISATION = Fraction(1, 1000)
 """Below it the minimum may lie so far out that floats no longer tell how near one is."""
 MOST_TILT = 10**10
@@ -133,7 +135,7 @@ class ObjectivePerturbation:
         signs = np.where(data.labels == 1, 1.0, -1.0)
         drawn = spherical_laplace(self.objective_scale, dimension=self.dimension, coin=coin).astype(np.float64)
         tilt = drawn * float(_OBJECTIVE_GRID.step)
-        found = _minimum(design, signs, float(self.regularisation), tilt, float(_SLACK) / 2)
+        found = np.clip(_minimum(design, signs, float(self.regularisation), tilt, float(_SLACK) / 2), -_FARTHEST, _FARTHEST)
         noise = spherical_laplace(self.output_scale, dimension=self.dimension, coin=coin).astype(np.float64)
         return np.asarray(
             np.ldexp(_OUTPUT_GRID.index(found).astype(np.float64) + noise, _OUTPUT_GRID.exponent)  # proof: output-noise
