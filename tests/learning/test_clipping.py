@@ -95,6 +95,15 @@ def test_many_small_pieces_lose_nothing_to_rounding() -> None:
     np.testing.assert_allclose(clipped(weights, rows, labels), exact, rtol=34 * 2.0**-53, atol=0)
 
 
+def test_lengths_known_beforehand_change_nothing_but_rounding() -> None:
+    generator = np.random.default_rng(5)
+    network = Network(sizes=(7, 5, 3))
+    rows, labels = generator.normal(size=(100, 7)), generator.integers(0, 3, 100)
+    clipped = ClippedSum(network, clip_norm=0.1, piece=64)
+    known = clipped(network.initial(), rows, labels, network.squared_lengths(rows))
+    np.testing.assert_allclose(known, clipped(network.initial(), rows, labels), rtol=1e-12, atol=1e-14)
+
+
 def test_one_object_serves_many_batches_without_remembering_them() -> None:
     generator = np.random.default_rng(4)
     network = Network(sizes=(7, 5, 3))

@@ -65,14 +65,16 @@ class ClippedSum:
         self._network, self._clip_norm, self._norm, self._piece = network, clip_norm, norm, piece
         self._passes = Passes(network, piece, np.dtype(kind))
 
-    def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
-        """The sum at these weights, which are public."""
+    def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64], lengths: Floats | None = None) -> Floats:
+        """The sum at these weights, which are public; `lengths` as in `Network.squared_norms`."""
         size, total, lost, recent = self._piece, *np.zeros((3, self._network.n_weights))
         weights = weights.astype(self._passes.kind, copy=False)
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
             for at in range(0, len(rows), size):
                 some, theirs = _filled(rows[at : at + size], size), _filled(labels[at : at + size], size)
-                part = self._part(self._passes.both(weights, some, theirs), min(size, len(rows) - at))  # proof: same-shape
+                known = None if lengths is None else _filled(lengths[at : at + size], size)
+                activity = self._passes.both(weights, some, theirs)  # proof: same-shape
+                part = self._part(activity, known, min(size, len(rows) - at))
                 recent += part
                 if (at // size + 1) % _TOGETHER == 0 or at + size >= len(rows):
                     total, missed = _two_sum(total, recent)
@@ -80,10 +82,10 @@ class ClippedSum:
                     recent[:] = 0.0
         return np.asarray(total + lost)
 
-    def _part(self, activity: Activity, count: int) -> Floats:
+    def _part(self, activity: Activity, lengths: Floats | None, count: int) -> Floats:
         """The sum over the first `count` examples of a piece."""
         network = self._network
-        norms = network.l1_norms(activity) if self._norm == "l1" else np.sqrt(network.squared_norms(activity))
+        norms = network.l1_norms(activity) if self._norm == "l1" else np.sqrt(network.squared_norms(activity, lengths))
         sound = norms < _LARGEST  # proof: sound-rows
         clean = bool(sound.all())  # also of the rows that fill up: zero times infinity would spoil everybody's sum
         sound[count:] = False  # proof: filling-counts-nothing

@@ -13,7 +13,7 @@ import numpy as np
 from sabun.learning.accounting import Target, halved, noise_multiplier, spent_after, training_events
 from sabun.learning.clipping import ClippedSum, expected_piece
 from sabun.learning.gaussian import rounded_gaussian
-from sabun.learning.network import Network
+from sabun.learning.network import Floats, Network
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import COUNT, Stream
 from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
@@ -140,9 +140,10 @@ class DpSgd:
         divisor = self._divisor(data, stream)
         data = Data(rows=data.rows.astype(self.kind, copy=False), labels=data.labels)
         clipped = ClippedSum(self.network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
+        lengths = self.network.squared_lengths(data.rows)
         meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
         while state.step < self.plan.steps:
-            state = self._next(state, data, stream, clipped, multiplier, divisor)
+            state = self._next(state, data, lengths, stream, clipped, multiplier, divisor)
             meter(state.step)
             yield state
 
@@ -158,9 +159,18 @@ class DpSgd:
             size = max(1, len(data.labels) + discrete_laplace(1 / self.count_epsilon, coin=coin))  # proof: noisy-count
         return float(self.plan.probability) * size
 
-    def _next(self, state: State, data: Data, stream: Stream, clipped: ClippedSum, multiplier: float, divisor: float) -> State:
+    def _next(
+        self,
+        state: State,
+        data: Data,
+        lengths: Floats,
+        stream: Stream,
+        clipped: ClippedSum,
+        multiplier: float,
+        divisor: float,
+    ) -> State:
         batch = self.plan.batch(len(data.labels), stream, state.step)
-        total = clipped(state.weights, data.rows[batch], data.labels[batch])
+        total = clipped(state.weights, data.rows[batch], data.labels[batch], lengths[batch])
         noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=state.step)  # proof: noise
         velocity = self.momentum * state.velocity + noisy / divisor
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))

@@ -119,16 +119,27 @@ class Network:
         return Passes(self, len(rows), weights.dtype).both(weights, rows, labels)
 
     @staticmethod
-    def squared_norms(activity: Activity) -> Floats:
-        """||g||_2^2 of each example's gradient; not finite where inputs are so large that squares could be lost."""
+    def squared_norms(activity: Activity, lengths: Floats | None = None) -> Floats:
+        """||g||_2^2 of each example's gradient; not finite where inputs are so large that squares could be lost.
+
+        Args:
+            activity: What the passes left.
+            lengths: The `squared_lengths` of the rows, where they are known already.
+        """
         total = np.zeros(activity.errors[0].shape[1])
-        for y, d in zip(activity.inputs, activity.errors, strict=True):
-            size = np.einsum("ij,ij->j", y, y)
+        for layer, (y, d) in enumerate(zip(activity.inputs, activity.errors, strict=True)):
+            size = lengths.copy() if layer == 0 and lengths is not None else np.einsum("ij,ij->j", y, y)
             # Beside inputs so large, an error's square could vanish where its product with them does not.
             if size.max(initial=0.0) > _LARGE[size.dtype]:
                 size[size > _LARGE[size.dtype]] = np.inf
             total += size * np.einsum("ij,ij->j", d, d)
         return total
+
+    @staticmethod
+    def squared_lengths(rows: Floats) -> Floats:
+        """||(x, 1)||_2^2 of each row: the same at every step, so it need be worked out once only."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.einsum("ij,ij->i", rows, rows) + rows.dtype.type(1))
 
     @staticmethod
     def l1_norms(activity: Activity) -> Floats:
