@@ -129,14 +129,14 @@ def chains() -> dict[str, tuple[nn.Module, Any]]:
                 x if places > 1 else x[:, 0].contiguous(),
             )
     for channels, kernel, side in ((3, 3, 9), (2, 3, 7), (5, 2, 6)):
-        layers = [nn.Conv2d(channels, 6, kernel), nn.GroupNorm(3, 6), nn.ReLU(), nn.AvgPool2d(2, 1), nn.Flatten()]
+        layers = [nn.Conv2d(channels, 6, kernel), nn.ReLU(), nn.AvgPool2d(2, 1), nn.Flatten()]
         width = 6 * (side - kernel) ** 2
         found[f"{channels} channels of {side}"] = (
             nn.Sequential(*layers, nn.Linear(width, 3)),
             torch.randn(64, channels, side, side),
         )
     found["words"] = (
-        nn.Sequential(nn.Embedding(9, 5), nn.LayerNorm(5), nn.Flatten(), nn.Linear(35, 3)),
+        nn.Sequential(nn.Embedding(9, 5), nn.Flatten(), nn.Linear(35, 3)),
         torch.randint(0, 9, (64, 7)),
     )
     return found
@@ -148,8 +148,8 @@ def test_a_row_of_a_chain_adds_the_same_bits_wherever_it_stands(name: str, kind:
     module, x = chains()[name]
     module, y = module.to(kind), torch.arange(64) % 2
     x = x.to(kind) if x.dtype.is_floating_point else x
-    if not rounds_by_row(module, LOSS):
-        assert "channels" in name
+    if not rounds_by_row(module, LOSS, dimensions=x.dim()):
+        assert kind == torch.float64
         return
     clipper, heard = Clipper(module, LOSS, clip_norm=0.1), []
     for shift in (0, 1, 2, 3, 5, 8, 13):

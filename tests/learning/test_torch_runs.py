@@ -214,7 +214,11 @@ def test_the_guarantee_says_what_it_rests_on(
         (nn.Sequential(nn.Linear(4, 3), nn.Flatten(), nn.Linear(3, 2)), True),
         (nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 2, 2), nn.Flatten()), True),
         (nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 2, 2), nn.Flatten()).double(), False),
-        (nn.Sequential(nn.Linear(4, 3), nn.Dropout(), nn.Linear(3, 2)), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.Softmax(1), nn.Linear(3, 2)), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.SiLU(), nn.Linear(3, 2)), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2)), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)).double(), True),
+        (nn.Sequential(nn.Unflatten(1, (2, 2)), nn.Linear(2, 1), nn.Flatten()).double(), False),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*written out")

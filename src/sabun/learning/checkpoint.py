@@ -278,7 +278,11 @@ def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     settings = sorted(name for name in os.environ if name.startswith(("OMP_", "OPENBLAS_", "MKL_", "NPY_")))
     surroundings += [f"{name}={os.environ[name]}" for name in settings]
     # Which loops a matrix library runs depends on the processor it finds, or is told to find.
-    surroundings += [repr(sorted(library.items())) for library in threadpool_info() if library["user_api"] == "blas"]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    ours = [library for library in libraries if "numpy" in library["filepath"]] or libraries
+    surroundings += sorted(
+        {str([library.get(fact) for fact in ("internal_api", "version", "architecture")]) for library in ours}
+    )
     for part in itertools.chain((text.encode() for text in (purpose, repr(run.guarantee), *surroundings)), run.fingerprint()):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

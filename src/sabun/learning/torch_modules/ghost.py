@@ -25,6 +25,9 @@ MARGIN = 2.0**-30
 _WRITTEN_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 30}
 """Numbers in the per-example gradients that are written out at a time; a matter of memory only."""
 
+_UNIT = 64
+"""Rows of a chain are worked on in multiples of so many: then no row falls into the rest that vector code leaves over."""
+
 _Flow = tuple[str, Any, Rule, Tensor, Tensor]
 """Name of a layer, the layer, its rule, its input, the gradient at its output."""
 
@@ -63,14 +66,17 @@ class Clipper:
             numbers = sum(written_numbers(layer, dimensions[name]) for name, layer, rule in self._chain if rule)
         return max(1, _WRITTEN_AT_ONCE.get(x.device.type, 1 << 24) // max(1, int(numbers)))
 
+    def piece(self, x: Tensor, wanted: int) -> int:
+        """How many rows of that shape to give at a time: those wanted or what memory allows, for chains in whole units."""
+        rows = min(wanted, self.most_rows(x))
+        return rows if self._chain is None else -(-rows // _UNIT) * _UNIT  # proof: units
+
     def __call__(self, x: Tensor, y: Tensor, *, count: int | None = None) -> dict[str, Tensor]:
         """The sum over the first `count` rows, or over all; the rows behind them only keep the shape the same."""
         if not len(x):
             return {name: torch.zeros_like(p, dtype=torch.float64) for name, p in self._trained.items()}
         way = self._by_examples if self._chain is None else self._by_ghosts
-        if not torch.is_autocast_enabled(x.device.type):
-            return way(x, y, count)
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autograd.set_detect_anomaly(False), torch.autocast(x.device.type, enabled=False):
             return way(x, y, count)
 
     def _inputs(self, x: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -131,7 +137,8 @@ class Clipper:
             output = torch.func.functional_call(twin, parameters | fixed, (row.unsqueeze(0),))  # proof: batch-of-one
             return _one_each(loss(output, target.unsqueeze(0)), 1).sum()
 
-        each = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0), randomness="different")(trained, x, y)
+        by_rows = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0), randomness="error")  # proof: no-chance
+        each = by_rows(trained, x, y)
         with torch.no_grad():
             squares = (part := written_out(each, self._kind)).squares
             if not math.isfinite(float(squares.sum())):
@@ -203,10 +210,11 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
         The shape of the module's output for three rows.
 
     Raises:
-        ParameterError: The module keeps statistics, writes into its buffers, cannot be differentiated example by example, or
-            has nothing to train.
+        ParameterError: The module keeps statistics, writes into its buffers, draws random numbers, cannot be copied or
+            differentiated example by example, or has nothing to train.
     """
     refuse(module)
+    _copies_share_nothing(module, loss)
     rows = torch.zeros(3, *x.shape[1:], dtype=x.dtype, device=x.device)
     if x.dtype.is_floating_point:
         spread = torch.arange(rows.numel(), device=x.device, dtype=torch.float64) * 0.6180339887498949 % 1 + 0.5
@@ -219,11 +227,31 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
         except ParameterError:
             raise
         except Exception as error:
+            if "randomness error mode" in str(error):
+                raise ParameterError(
+                    f"module must not draw random numbers; got {type(module).__name__}, which does. "
+                    "Leave out dropout: the noise regularises."
+                ) from error
             raise ParameterError(
                 "module must be differentiable example by example with torch.func; "
                 f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
             ) from error
     return shape
+
+
+def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:
+    """Refuses a module or loss whose copy is itself in some part, which would remember rows."""
+    for what, given in (("module", module), ("loss", loss)):
+        if not isinstance(given, nn.Module):
+            continue
+        try:
+            copied = copy.deepcopy(given)
+        except Exception as error:
+            raise ParameterError(f"{what} must be copyable; got {type(error).__name__} from copy.deepcopy.") from error
+        if {id(part) for part in copied.modules()} & {id(part) for part in given.modules()}:
+            raise ParameterError(
+                f"{what} must be copyable; got {type(given).__name__}, whose copy shares parts with it. Take out __deepcopy__."
+            )
 
 
 def _forward_leaves_nothing(module: nn.Module, rows: Tensor) -> tuple[int, ...]:

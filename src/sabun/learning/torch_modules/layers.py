@@ -32,8 +32,9 @@ Rule: TypeAlias = Callable[[Any, Tensor, Tensor, torch.dtype], Part]
 ALIGNED = 16
 """So many numbers fill a line of the processor's cache, or two."""
 
-_LARGEST = 1e200
-"""Squared norms above do not count: beside them the square of the other factor could have been rounded to zero."""
+_LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
+"""Squared norms above do not count: beside them the square of the other factor could have been rounded to zero, or, in 32-bit
+sums, a number times its share could be infinite."""
 
 _COLUMNS = {"cpu": 12, "cuda": 16}
 """Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
@@ -65,8 +66,8 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     d = d.to(kind)
     size, back = _squares(inputs), _squares(d)
     squares = size * back  # proof: outer
-    if layer.weight.dtype == torch.float64:  # squares of 32-bit numbers are never rounded to zero in doubles
-        squares = torch.where(torch.maximum(size, back) < _LARGEST, squares, math.inf)
+    if layer.weight.dtype == torch.float64 or kind == torch.float32:  # doubles of 32-bit numbers need no limit
+        squares = torch.where(torch.maximum(size, back) < _LARGEST[kind], squares, math.inf)  # proof: factors
 
     def weighted(share: Tensor) -> dict[str, Tensor]:
         total = (d[: len(share)] * share.unsqueeze(1)).T @ inputs[: len(share)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +20,12 @@ from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import NOISE, Stream
 from sabun.learning.torch_modules.ghost import Clipper, Loss
 
-__all__ = ["Loop", "Training", "flat", "plain_step", "put"]
+__all__ = ["MOST_ROWS", "Loop", "Training", "flat", "plain_step", "put"]
 
-_MOST_ROWS = {"cpu": 4096, "cuda": 8192}
+_TOGETHER = 256
+"""Pieces added up before they are added to the rest: rounding grows with the longest row of additions, not with all."""
+MOST_ROWS = 4096
+"""Rows worked on at a time at most; the bound on the rounding of sums needs it."""
 _KEPT = 31 << 20
 """Bytes: just below the largest block from which the GNU library learns how much to keep."""
 
@@ -39,7 +41,7 @@ class Loop:
         clip_norm: To which each example's gradient is cut.
         learning_rate: Of the mean clipped gradient in units of the clip norm; falls along a cosine.
         momentum: Share of the last update that is kept.
-        most_rows: Rows worked on at a time at most; None chooses. A matter of memory and speed only.
+        most_rows: Rows worked on at a time, about; None chooses. A matter of memory and speed only.
         precision: Of the sums, "double" or "single".
         noise: "certified" is that of `gaussian`; "torch" is that of torch's generator, made where the module is.
         fallback: Write out per-example gradients also where that is not needed.
@@ -78,9 +80,9 @@ class Training:
         self._sizes = [p.numel() for p in self._trained]
         self._names = [name for name, p in module.named_parameters() if p.requires_grad]
         self._clipper = Clipper(module, loss, clip_norm=loop.clip_norm, precision=loop.precision, fallback=loop.fallback)
-        most = loop.most_rows or _MOST_ROWS.get(x.device.type, 1024)
         # A row's arithmetic must not depend on how many rows are beside it, so there are always exactly so many.
-        self._piece = min(piece_size(divisor, most=most), self._clipper.most_rows(x))
+        wanted = min(MOST_ROWS, piece_size(divisor, most=loop.most_rows or MOST_ROWS))
+        self._piece = self._clipper.piece(x, wanted)
         self._velocity = torch.zeros(sum(self._sizes), dtype=torch.float64, device=x.device)
         self.step = 0
         # Taking a large block and giving it back makes a C library keep memory from one step to the next.
@@ -111,12 +113,15 @@ class Training:
     def _sum(self, batch: NDArray[np.intp]) -> Tensor:
         """The clipped sum over a batch, always the same number of rows at a time."""
         members = torch.from_numpy(batch).to(self._x.device)
-        sums = []
-        for some in members.split(self._piece) if len(members) else ():
+        total, recent = torch.zeros_like(self._velocity), None
+        for at, some in enumerate(members.split(self._piece) if len(members) else (), start=1):
             x, y = (_taken(rows, some, self._piece) for rows in (self._x, self._y))
             found = self._clipper(x, y, count=len(some))
-            sums.append(torch.cat([found[name].reshape(-1) for name in self._names]))  # proof: pieces
-        return functools.reduce(torch.Tensor.add_, sums) if sums else torch.zeros_like(self._velocity)
+            part = torch.cat([found[name].reshape(-1) for name in self._names])
+            recent = part if recent is None else recent.add_(part)  # proof: pieces
+            if at % _TOGETHER == 0:
+                total, recent = total.add_(recent), None
+        return total if recent is None else total.add_(recent)
 
     @property
     def weights(self) -> Floats:

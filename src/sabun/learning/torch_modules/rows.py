@@ -1,4 +1,7 @@
-"""Rows as tensors, by public rules alone: no value of a row can raise an error."""
+"""Rows as tensors, by public rules alone: no value of a row in a tensor or an array can raise an error.
+
+A list is read by torch, which takes the type from the values, or fails on one that is too large: give tensors or arrays.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class Rows:
             kind = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), torch.float32)
             x = x.clamp(-input_bound, input_bound).to(kind)
         elif x.dtype != torch.bool:
-            most = tokens or _tokens(module)
+            most = _tokens(module, tokens)
             x = x if most is None else x.long().clamp(0, most - 1)
         if type(loss) is nn.CrossEntropyLoss and targets.dim() == 1:
             targets = _labels(targets)
@@ -86,8 +89,11 @@ def _labels(targets: Tensor) -> Tensor:
     return torch.where(whole, targets, -torch.ones_like(targets)).long()
 
 
-def _tokens(module: nn.Module) -> int | None:
+def _tokens(module: nn.Module, tokens: int | None) -> int | None:
+    """How many whole numbers there are: never more than the largest table has, or a row could make a lookup fail."""
     sizes = {layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding | nn.EmbeddingBag)}
+    if tokens is not None:
+        return min(tokens, max(sizes, default=tokens))
     if len(sizes) > 1:
         raise ParameterError(
             f"tokens must be given for a module with embeddings of {len(sizes)} sizes; got None. "

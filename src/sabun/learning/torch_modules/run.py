@@ -84,10 +84,11 @@ class ModuleRun:
         """Every setting, what torch computes with, every tensor that is not trained, every row."""
         for part in (self.module, self.loss, self.loop, [(name, p.shape, p.dtype) for name, p in self._named()]):
             yield repr(part).encode()
-        for fact in _surroundings(self.rows.x.device):
+        for fact in (*_surroundings(self.rows.x.device), *_settings(self.loss)):
             yield repr(fact).encode()
         yield str(self.rows.count).encode()
-        for tensor in (*_fixed(self.module).values(), self.rows.x, self.rows.y):
+        of_loss = (*self.loss.parameters(), *self.loss.buffers()) if isinstance(self.loss, nn.Module) else ()
+        for tensor in (*_fixed(self.module).values(), *of_loss, self.rows.x, self.rows.y):
             yield f"{tensor.dtype} {tuple(tensor.shape)}".encode()
             yield tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
@@ -172,6 +173,14 @@ def _put_back(module: nn.Module, fixed: dict[str, Tensor]) -> None:
             now[name].copy_(value)
     if changed:
         raise InternalError("a buffer or frozen parameter changed in training.")
+
+
+def _settings(loss: Loss) -> Iterator[Any]:
+    """Names with plain values on a loss that is a module, most of which its text leaves out."""
+    for place, part in loss.named_modules() if isinstance(loss, nn.Module) else ():
+        for name, value in sorted(vars(part).items()):
+            if value is None or isinstance(value, bool | int | float | str | bytes | tuple | list):
+                yield place, name, value
 
 
 def _surroundings(device: torch.device) -> Iterator[Any]:

@@ -44,6 +44,8 @@ _ELEMENTWISE: tuple[type[nn.Module], ...] = (
     nn.Hardswish,
     nn.Hardsigmoid,
 )
+_EXACT = {nn.Identity, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.Hardtanh}
+"""Elementwise functions with at most one rounding: vector code and scalar code give the same bits."""
 _POOLS: dict[type[nn.Module], int] = {
     nn.AvgPool1d: 3,
     nn.MaxPool1d: 3,
@@ -90,23 +92,34 @@ def why_written_out(module: nn.Module, loss: Any) -> str | None:
     return None
 
 
-def rounds_by_row(module: nn.Module, loss: Any) -> bool:
-    """Whether torch was seen to compute a row of every layer the same wherever it stands; types and devices are public.
+def rounds_by_row(module: nn.Module, loss: Any, *, dimensions: int) -> bool:
+    """Whether torch was seen to compute a row of every layer the same wherever it stands; all that is looked at is public.
 
-    Not so for convolutions in doubles, nor on a GPU for layers whose kernels choose or add up in no fixed order.
+    Not so for smooth functions and norms, whose last numbers in a block are computed by other code; in doubles for anything
+    but linear layers on vectors; nor on a GPU for layers whose kernels choose or add up in no fixed order.
+
+    Args:
+        module: What is trained.
+        loss: One number for each example.
+        dimensions: Of the inputs, with the batch's.
     """
     if why_written_out(module, loss) is not None:
         return False
     parameter = next(module.parameters())
-    unsure: set[type[nn.Module]] = {nn.Conv2d} if parameter.dtype == torch.float64 else set()
-    if parameter.device.type != "cpu":
-        unsure |= {nn.Conv2d, nn.Embedding, *_POOLS}
-    return not any(type(layer) in unsure for _, layer in chain(module))
+    sure: set[type[nn.Module]] = {*_EXACT, nn.Linear, nn.Flatten}
+    if parameter.dtype == torch.float64:
+        return dimensions == 2 and all(type(layer) in sure for _, layer in chain(module))
+    sure.add(nn.Unflatten)
+    if parameter.device.type == "cpu":
+        sure |= {nn.Conv2d, nn.Embedding, *_POOLS}
+    return all(type(layer) in sure for _, layer in chain(module))
 
 
 def _touched(layer: nn.Module) -> bool:
-    """Whether hooks, or methods on the instance, change what the type says the layer does."""
-    return any(getattr(layer, name) for name in _HOOKS) or "forward" in vars(layer) or "__call__" in vars(layer)
+    """Whether hooks, compiled code, or methods on the instance, change what the type says the layer does."""
+    if any(getattr(layer, name) for name in _HOOKS) or layer._compiled_call_impl is not None:
+        return True
+    return any(callable(value) and hasattr(type(layer), name) for name, value in vars(layer).items())
 
 
 def _known(layer: nn.Module) -> bool:
@@ -148,7 +161,7 @@ def check_dimensions(layer: nn.Module, shape: tuple[int, ...]) -> None:
 
 
 def refuse(module: nn.Module) -> None:
-    """Refuses modules that keep statistics of rows, that write into their weights, or that have nothing to train.
+    """Refuses modules that keep statistics of rows, write into their weights, share or lack them, or have complex ones.
 
     Raises:
         ParameterError: With the layer's type and place.
@@ -171,5 +184,12 @@ def refuse(module: nn.Module) -> None:
                 f"max_norm must be None; {kind} at {name!r} rewrites the rows of its table that are looked up, "
                 "without noise. Leave max_norm out."
             )
+    seen: dict[int, str] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        if parameter.is_complex():
+            raise ParameterError(f"parameters must be real numbers; got {parameter.dtype} at {name!r}. Use two real parts.")
+        first = seen.setdefault(parameter.data_ptr(), name) if parameter.numel() else name
+        if first != name:
+            raise ParameterError(f"parameters must not share memory; got {first!r} with {name!r}. Give each layer its own.")
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ParameterError("module must have parameters that require gradients; got none.")

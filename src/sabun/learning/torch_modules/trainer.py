@@ -20,7 +20,7 @@ from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import write_onnx, written
 from sabun.learning.torch_modules.ghost import check_module, needs_fallback
-from sabun.learning.torch_modules.loop import Loop
+from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
 from sabun.learning.torch_modules.structure import Loss, rounds_by_row
@@ -38,8 +38,8 @@ _KIND = "learning.torch-module"
 _COUNT_SHARE = Fraction(1, 50)
 _SUMS = {
     "chain": "clipped gradients are summed in 64-bit floating point; the rounding of sums stays below one part in a million "
-    "of the clip norm, provided that torch computes a row of a layer the same wherever it stands in a batch of one size, "
-    "whatever the other rows hold",
+    "of the clip norm for batches of up to a million rows, provided that torch computes a row of a layer the same wherever it "
+    "stands in a batch of one size, whatever the other rows hold",
     "module": "clipped gradients are summed in 64-bit floating point; the proof does not cover that torch may round a row "
     "differently beside other rows",
     "single": "clipped gradients are summed in 32-bit floating point; the proof does not cover the rounding of sums",
@@ -47,7 +47,8 @@ _SUMS = {
 _NOISE = {
     "certified": KEYSTREAM,
     "torch": "noise is floating-point numbers of torch's generator, seeded by the operating system before each step: no "
-    "cryptographic generator, and the proof is about real numbers",
+    "cryptographic generator (on a CPU its seed has 32 bits, so that the noise can be guessed by trying all seeds), and "
+    "the proof is about real numbers",
 }
 _MECHANISM = {
     "certified": "DP-SGD on a torch module (Poisson sampling, Gaussian noise rounded to a grid)",
@@ -65,8 +66,8 @@ class TorchTrainer:
     Guarantee: the trained parameters, all together, are (epsilon, delta)-DP under `relation`, as `guarantee_` states it.
 
     Args:
-        module: Any nn.Module without layers that keep statistics; it is trained in place. A (nested) nn.Sequential of known
-            layers is fast; anything else has each example's gradient written out.
+        module: Any nn.Module without layers that keep statistics or draw random numbers; it is trained in place. A (nested)
+            nn.Sequential of known layers is fast; anything else has each example's gradient written out.
         epsilon: The price, read exactly.
         delta: The same for delta.
         loss: "cross_entropy", or a function of outputs and targets that gives one number for each example.
@@ -74,16 +75,16 @@ class TorchTrainer:
         n_public: The number of records, if it is public under add-remove; otherwise a noisy one is paid for.
         sampling_rate: The probability to take part in a step.
         epochs: Expected number of steps each record takes part in.
-        clip_norm: To which each example's gradient is cut.
+        clip_norm: To which each example's gradient is cut; from 1e-6 to 1e6.
         learning_rate: Of the mean clipped gradient in units of the clip norm.
         momentum: Share of the last update that is kept.
-        most_rows: Rows worked on at a time at most; None chooses. A matter of memory and speed only.
+        most_rows: Rows worked on at a time, at most 4096; None chooses. A chain of known layers takes the next multiple of 64.
         precision: Of sums of gradients: "double", which the proof covers, or "single", for processors slow at doubles.
         noise: "certified" is an exact Gaussian rounded to a grid, made from AES keystream on the CPU (some seconds a step for a
             hundred million parameters); "torch" is torch's own, made where the module is, which the proof does not cover.
         input_bound: Public bound on the inputs; what lies beyond is cut to it. Rows with numbers that are not finite, or with
             targets that are no class, count as nothing.
-        tokens: Whole-number inputs are cut to 0..tokens-1; None takes it from the module's embedding.
+        tokens: Whole-number inputs are cut to 0..tokens-1 and to the largest embedding; None takes it from that.
         device: Where to train; None is the module's own.
         checkpoint: Folder to resume from after a crash, with "certified" noise; it holds a secret key, see `LIMITS.md`.
         ledger: The book to charge, or None.
@@ -129,12 +130,14 @@ class TorchTrainer:
             checks.is_number(sampling_rate) and 0 < sampling_rate <= 1, "above 0 and at most 1", sampling_rate=sampling_rate
         )
         checks.whole(minimum=1, epochs=epochs, most_rows=1 if most_rows is None else most_rows)
+        checks.require(most_rows is None or most_rows <= MOST_ROWS, f"at most {MOST_ROWS}", most_rows=most_rows)
         checks.one_of(("double", "single"), precision=precision)
         checks.one_of(("certified", "torch"), noise=noise)
         if checkpoint is not None:
             checks.require(noise == "certified", "'certified' when there is a checkpoint", noise=noise)
             checks.require(random_state is None, "None when there is a checkpoint", random_state=random_state)
         checks.positive(clip_norm=clip_norm, learning_rate=learning_rate, input_bound=input_bound)
+        checks.require(1e-6 <= clip_norm <= 1e6, "between 1e-6 and 1e6", clip_norm=clip_norm)
         if tokens is not None:
             checks.whole(minimum=1, tokens=tokens)
         checks.probability(momentum=momentum)
@@ -159,11 +162,12 @@ class TorchTrainer:
             y: Targets, one for each record.
         """
         coin = coin_for(self.random_state)
-        written(self.module)  # a missing package has to show before the charge
         run = self._run(X, y)
+        written(self.module)  # a missing package has to show before the charge
         self.release_ = self._released(run, coin)
         self.guarantee_ = self.release_.guarantee
-        self._account, self._settings = run.account, {name: str(value) for name, value in run.settings.items()}
+        self._account = run.account
+        self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
         return self
 
     def _run(self, X: Any, y: Any) -> ModuleRun:
@@ -201,7 +205,7 @@ class TorchTrainer:
             loss=loss,
             rows=rows,
             loop=loop,
-            guarantee=self._guarantee(relation, public, chain=rounds_by_row(self.module, loss)),
+            guarantee=self._guarantee(relation, public, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
             target=target,
             count_epsilon=count,
             n_public=public,
@@ -245,7 +249,7 @@ class TorchTrainer:
             "the module and all settings were chosen without looking at the data",
             _SUMS["single" if self.precision == "single" else "chain" if chain else "module"],
             _NOISE[self.noise],
-            "the module's code leaves no trace of rows outside its own tensors",
+            "the module's code draws no random numbers, and leaves no trace of rows outside its own tensors",
         ]
         if public is not None:
             words.append("the number of records is public")
