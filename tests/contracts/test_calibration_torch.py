@@ -12,7 +12,7 @@ import pytest
 from contracts.laws import enough, gaussian_sigma
 from contracts.watch import Heard
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[learning]'")
 
 from sabun.learning.torch_modules import TorchTrainer, loop  # noqa: E402
 from sabun.learning.torch_modules.ghost import clipped_gradients  # noqa: E402

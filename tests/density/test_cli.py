@@ -154,7 +154,7 @@ def test_nothing_is_charged_for_files_that_cannot_be_written(folder: Path, capsy
     [
         (("--epsilon", "0", "--columns", "age"), 2, "epsilon must be finite and > 0; got '0'"),
         (("--epsilon", "1", "--columns", "height"), 4, "no column 'height'"),
-        (("--epsilon", "1", "--bounds", "age"), 2, "bounds must look like name=low:high; got 'age'"),
+        (("--epsilon", "1", "--bounds", "age"), 2, "bounds must look like name=low:high, such as age=0:120; got 'age'"),
         (("--epsilon", "1", "--bounds", "age=0:1", "--schema", "schema.json"), 2, "bounds must be in the schema"),
         (("--epsilon", "1"), 4, "column 'sex' of the public table must hold finite numbers"),
         (("--epsilon", "1", "--columns", "age", "--relation", "local"), 2, "relation must be one of"),

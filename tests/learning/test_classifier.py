@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -389,23 +388,6 @@ def test_a_stream_of_rows_is_read_once() -> None:
     clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, n_synthetic=50, epochs=1)
     clf.fit((frame.iloc[at : at + 20] for at in (0, 20, 40)), label)
     assert clf.predict(frame).shape == (60,)
-
-
-def test_labels_read_off_the_data_are_warned_about() -> None:
-    X, y = np.zeros((20, 2)), np.arange(20) % 2
-    with pytest.warns(UserWarning, match="the list of labels was read off y, where one person's label may stand alone"):
-        clf = PrivateClassifier(epsilon=1, delta=1e-3, random_state=1).fit(X, y)
-    assert any("was read off y" in warning for warning in clf.card_.warnings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf = PrivateClassifier(epsilon=1, delta=1e-3, classes=[0, 1], random_state=1).fit(X, y)
-    assert not any("was read off y" in warning for warning in clf.card_.warnings)
-
-
-def test_many_labels_without_a_list_are_refused_before_they_are_published() -> None:
-    X, y = np.zeros((300, 2)), np.arange(300)
-    with pytest.raises(DataError, match="y must hold at most 100 different labels where no list of them is given"):
-        PrivateClassifier(epsilon=1, delta=1e-4).fit(X, y)
 
 
 def test_a_folder_replaced_as_a_whole_is_noticed_by_whoever_trusts_a_key(folder: Path, tmp_path: Path) -> None:

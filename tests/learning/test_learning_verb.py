@@ -86,7 +86,7 @@ def test_a_synthetic_table_is_written_beside_the_model(table: Path) -> None:
         (
             ("learning", "train", "people.csv", "--target", "answer", "--bounds", "age", "--out", "m"),
             2,
-            "bounds must be name=low:high",
+            "bounds must look like name=low:high, such as age=0:120",
         ),
         (
             ("learning", "card", "nowhere"),

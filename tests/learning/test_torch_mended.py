@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[learning]'")
 
 from torch import nn  # noqa: E402
 

@@ -116,7 +116,11 @@ def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[s
     [
         (["fit", "north.csv", "--out", "x.json"], 2, "columns must be declared: pass --schema or --bounds"),
         (["fit", "north.csv", *BOUNDS, "--out", "x.json"], 2, "epsilon must be given. Pass --epsilon"),
-        (["fit", "north.csv", "--bounds", "age=0-120", "--target", "dose", "--out", "x"], 2, "bounds must be a number"),
+        (
+            ["fit", "north.csv", "--bounds", "age=0-120", "--target", "dose", "--out", "x"],
+            2,
+            "bounds must look like name=low:high",
+        ),
         (
             ["fit", "north.csv", *BOUNDS[:-2], "--target", "height", "--epsilon", "1", "--out", "x"],
             2,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from sabun.cli._bounds import typed_bounds
 from sabun.errors import BoundsError, ParameterError
 from sabun.records import CategoryColumn, Schema
 from sabun.records.files import file_chunks, file_names
@@ -41,7 +42,7 @@ def declared(schema: Path | None, bounds: list[str] | None, target: str, classes
         )
     if schema is not None and bounds:
         raise ParameterError("bounds must be left out when there is a schema; got both --schema and --bounds.")
-    whole = Schema.of_bounds(_pairs(bounds or [])) if schema is None else Schema.load(schema)
+    whole = Schema.of_bounds(dict(map(typed_bounds, bounds or []))) if schema is None else Schema.load(schema)
     listed = None if classes is None else tuple(part.strip() for part in classes.split(","))
     if target in whole.names:
         column = whole[target]
@@ -49,18 +50,6 @@ def declared(schema: Path | None, bounds: list[str] | None, target: str, classes
             listed = column.categories
         whole = whole.select([name for name in whole.names if name != target])
     return Declared(schema=whole, classes=listed)
-
-
-def _pairs(bounds: list[str]) -> dict[str, tuple[float, float]]:
-    pairs = {}
-    for text in bounds:
-        name, _, ends = text.rpartition("=")
-        low, _, high = ends.partition(":")
-        try:
-            pairs[name] = (float(low), float(high))
-        except ValueError:
-            raise ParameterError(f"bounds must be name=low:high; got {text!r}.") from None
-    return pairs
 
 
 def cells(data: Path, column: str, *, name: str = "target") -> list[Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from sabun.cli._bounds import typed_bounds
 from sabun.cli._charging import warn_if_large
 from sabun.cli._output import new_file, print_json, print_line
 from sabun.errors import ParameterError
@@ -52,8 +53,8 @@ def features_of(schema: Path | None, bounds: list[str] | None, columns: str | No
 
     declared = [] if schema is None else list(Schema.load(schema).columns)
     for text in bounds or []:
-        name, low, high = _bound(text)
-        declared = [column for column in declared if column.name != name] + [Column.number(name, lower=low, upper=high)]
+        name, ends = typed_bounds(text)
+        declared = [column for column in declared if column.name != name] + [Column.number(name, bounds=ends)]
     if not declared:
         raise ParameterError(
             "columns must be declared: pass --schema or --bounds name=low:high. Bounds never come from the data."
@@ -72,19 +73,13 @@ def features_of(schema: Path | None, bounds: list[str] | None, columns: str | No
     return known.select(listed), column
 
 
-def _bound(text: str) -> tuple[str, float, float]:
-    name, _, ends = text.rpartition("=")
-    low, _, high = ends.partition(":")
-    return name, number(low, "bounds", text), number(high, "bounds", text)
-
-
-def number(text: str, name: str, shown: str | None = None) -> float:
+def number(text: str, name: str) -> float:
     """A number from the command line."""
 
     try:
         return float(text)
     except ValueError:
-        raise ParameterError(f"{name} must be a number (bounds: name=low:high); got {shown or text!r:.60}.") from None
+        raise ParameterError(f"{name} must be a number; got {text!r:.60}.") from None
 
 
 def given(text: str | None, name: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sabun.cli._bounds import typed_bounds
 from sabun.cli._charging import LedgerFile, Payment, Purpose, warn_if_large
 from sabun.cli._output import Json, new_file, print_json, print_line
 from sabun.cli._progress import busy
@@ -209,7 +210,7 @@ def _estimator(
     if bounds:
         if declared is not None:
             raise ParameterError("bounds must be in the schema when one is given; got both. Leave one out.")
-        declared = Schema.of_bounds(dict(_bound(text) for text in bounds))
+        declared = Schema.of_bounds(dict(typed_bounds(text) for text in bounds))
     if declared is not None and names is not None:
         for name in names:
             if name not in declared.names:
@@ -221,15 +222,6 @@ def _estimator(
 def _must_have(table: Path, ratio: DensityRatio) -> None:
     """Looks for the columns by the name of the file: "the table" would leave open which of the two."""
     check_file(table, ratio.columns or () if ratio.schema is None else ratio.schema.names)
-
-
-def _bound(text: str) -> tuple[str, tuple[float, float]]:
-    name, _, pair = text.rpartition("=")
-    low, _, high = pair.partition(":")
-    try:
-        return name, (float(low), float(high))
-    except ValueError:
-        raise ParameterError(f"bounds must look like name=low:high; got {text!r}.") from None
 
 
 def _same(one: Path, other: Path) -> bool:

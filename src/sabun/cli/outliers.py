@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sabun.cli._bounds import typed_bounds
 from sabun.cli._charging import LedgerFile, Payment, Purpose, warn_if_large
 from sabun.cli._output import Json, new_file, print_json, print_line
 from sabun.cli._progress import busy
@@ -215,8 +216,8 @@ def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     declared = [] if schema is None else list(Schema.load(schema).columns)
     for text in bounds or []:
-        name, low, high = _bound(text)
-        declared = [column for column in declared if column.name != name] + [Column.number(name, lower=low, upper=high)]
+        name, ends = typed_bounds(text)
+        declared = [column for column in declared if column.name != name] + [Column.number(name, bounds=ends)]
     if not declared:
         raise ParameterError(
             "columns must be declared: pass --schema or --bounds name=low:high. "
@@ -227,17 +228,6 @@ def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None
         if name not in known.names:
             raise ParameterError(f"columns must be declared; got {name!r}, which is not. Add --bounds '{name}=low:high'.")
     return known, chosen
-
-
-def _bound(text: str) -> tuple[str, float, float]:
-    name, equals, limits = text.rpartition("=")
-    low, colon, high = limits.partition(":")
-    try:
-        if not (equals and colon and name.strip()):
-            raise ValueError
-        return name.strip(), float(low), float(high)
-    except ValueError:
-        raise ParameterError(f"bounds must look like name=low:high, such as age=0:120; got {text!r:.60}.") from None
 
 
 def _subspace(text: str) -> tuple[str, list[str]]:

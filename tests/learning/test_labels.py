@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sabun.errors import DataError
+from sabun.learning import PrivateClassifier
+
+
+def test_labels_read_off_the_data_are_warned_about() -> None:
+    X, y = np.zeros((20, 2)), np.arange(20) % 2
+    with pytest.warns(UserWarning, match="the list of labels was read off y, where one person's label may stand alone"):
+        clf = PrivateClassifier(epsilon=1, delta=1e-3, random_state=1).fit(X, y)
+    assert any("was read off y" in warning for warning in clf.card_.warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = PrivateClassifier(epsilon=1, delta=1e-3, classes=[0, 1], random_state=1).fit(X, y)
+    assert not any("was read off y" in warning for warning in clf.card_.warnings)
+
+
+def test_many_labels_without_a_list_are_refused_before_they_are_published() -> None:
+    X, y = np.zeros((300, 2)), np.arange(300)
+    with pytest.raises(DataError, match="y must hold at most 100 different labels where no list of them is given"):
+        PrivateClassifier(epsilon=1, delta=1e-4).fit(X, y)
