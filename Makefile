@@ -1,6 +1,6 @@
 # make demo     installs what it needs, then runs the main jobs on data that comes with the package
 # make test     installs what it needs, then passes the whole suite (style, types, contracts, docs, tests)
-# make check    style, types and import contracts only
+# make check    style and types only
 # make bench    speed and accuracy beside other libraries, which get an environment of their own (BENCH=--quick: a first look)
 # make docs     the documentation site, in site/
 # make package  a wheel and a source archive in dist/, each tried in an empty environment
@@ -45,7 +45,6 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/ruff check $(LINTED)
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 test: check $(FLOWER)/.installed
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -68,4 +67,4 @@ package: $(VENV)/.installed-dev
 	rm -rf $(EMPTY)
 
 clean:
-	rm -rf $(VENV) $(FLOWER) $(EMPTY) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FLOWER) $(EMPTY) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

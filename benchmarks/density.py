@@ -18,8 +18,8 @@ from benchmarks.measure import Figure, faster, main, run_peer
 from sabun.datasets import load_adult
 from sabun.density import ULSIF, CoverageWarning, DensityRatio
 from sabun.density.features import Features
+from sabun.density.reproduction import EPSILONS, run_trials
 from sabun.records import chunks
-from sabun.reproduction.density import EPSILONS, run_trials
 
 ROOM = "density"
 _DATA = "import numpy as np; r = np.random.default_rng(0); E = r.normal(size=(N, 10)); D = r.normal(0.3, 1, (N, 10))"

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from benchmarks.measure import ROOT, Figure, main
-from sabun.reproduction._learning_studies import TEST_FOLDS, score, studies
+from sabun.learning.reproduction.studies import TEST_FOLDS, score, studies
 
 PEERS = ROOT / ".venv-peers-learning"
 PACKAGES = ("torch==2.13.0", "opacus==1.6.0", "cryptography")

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sabun.reproduction._learning_contenders import ALL, Contender
-from sabun.reproduction._learning_studies import score, studies
+from sabun.learning.reproduction.contenders import ALL, Contender
+from sabun.learning.reproduction.studies import score, studies
 
 
 def tuned(contender: Contender) -> Iterator[tuple[float, int, float]]:

@@ -25,8 +25,8 @@ from sabun.outliers.enclosing import enumerate_balls
 from sabun.outliers.ladder import Cover
 from sabun.outliers.laws import PowerTail
 from sabun.outliers.paper import theorem_two
+from sabun.outliers.reproduction import sample_of
 from sabun.outliers.sensitivity import measure, smooth_bound
-from sabun.reproduction.outliers import sample_of
 
 Floats = NDArray[np.float64]
 K = 5

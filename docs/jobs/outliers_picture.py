@@ -12,7 +12,7 @@ from typing import Any
 
 from sabun.datasets import load_adult
 from sabun.outliers import OutlierCount, inspect_outliers
-from sabun.reproduction.shape import drawn
+from sabun.telling.reproduction import drawn
 
 COLUMNS = ("age", "hours-per-week", "education-num")
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)

@@ -10,11 +10,11 @@ import pytest
 from cli.terminal import exit_code, process
 from reports.html_checks import Page
 from sabun.cli import demo
-from sabun.cli._demo import Bench
 from sabun.cli._demo_clinic import count_old_patients
-from sabun.cli._demo_jobs import JOBS
+from sabun.cli.demo import jobs
 from sabun.ledger import Ledger
 from sabun.release import Release, load_key
+from sabun.telling.demo import Bench
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_job_is_charged_signed_and_saved(whole: Path) -> None:
     key = load_key(whole / "publisher.pub.pem")
-    for job in JOBS:
+    for job in jobs():
         release = Release.load(whole / f"{job.name}.json")
         assert release.verify(key).trusted  # type: ignore[arg-type]
         assert not release.guarantee.simulated
@@ -48,7 +48,7 @@ def test_one_report_tells_all_jobs(whole: Path) -> None:
     assert page.problems == []
     assert [words for level, words in page.headings if level == 2] == [
         "In short",
-        *(job.question for job in JOBS),
+        *(job.question for job in jobs()),
         "What every release passes through",
     ]
     assert [link for link in page.links if not link.startswith("#") and not (whole / link).exists()] == []
@@ -125,6 +125,7 @@ def test_two_demos_draw_different_noise(tmp_path: Path) -> None:
 def test_the_report_is_opened_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(demo, "JOBS", JOBS[:1])
+    first = jobs()[:1]
+    monkeypatch.setattr(demo, "jobs", lambda: first)
     assert exit_code("demo", "--folder", tmp_path / "d", "--open") == 0
     assert opened == [(tmp_path / "d" / "index.html").resolve().as_uri()]

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 import sabun
 from cli.terminal import SOURCE, exit_code, process
+from sabun.asking import rooms
 from sabun.cli import _frame, build
-from sabun.cli._charging import Interrupted, warn_if_large
-from sabun.cli._output import print_json, print_line, safe
 from sabun.errors import BudgetExceeded, DataError, InternalError, ParameterError, SabunError
+from sabun.telling.terminal.charging import Interrupted, warn_if_large
+from sabun.telling.terminal.output import print_json, print_line, safe
 
 PRIVATE = "patient 4711 has HIV"
 
@@ -28,9 +29,9 @@ def test_the_version_is_printed() -> None:
     assert result.stdout == f"sabun {sabun.__version__}\n"
 
 
-def test_every_module_without_an_underscore_is_a_verb() -> None:
+def test_every_module_without_an_underscore_is_a_verb_and_so_is_every_room() -> None:
     folder = Path(_frame.__file__).parent
-    files = {file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")}
+    files = {file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")} | {room.name for room in rooms()}
     verbs = set(typer.main.get_command(build()).commands)  # type: ignore[attr-defined]
     assert {name.replace("_", "-") for name in files} == verbs
     assert verbs >= {"ledger", "release", "demo"}

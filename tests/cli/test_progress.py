@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sabun.cli._progress import busy, progress_bar
+from sabun.telling.terminal.progress import busy, progress_bar
 
 
 class Terminal(io.StringIO):

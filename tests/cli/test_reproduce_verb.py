@@ -11,7 +11,8 @@ import pytest
 import sabun.reproduction
 from cli.terminal import exit_code
 from reports.html_checks import Page
-from sabun.cli._papers import papers
+from sabun.asking import Room
+from sabun.reproduction import paper_module, papers
 
 TINY = """
 from sabun.reproduction import Reproduction, Table, drawn
@@ -32,15 +33,21 @@ def reproduce(*, quick, progress):
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two papers that take no time, in place of the real ones."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    for room in ("tiny", "weeny"):
-        (folder / f"{room}.py").write_text(TINY.format(room=room))
-        monkeypatch.delitem(sys.modules, f"sabun.reproduction.{room}", raising=False)
-    monkeypatch.setattr(sabun.reproduction, "__path__", [str(folder)])
+    made = []
+    for number, room in enumerate(("tiny", "weeny")):
+        package = tmp_path / "modules" / f"{room}_paper"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "reproduction.py").write_text(TINY.format(room=room))
+        made.append(Room(name=room, package=package.name, job="nothing", order=number))
+        for name in (package.name, f"{package.name}.reproduction"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.setattr(sabun.reproduction, "rooms", lambda: tuple(made))
+    monkeypatch.setattr(sabun.reproduction, "room_named", {room.name: room for room in made}.get)
 
 
-def test_the_papers_are_the_modules_of_the_folder(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_papers_are_those_of_the_rooms(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("reproduce", "--list") == 0
     assert capsys.readouterr().out == "tiny\nweeny\n"
     assert exit_code("reproduce", "--list", "--json") == 0
@@ -48,8 +55,6 @@ def test_the_papers_are_the_modules_of_the_folder(tiny: None, capsys: pytest.Cap
 
 
 def test_every_paper_that_comes_with_sabun_can_be_run() -> None:
-    from sabun.cli._papers import paper_module
-
     for room in papers():
         assert callable(paper_module(room).reproduce)
 
@@ -147,13 +152,13 @@ def test_an_unknown_paper_is_refused(tiny: None, tmp_path: Path, capsys: pytest.
     [
         ("table-1", "../table", "a table or figure must have a plain file name; got '../table'"),
         ("table-2", "table-1", "has two tables or two figures of one name"),
-        ("def reproduce", "def other", "has no function reproduce"),
+        ("def reproduce", "def other", "has no function reproduction.reproduce"),
     ],
 )
 def test_a_broken_reproduction_is_our_bug(
     tiny: None, tmp_path: Path, old: str, new: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = tmp_path / "modules" / "tiny.py"
+    module = tmp_path / "modules" / "tiny_paper" / "reproduction.py"
     module.write_text(module.read_text().replace(old, new))
     assert exit_code("reproduce", "tiny", "--out", tmp_path / "out") == 70
     assert words in capsys.readouterr().err

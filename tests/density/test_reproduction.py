@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 import pytest
 
-from sabun.reproduction.density import EPSILONS, REFERENCE, Outcome, reproduce, run_trials, true_ratio
+from sabun.density.reproduction import EPSILONS, REFERENCE, Outcome, reproduce, run_trials, true_ratio
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sabun.regression.reproduction import _terms_of_13
 from sabun.regression.sensitivity import noise_share
-from sabun.reproduction.regression import _terms_of_13
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sabun.reproduction import _keyvalue_paper as paper
-from sabun.reproduction.keyvalue import _theory, measure, reproduce
+from sabun.keyvalue.reproduction import _theory, measure, reproduce
+from sabun.keyvalue.reproduction import printed as paper
 
 # MSE of frequencies (x 1e-4) and of means, measured independently of this code with 60 trials each.
 REFERENCE = {

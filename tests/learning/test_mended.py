@@ -15,13 +15,13 @@ import pytest
 from scipy.optimize import linprog
 
 from learning.learning_samples import points
-from sabun.cli.learning import train as train_verb
 from sabun.errors import DataError, LedgerError, ParameterError, ReleaseError
 from sabun.learning import PrivateClassifier, checkpoint, verify
 from sabun.learning.account import recompute_alone
 from sabun.learning.audit import canary_audit
 from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum
 from sabun.learning.network import Network
+from sabun.learning.verbs import train as train_verb
 from sabun.ledger import Ledger
 
 SETTINGS: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "epochs": 1, "classes": [0, 1], "hidden": ()}

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sabun.learning.reproduction import reproduce
+from sabun.learning.reproduction.contenders import ALL, CHOSEN
+from sabun.learning.reproduction.studies import TEST_FOLDS, studies
 from sabun.reproduction import Reproduction
-from sabun.reproduction._learning_contenders import ALL, CHOSEN
-from sabun.reproduction._learning_studies import TEST_FOLDS, studies
-from sabun.reproduction.learning import reproduce
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "learning"
 

@@ -9,8 +9,8 @@ from sabun.datasets import load_wdbc
 from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.laws import PowerTail
 from sabun.outliers.paper import theorem_two
+from sabun.outliers.reproduction import accuracy, best_radius, reproduce, sample_of
 from sabun.outliers.sensitivity import measure, rungs_of, smooth_bound
-from sabun.reproduction.outliers import accuracy, best_radius, reproduce, sample_of
 
 
 def test_a_quick_reproduction_has_all_its_parts() -> None:

@@ -80,7 +80,7 @@ def test_the_theory_of_the_privacy_price_has_the_measured_slope() -> None:
 
 
 def test_the_reproduction_runs_and_shows_what_it_claims() -> None:
-    from sabun.reproduction.regression import reproduce
+    from sabun.regression.reproduction import reproduce
 
     said = []
     found = reproduce(quick=True, progress=lambda share, words: said.append((share, words)))

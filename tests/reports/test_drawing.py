@@ -8,8 +8,8 @@ import pytest
 
 from reports.html_checks import problems
 from reports.report_samples import EVIL
-from sabun.reports.charts import MOST_ROWS, bars, dots, histogram, line, overlay
-from sabun.reports.drawing import embeddable, label
+from sabun.telling.charts import MOST_ROWS, bars, dots, histogram, line, overlay
+from sabun.telling.drawing import embeddable, label
 
 NAMES = ["a", "b", "c"]
 VALUES = np.array([1.0, 2.0, 3.0])

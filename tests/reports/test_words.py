@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sabun import Guarantee
-from sabun.reports.words import guess, guess_sentence, number, promise, shown
+from sabun.telling.words import guess, guess_sentence, number, promise, shown
 
 
 @given(st.floats(0.001, 12), st.floats(0, 0.5))

@@ -1,4 +1,7 @@
-"""Finding the verbs, running one, turning every error into an exit code."""
+"""Finding the verbs, running one, turning every error into an exit code.
+
+Verbs are the modules of this folder and the `verbs` of every room.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Annotated, NoReturn
 
 import typer
 
 import sabun
-from sabun.cli._charging import Interrupted
-from sabun.cli._output import complain, print_line
+from sabun.asking.directory import room_named, rooms
 from sabun.errors import InternalError, SabunError
+from sabun.telling.terminal.charging import Interrupted
+from sabun.telling.terminal.output import complain, print_line
 
 __all__ = ["build", "main"]
 
@@ -35,15 +40,25 @@ def build(only: str | None = None) -> typer.Typer:
         rich_markup_mode="rich",
     )
     root.callback()(_options)
-    for name in _verbs():
-        if only in (None, name):
-            _add_verb(root, name)
+    if only is not None:
+        _add_verb(root, only)
+        return root
+    for name in sorted({*_verbs(), *(room.name for room in rooms() if room.part("verbs") is not None)}):
+        _add_verb(root, name)
     return root
 
 
 def _verbs() -> list[str]:
     names = (found.name for found in pkgutil.iter_modules(sys.modules["sabun.cli"].__path__))
     return [name for name in names if not name.startswith("_")]
+
+
+def _module_of(name: str) -> ModuleType | None:
+    """The module of a verb: of this folder, or of the room of that name."""
+    if name in _verbs():
+        return importlib.import_module(f"sabun.cli.{name}")
+    room = room_named(name)
+    return None if room is None else room.part("verbs")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -70,12 +85,12 @@ def _version(wanted: bool) -> None:
 
 
 def _add_verb(root: typer.Typer, name: str) -> None:
-    module = importlib.import_module(f"sabun.cli.{name}")
-    verb = name.replace("_", "-")
-    if isinstance(getattr(module, "app", None), typer.Typer):
-        root.add_typer(module.app, name=verb)
-    elif callable(getattr(module, "command", None)):
-        root.command(name=verb)(module.command)
+    module, verb = _module_of(name), name.replace("_", "-")
+    app, command = getattr(module, "app", None), getattr(module, "command", None)
+    if isinstance(app, typer.Typer):
+        root.add_typer(app, name=verb)
+    elif callable(command):
+        root.command(name=verb)(command)
     else:
         raise InternalError(f"the verb {verb!r} has neither an app nor a command.")
 
@@ -109,7 +124,7 @@ def _run(given: list[str]) -> int:
 def _named(given: list[str]) -> str | None:
     """The verb that was typed, if it is one of ours: starting stays quick however many rooms there are."""
     verb = given[0].replace("-", "_") if given else ""
-    return verb if verb in _verbs() else None
+    return verb if verb and not verb.startswith("_") and _module_of(verb) is not None else None
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import json
-import pkgutil
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import sabun.reproduction
 from sabun.errors import DataError, InternalError, ParameterError
 from sabun.release.files import write_whole
 from sabun.reports.reproductions import Listed, Run, reproduction_index, reproduction_page
 from sabun.reproduction import Reproduction
 
-__all__ = ["FORMAT", "Shelf", "paper_module", "papers"]
+__all__ = ["FORMAT", "Shelf"]
 
 FORMAT = "sabun-reproduction"
 _LIST = "reproduction.json"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
-
-
-def papers() -> list[str]:
-    """The rooms whose paper can be run again, in alphabetical order."""
-    found = pkgutil.iter_modules(sabun.reproduction.__path__)
-    return sorted(module.name for module in found if module.name != "shape" and not module.name.startswith("_"))
-
-
-def paper_module(room: str) -> ModuleType:
-    """The module that runs a paper again; it has `reproduce(quick, progress)`."""
-    module = importlib.import_module(f"sabun.reproduction.{room}")
-    if not callable(getattr(module, "reproduce", None)):
-        raise InternalError(f"the reproduction {room!r} has no function reproduce.")
-    return module
 
 
 class Shelf:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from sabun import checks
-from sabun.cli._output import Json, print_json, print_line
 from sabun.datasets import Dataset, load_adult, load_ionosphere, load_wdbc
 from sabun.errors import ParameterError
+from sabun.telling.terminal.output import Json, print_json, print_line
 
 __all__ = ["app"]
 

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun import checks
-from sabun.cli._demo import Bench, Job, Outcome
-from sabun.cli._demo_jobs import JOBS
-from sabun.cli._output import Json, print_json, print_line
-from sabun.cli._progress import progress_bar
+from sabun.asking.directory import rooms
+from sabun.cli._demo_clinic import count_old_patients
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most
 from sabun.release import Release, generate_key, save_key
+from sabun.telling.demo import Bench, Job, Outcome
+from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from sabun.reports import Chapter, Grid
@@ -76,11 +77,19 @@ def command(
         webbrowser.open(page.resolve().as_uri())
 
 
+def jobs() -> tuple[Job, ...]:
+    """What there is to show: the jobs of every room that has some."""
+    count = Job(name="count", question="How many of the patients are 65 or older?", run=count_old_patients)
+    shown = [part.JOBS for room in rooms() if (part := room.part("demo")) is not None]
+    return (count, *(job for some in shown for job in some))
+
+
 def _chosen(names: list[str] | None) -> tuple[Job, ...]:
-    known = tuple(job.name for job in JOBS)
+    everything = jobs()
+    known = tuple(job.name for job in everything)
     for name in names or ():
         checks.one_of(known, job=name)
-    return tuple(job for job in JOBS if not names or job.name in names)
+    return tuple(job for job in everything if not names or job.name in names)
 
 
 def _new_folder(folder: Path | None) -> Path:

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sabun.cli._charging import warn_if_large
-from sabun.cli._output import Json, new_file, print_json, print_line
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
+from sabun.telling.terminal.charging import warn_if_large
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 
 __all__ = ["app"]
 

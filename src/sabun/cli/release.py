@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from sabun.cli._output import Json, new_file, print_json, print_line
-from sabun.cli._releases import load_release, private_key, public_key
 from sabun.errors import ParameterError, ReleaseError
 from sabun.ledger import Ledger
 from sabun.release import Release
 from sabun.release.publish import kept
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.terminal.releases import load_release, private_key, public_key
 
 __all__ = ["app"]
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from sabun.cli._output import Json, print_json, print_line
-from sabun.cli._releases import load_release, public_key
 from sabun.errors import ParameterError
+from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.releases import load_release, public_key
 
 __all__ = ["command"]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from sabun import checks
-from sabun.cli._output import Json, print_json, print_line
-from sabun.cli._progress import progress_bar
+from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.progress import progress_bar
 
 __all__ = ["command"]
 
@@ -34,7 +34,8 @@ def command(
 
         sabun reproduce outliers --quick --out papers
     """
-    from sabun.cli._papers import Shelf, papers
+    from sabun.cli._papers import Shelf
+    from sabun.reproduction import papers
 
     known = papers()
     if show:
@@ -56,10 +57,10 @@ def command(
 
 
 def _run(room: str, shelf: Any, *, quick: bool, json: bool) -> dict[str, Any]:
-    from sabun.cli._papers import paper_module
     from sabun.release.provenance import now
     from sabun.reports.reproductions import Run
-    from sabun.reports.words import count
+    from sabun.reproduction import paper_module
+    from sabun.telling.words import count
 
     begun, clock = now(), time.perf_counter()
     with progress_bar(room, quiet=json) as step:

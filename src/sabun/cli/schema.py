@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from sabun.cli._output import Json, print_json, print_line
 from sabun.errors import ParameterError
 from sabun.records import CHUNK_ROWS, Column, Schema, TableFit, inspect_table
 from sabun.records.files import file_chunks, file_names
 from sabun.release.files import write_whole
+from sabun.telling.terminal.output import Json, print_json, print_line
 
 __all__ = ["app"]
 

@@ -7,8 +7,9 @@ Names are loaded on first use, so that a device can `import sabun.keyvalue.clien
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sabun.lazy import lazily
 
 if TYPE_CHECKING:
     from sabun.keyvalue.attacks import Attack
@@ -49,12 +50,4 @@ __all__ = [
     "report_size_test",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -6,8 +6,9 @@ so that the torch trainer can be used without scikit-learn.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sabun.lazy import lazily
 
 if TYPE_CHECKING:
     from sabun.learning.audit import canary_audit, membership_inference
@@ -45,12 +46,4 @@ _HOMES = {
     "verify": "folder",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"sabun.learning.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'sabun.learning' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _HOMES)

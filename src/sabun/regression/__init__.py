@@ -1,15 +1,24 @@
 """One linear model from organisations that cannot share data: only private numbers leave each of them.
 
 records ─► Moments (exact sums) ─► mechanism ─► Release ─► combine ─► PublicModel / HomeModel
+
+Names are loaded on first use.
 """
 
-from sabun.regression.combining import METHODS, combine
-from sabun.regression.contribution import Contribution, read_all
-from sabun.regression.mirror import mirror_weights
-from sabun.regression.models import HomeModel, Influence, PublicModel
-from sabun.regression.planning import Plan, plan_of
-from sabun.regression.ridge import PrivateRidge
-from sabun.regression.study import MECHANISMS, Study
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sabun.lazy import lazily
+
+if TYPE_CHECKING:
+    from sabun.regression.combining import METHODS, combine
+    from sabun.regression.contribution import Contribution, read_all
+    from sabun.regression.mirror import mirror_weights
+    from sabun.regression.models import HomeModel, Influence, PublicModel
+    from sabun.regression.planning import Plan, plan_of
+    from sabun.regression.ridge import PrivateRidge
+    from sabun.regression.study import MECHANISMS, Study
 
 __all__ = [
     "MECHANISMS",
@@ -26,3 +35,21 @@ __all__ = [
     "plan_of",
     "read_all",
 ]
+
+_HOMES = {
+    "Contribution": "contribution",
+    "HomeModel": "models",
+    "Influence": "models",
+    "MECHANISMS": "study",
+    "METHODS": "combining",
+    "Plan": "planning",
+    "PrivateRidge": "ridge",
+    "PublicModel": "models",
+    "Study": "study",
+    "combine": "combining",
+    "mirror_weights": "mirror",
+    "plan_of": "planning",
+    "read_all": "contribution",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

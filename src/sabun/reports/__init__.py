@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from sabun.reports.facts import Chapter, Facts, facts
 from sabun.reports.pages import collection, report, save_page
-from sabun.reports.story import Answer, Chart, Grid, Story
+from sabun.telling.story import Answer, Chart, Grid, Story
 
 __all__ = ["Answer", "Chapter", "Chart", "Facts", "Grid", "Story", "collection", "facts", "report", "save_page"]

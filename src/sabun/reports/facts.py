@@ -6,28 +6,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from types import ModuleType
+from typing import Any
 
+from sabun.asking.directory import room_named
+from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
 from sabun.release import Release
 from sabun.release.signature import TrustedKeys
-from sabun.reports import density, generic, keyvalue, learning, outliers, regression
 from sabun.reports.evidence import Proof, proofs
-from sabun.reports.reading import Unfit
-from sabun.reports.story import Answer, Chart, Grid, Story
-from sabun.reports.words import count, guess, promise, shown
+from sabun.telling import generic
+from sabun.telling.reading import Unfit
+from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.words import count, guess, promise, shown
 
-__all__ = ["RENDERERS", "Chapter", "Facts", "Renderer", "facts"]
+__all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_of"]
 
 Renderer = Callable[[Release], Story]
-
-RENDERERS: dict[str, Renderer] = {
-    "density": density.story,
-    "keyvalue": keyvalue.story,
-    "learning": learning.story,
-    "outliers": outliers.story,
-    "regression": regression.story,
-}
-"""How the kinds of each room are told, by the word before the first dot of the kind."""
 
 _MOST_ROWS = 200
 
@@ -123,8 +118,33 @@ def facts(release: Release, *, trusted: TrustedKeys = None) -> Facts:
     )
 
 
+def renderer_of(kind: str) -> Renderer | None:
+    """How releases of a kind are told by the room that its first word names."""
+    part = _telling(kind)
+    return None if part is None else part.story
+
+
+def charts_beside(release: Release, public: Any) -> tuple[Chart, ...]:
+    """Pictures of a public table that belongs to a release, from a room that knows of one (`story.beside`).
+
+    Raises:
+        ParameterError: Releases of this kind belong to no public table, or this table is another one.
+    """
+    beside = getattr(_telling(release.provenance.kind), "beside", None)
+    if beside is None:
+        kind = release.provenance.kind
+        raise ParameterError(f"public must be left out for a release without weights; this one is {kind!r:.60}.")
+    pictures: tuple[Chart, ...] = beside(release, public)
+    return pictures
+
+
+def _telling(kind: str) -> ModuleType | None:
+    room = room_named(kind.partition(".")[0])
+    return None if room is None else room.part("story")
+
+
 def _story(release: Release) -> Story:
-    renderer = RENDERERS.get(release.provenance.kind.partition(".")[0])
+    renderer = renderer_of(release.provenance.kind)
     if renderer is not None:
         try:
             return renderer(release)

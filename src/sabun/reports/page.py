@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sabun.reports.drawing import scoped
-from sabun.reports.words import tidy
+from sabun.telling.drawing import scoped
+from sabun.telling.words import tidy
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -18,7 +18,7 @@ _LONGEST = 5000
 
 
 def render(template: str, **content: Any) -> str:
-    """Fills a template of this package; everything is escaped except pictures made by `sabun.reports.drawing`."""
+    """Fills a template of this package; everything is escaped except pictures made by `sabun.telling.drawing`."""
     return _environment().get_template(template).render(**content)
 
 

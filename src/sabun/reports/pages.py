@@ -12,10 +12,9 @@ from sabun import checks
 from sabun.release import Release
 from sabun.release.files import write_whole
 from sabun.release.signature import TrustedKeys
-from sabun.reports.facts import Chapter, facts
-from sabun.reports.marginals import marginals
+from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
-from sabun.reports.story import Grid
+from sabun.telling.story import Grid
 
 __all__ = ["collection", "report", "save_page"]
 
@@ -43,7 +42,7 @@ def report(release: Release, *, trusted: TrustedKeys = None, public: Any = None)
         >>> page.startswith("<!DOCTYPE html>"), "62.3 % of the time" in page
         (True, True)
     """
-    charts = () if public is None else marginals(release, public)
+    charts = () if public is None else charts_beside(release, public)
     return render("release.html", facts=facts(release, trusted=trusted), charts=charts, version=version("sabun"))
 
 

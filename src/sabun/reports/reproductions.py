@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sabun.release.provenance import installed
 from sabun.reports.page import render
-from sabun.reports.words import number, shown
-from sabun.reproduction import Figure, Reproduction, Table
+from sabun.telling.reproduction import Figure, Reproduction, Table
+from sabun.telling.words import number, shown
 
 __all__ = ["Listed", "Run", "machine", "reproduction_index", "reproduction_page"]
 

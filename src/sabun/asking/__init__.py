@@ -1,0 +1,35 @@
+"""One way to ask: settle the terms once, charge, draw, hand over; and where the rooms are found.
+
+    Ask (terms, coin, ledger) ─► answer(draw) ─► Release
+    Statistic (adds up) ─► Part (each piece once)
+    rooms(): whoever has a room.py
+
+Names are loaded on first use: finding the rooms must stay quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sabun.lazy import lazily
+
+if TYPE_CHECKING:
+    from sabun.asking.ask import Ask, Question
+    from sabun.asking.directory import Room, room_named, rooms
+    from sabun.asking.statistic import Part, Statistic, probe, state_of
+
+__all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "room_named", "rooms", "state_of"]
+
+_HOMES = {
+    "Ask": "ask",
+    "Part": "statistic",
+    "Question": "ask",
+    "Room": "directory",
+    "Statistic": "statistic",
+    "probe": "statistic",
+    "room_named": "directory",
+    "rooms": "directory",
+    "state_of": "statistic",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

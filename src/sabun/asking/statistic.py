@@ -1,0 +1,131 @@
+"""Exact sums that add up: whatever pieces a table is cut into, the whole comes out the same to the bit.
+
+A `Statistic` is the public recipe; it can be pickled and sent anywhere. Its state is plain data that the recipe alone reads.
+Who has counted which piece is not the recipe's business: `Part` wraps a state with one bit for each piece.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, Self, TypeVar, final
+
+from sabun import checks
+from sabun.errors import DataError, ParameterError
+
+__all__ = ["Part", "Statistic", "probe", "state_of"]
+
+State = TypeVar("State")
+
+
+class Statistic(Protocol[State]):
+    """A sum over rows that is exact: adding in any order, in any pieces, gives the same state.
+
+    Implementations are frozen dataclasses of public values. A state is PRIVATE: it holds exact sums.
+    """
+
+    @property
+    def name(self) -> str:
+        """What is summed, for messages and file headers."""
+        ...
+
+    def blocks(self, source: Any) -> Iterable[Any]:
+        """A source cut into blocks of bounded size, encoded by public facts; no cell may raise."""
+        ...
+
+    def zero(self) -> State:
+        """The state of no rows."""
+        ...
+
+    def add(self, state: State, block: Any) -> State:
+        """The state with one more block; the old one is not used again."""
+        ...
+
+    def merge(self, left: State, right: State) -> State:
+        """The state of both; neither is used again."""
+        ...
+
+    def pack(self, state: State) -> bytes:
+        """The state as bytes: equal states give equal bytes."""
+        ...
+
+    def unpack(self, content: bytes) -> State:
+        """The state from its bytes."""
+        ...
+
+    def sample(self) -> Any:
+        """A public block that exercises the arithmetic, for `probe`."""
+        ...
+
+
+def state_of(statistic: Statistic[State], source: Any) -> State:
+    """The state of a whole source."""
+    state = statistic.zero()
+    for block in statistic.blocks(source):
+        state = statistic.add(state, block)
+    return state
+
+
+def probe(statistic: Statistic[Any]) -> str:
+    """A digest of what this machine's arithmetic makes of a public sample; machines whose sums may be merged agree on it."""
+    return hashlib.sha256(statistic.pack(statistic.add(statistic.zero(), statistic.sample()))).hexdigest()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Part(Generic[State]):
+    """A state with the pieces it has seen; PRIVATE.
+
+    Args:
+        statistic: The recipe.
+        state: Its sums so far.
+        seen: One bit for each piece of the plan, as a whole number.
+        pieces: How many pieces the plan has; 0 where pieces are not numbered beforehand.
+    """
+
+    statistic: Statistic[State]
+    state: State
+    seen: int = 0
+    pieces: int = 0
+
+    @classmethod
+    def empty(cls, statistic: Statistic[State], *, pieces: int) -> Self:
+        """Nothing seen yet of so many pieces."""
+        checks.whole(minimum=1, pieces=pieces)
+        return cls(statistic=statistic, state=statistic.zero(), pieces=pieces)
+
+    def with_piece(self, number: int, source: Any) -> Self:
+        """This part with one more piece.
+
+        Raises:
+            DataError: That piece was counted before.
+        """
+        checks.require(0 <= number < self.pieces, f"from 0 to {self.pieces - 1}", piece=number)
+        one = replace(self, state=state_of(self.statistic, source), seen=1 << number)
+        return self.merged(one)
+
+    def merged(self, other: Self) -> Self:
+        """Both parts together.
+
+        Raises:
+            ParameterError: They belong to different plans.
+            DataError: Some piece would be counted twice.
+        """
+        if self.statistic != other.statistic or self.pieces != other.pieces:
+            raise ParameterError("two parts must have the same statistic and the same pieces; they do not.")
+        if self.seen & other.seen:
+            twice = [number for number in range(self.pieces) if (self.seen & other.seen) >> number & 1]
+            raise DataError(f"every piece must be counted once; piece {twice[0]} was counted twice. Nothing was charged.")
+        return replace(self, state=self.statistic.merge(self.state, other.state), seen=self.seen | other.seen)
+
+    def whole(self) -> State:
+        """The state, once every piece was seen.
+
+        Raises:
+            DataError: A piece is missing.
+        """
+        missing = [number for number in range(self.pieces) if not self.seen >> number & 1]
+        if missing:
+            raise DataError(f"every piece must be counted once; piece {missing[0]} is missing. Nothing was charged.")
+        return self.state

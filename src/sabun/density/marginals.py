@@ -1,0 +1,91 @@
+"""What the columns of a public table look like with and without released weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sabun.density.export import WEIGHT, table_of
+from sabun.errors import ParameterError
+from sabun.records.tables import as_table, names_in
+from sabun.release import Release
+from sabun.telling.charts import overlay, steps
+from sabun.telling.reading import Floats, Unfit, numbers_at
+from sabun.telling.story import Chart
+
+__all__ = ["marginals"]
+
+_MOST_COLUMNS = 8
+_MOST_LABELS = 12
+_BINS = 16
+_SERIES = ("weighted", "unweighted")
+
+
+def marginals(release: Release, public: Any) -> tuple[Chart, ...]:
+    """One picture for each of the first columns of the public table that a release has weights for.
+
+    Args:
+        release: A release of weights.
+        public: The public table: a frame, an array, or the name of a CSV or Parquet file.
+
+    Raises:
+        ParameterError: The release holds no weights, or they are not for a table of this length.
+    """
+    try:
+        weights = numbers_at(release.value, "weights")
+    except Unfit:
+        weights = np.empty(0)
+    if not len(weights):
+        raise ParameterError(
+            f"public must be left out for a release without weights; this one is {release.provenance.kind!r:.60}."
+        )
+    table = as_table(table_of(public))
+    if len(table) != len(weights):
+        raise ParameterError(
+            f"public must be the table the weights are for, with {len(weights)} rows; got one with {len(table)} rows."
+        )
+    pictures: list[Chart | None] = []
+    for place, name in enumerate(names_in(table)):
+        if name == WEIGHT or len(pictures) == _MOST_COLUMNS:
+            continue
+        cells = table[:, place] if isinstance(table, np.ndarray) else table[name].to_list()
+        pictures.append(_picture(name, cells, weights))
+    return tuple(picture for picture in pictures if picture is not None)
+
+
+def _picture(name: str, cells: Any, weights: Floats) -> Chart | None:
+    try:
+        numbers = np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        return _labels(name, np.array([str(cell) for cell in cells]), weights)
+    good = np.isfinite(numbers) & (np.abs(numbers) < 1e15)
+    if len(np.unique(numbers[good])) <= 2:
+        return _labels(name, np.array([f"{cell:g}" for cell in numbers]), weights)
+    return _numbers(name, numbers[good], weights[good])
+
+
+def _numbers(name: str, numbers: Floats, weights: Floats) -> Chart | None:
+    edges = np.linspace(numbers.min(), numbers.max(), _BINS + 1)
+    heights = [_percent(np.histogram(numbers, bins=edges, weights=given)[0]) for given in (weights, np.ones(len(numbers)))]
+    return steps(
+        edges, list(zip(_SERIES, heights, strict=True)), title=f"Column {name}", x_axis=name, y_axis="share of rows (%)"
+    )
+
+
+def _labels(name: str, cells: Any, weights: Floats) -> Chart | None:
+    labels, codes = np.unique(cells, return_inverse=True)
+    plain = np.bincount(codes, minlength=len(labels)).astype(np.float64)
+    heavy = np.asarray(np.bincount(codes, weights=weights, minlength=len(labels)), dtype=np.float64)
+    order = np.argsort(-plain, kind="stable")[:_MOST_LABELS]
+    return overlay(
+        [str(labels[place]) for place in order],
+        list(zip(_SERIES, (_percent(heavy)[order], _percent(plain)[order]), strict=True)),
+        title=f"Column {name}",
+        axis="share of rows (%)",
+        heading=name,
+    )
+
+
+def _percent(parts: Floats) -> Floats:
+    return 100 * parts / max(float(parts.sum()), 1e-300)

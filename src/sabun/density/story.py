@@ -1,0 +1,94 @@
+"""How releases of the density room are told: weights for a public table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sabun.density.marginals import marginals as beside
+from sabun.release import Release
+from sabun.telling.charts import histogram, line
+from sabun.telling.generic import results, stages
+from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at, whole_at
+from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.words import count, number
+
+__all__ = ["beside", "story"]
+
+_FEW = 0.1
+_SHOWN = 10
+
+
+def story(release: Release) -> Story:
+    """Tells how the weights lie and how many rows they are worth."""
+    facts = release.provenance.parameters
+    weights = numbers_at(release.value, "weights")
+    total, squares = float(weights.sum()), float((weights**2).sum())
+    if not len(weights) or not np.isfinite(squares) or weights.min() < 0 or squares == 0:
+        raise Unfit("weights")
+    worth = total**2 / squares
+    columns = texts_at(facts, "columns") if has(facts, "columns") else ()
+    about = f" about {', '.join(columns[:6])}{' …' if len(columns) > 6 else ''}" if columns else ""
+    return Story(
+        title="Weights that make a public table answer for a private one",
+        answer=Answer(
+            big=count(len(weights), "weight"),
+            spread=f"worth {number(round(worth))} rows",
+            sentence=f"Weigh the public rows with these numbers, in the table's order, and averages{about} come close to "
+            "those of the private table. Anyone may do so as often as they like at no further cost.",
+        ),
+        stages=stages(release, _steps(release)),
+        charts=tuple(chart for chart in (_histogram(weights), _shares(weights)) if chart is not None),
+        grids=(_largest(weights), results(release, short=True)),
+        cautions=_cautions(weights, worth),
+    )
+
+
+def _steps(release: Release) -> tuple[str, ...]:
+    facts = release.provenance.parameters
+    rank = f" of {whole_at(facts, 'rank'):,} numbers" if has(facts, "rank") else ""
+    if has(release.value, "embedding"):
+        return (
+            "From the public table alone, features were fixed whose averages describe a table.",
+            f"The average{rank} over the private rows was taken in whole numbers, and noise was added to it once.",
+            "The smoothest non-negative weights were found under which the public rows have nearly those averages.",
+        )
+    method = text_at(facts, "method") if has(facts, "method") else release.provenance.mechanism
+    return (f"A density ratio was fitted with “{method}”, with noise on everything that touches private rows.",)
+
+
+def _cautions(weights: Floats, worth: float) -> tuple[str, ...]:
+    found = []
+    if worth < _FEW * len(weights):
+        found.append(
+            f"Few public rows carry most of the weight (worth {number(round(worth))} of {len(weights):,}): the public table "
+            "resembles the private one only in part, and answers are rough."
+        )
+    if (empty := int((weights == 0).sum())) > 0:
+        found.append(f"{count(empty, 'public row')} got no weight: nothing like them seems to be in the private table.")
+    return (*found, "Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble.")
+
+
+def _histogram(weights: Floats) -> Chart | None:
+    note = "A weight of 1 means as common in the private table as in the public one."
+    return histogram(weights, title="How large the weights are", axis="weight", things="public row", note=note)
+
+
+def _shares(weights: Floats) -> Chart | None:
+    """How much of the weight the heaviest rows hold."""
+    heaviest = np.sort(weights)[::-1].cumsum() / weights.sum()
+    share = np.arange(1, len(weights) + 1) / len(weights)
+    few = np.unique(np.linspace(0, len(weights) - 1, 200).astype(int))
+    return line(
+        100 * share[few],
+        100 * heaviest[few],
+        title="How the weight is shared out",
+        x_axis="heaviest public rows (%)",
+        y_axis="their share of the weight (%)",
+        note="A straight line from corner to corner would mean equal weights.",
+    )
+
+
+def _largest(weights: Floats) -> Grid:
+    order = np.argsort(-weights, kind="stable")[:_SHOWN]
+    rows = tuple((f"{place + 1:,}", number(float(weights[place]))) for place in order)
+    return Grid(title="The heaviest public rows", columns=("row of the public table", "weight"), rows=rows)

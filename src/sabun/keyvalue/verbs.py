@@ -1,0 +1,344 @@
+"""`sabun keyvalue`: frequencies and means of (key, value) pairs that stay on people's devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sabun.errors import ParameterError
+from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, keys_of, pairs_of, range_of, truth_of
+from sabun.privacy.amounts import plain
+from sabun.telling.terminal.charging import warn_if_large
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
+from sabun.telling.terminal.progress import progress_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sabun.keyvalue import Estimates, Study
+
+__all__ = ["app"]
+
+_HELP = """Collect (key, value) pairs from people's devices without learning anyone's.
+
+Example:
+
+    sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+    sabun keyvalue explain study.json
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+_Study = Annotated[Path, typer.Argument(help="The study's file, from `sabun keyvalue study`.")]
+_Seed = Annotated[str, typer.Option(help="The server's revealed seed in hex, for a study with a commitment.")]
+
+
+@app.command()
+def study(
+    out: Annotated[Path, typer.Argument(help="The study's file to write (JSON).")],
+    epsilon: Annotated[str, typer.Option(help="The budget of one participation: 2, 0.5 or 1/3.")],
+    keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas.")] = None,
+    keys_file: Annotated[Path | None, typer.Option(help="A text file with one key per line instead.")] = None,
+    protocol: Annotated[
+        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr or pckv-grr+.")
+    ] = "auto",
+    value_range: Annotated[str, typer.Option(help="Smallest and largest value, low:high.")] = "-1:1",
+    keys_per_user: Annotated[int | None, typer.Option(help="The most keys a person holds, if that is public.")] = None,
+    padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="How often a person is asked at most.")] = None,
+    answers: Annotated[str, typer.Option(help="memoised or fresh noise in later rounds.")] = "memoised",
+    index_mode: Annotated[str, typer.Option(help="assigned by the server, or chosen by the device.")] = "assigned",
+    index_commitment: Annotated[str | None, typer.Option(help="SHA-256 of the server's seed, in hex.")] = None,
+    min_batch: Annotated[int, typer.Option(help="Refuse estimates below this many reports.")] = 1,
+    not_before: Annotated[str | None, typer.Option(help="First day, such as 2026-01-31.")] = None,
+    not_after: Annotated[str | None, typer.Option(help="Last day.")] = None,
+    expected_reports: Annotated[int | None, typer.Option(help="A public guess, for the advisor.")] = None,
+    json: Json = False,
+) -> None:
+    """Write down what is asked, of whom, at which epsilon.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE,Maps --epsilon 2 --value-range 0:10
+    """
+    from sabun.keyvalue import Study
+
+    new_file(out)
+    made = Study(
+        keys=keys_of(keys, keys_file),
+        epsilon=epsilon,
+        protocol=protocol,
+        value_range=range_of(value_range),
+        keys_per_user=keys_per_user,
+        padding_length=padding_length,
+        rounds=rounds,
+        answers=answers,
+        index_mode=index_mode,
+        index_commitment=index_commitment,
+        min_batch=min_batch,
+        not_before=not_before,
+        not_after=not_after,
+        expected_reports=expected_reports,
+    )
+    made.save(out)
+    if json:
+        print_json({"path": str(out), **_facts(made)})
+        return
+    print_line(f"Wrote {str(out)!r}: {len(made.terms.keys)} keys, protocol {made.protocol}.", style="bold")
+    print_line(str(made.guarantee))
+    warn_if_large(made.terms.certified)
+    print_line(f"Task id {made.task_id}")
+
+
+@app.command()
+def explain(file: _Study, json: Json = False) -> None:
+    """Say why this protocol, at what cost.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2 --keys-per-user 1
+
+        sabun keyvalue explain study.json
+    """
+    from sabun.keyvalue import Study
+
+    made = Study.load(file)
+    if json:
+        options = [
+            {"protocol": one.protocol, "padding_length": one.padding_length, "error": one.error} for one in made.advice.options
+        ]
+        print_json({**_facts(made), "options": options, "assumptions": list(made.advice.assumptions)})
+    else:
+        print_line(made.explain())
+
+
+@app.command()
+def report(
+    file: _Study,
+    out: Annotated[Path, typer.Option(help="The new file for the report or reports.")],
+    pair: Annotated[
+        list[str] | None, typer.Option(help="What the person holds, KEY=VALUE; may be given several times.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="A CSV with one line per person and one column per key, to play many devices.")
+    ] = None,
+    diary: Annotated[Path | None, typer.Option(help="The device's own book; keeps its budget and its answers.")] = None,
+    max_epsilon: Annotated[str | None, typer.Option(help="The most this device is willing to spend; with --diary.")] = None,
+    round_number: Annotated[int, typer.Option("--round", help="Which round of the study.")] = 0,
+    credential: Annotated[str | None, typer.Option(help="What the server issued at enrolment, in hex; with --diary.")] = None,
+    index_seed: _Seed = "",
+    json: Json = False,
+) -> None:
+    """Play the device: turn what a person holds into a private report.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue report study.json --pair YouTube=0.5 --diary mine.diary --max-epsilon 3 --out report.bin
+    """
+    from sabun.keyvalue import Study
+    from sabun.keyvalue.batches import write_reports
+    from sabun.keyvalue.client import ClientError
+
+    made, seed = Study.load(file), bytes_of(index_seed)
+    new_file(out)
+    if table is not None and (pair or diary or credential):
+        raise ParameterError(
+            "--table must stand alone; it plays one new device per row. Leave out --pair, --diary, --credential."
+        )
+    cost = made.terms.certified
+    try:
+        if table is None:
+            issued, held = None if credential is None else bytes_of(credential, "credential"), pairs_of(pair or [], made)
+            device = made.client(diary=diary, max_epsilon=max_epsilon, seed=seed, credential=issued)
+            for problem in device.check(held):
+                warn(f"{problem}: it is reported as if it were not held.")
+            before = device.spent
+            reports = iter([device.report(held, round=round_number)])
+            cost = device.spent - before
+        else:
+            reports = _devices(made, table, max_epsilon, seed, round_number, json)
+        count = write_reports(out, reports)
+    except ClientError as error:
+        raise ParameterError(str(error)) from None
+    if json:
+        print_json({"path": str(out), "reports": count, "bytes_each": made.report_bytes, "epsilon": str(cost)})
+        return
+    print_line(f"Wrote {count} reports of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
+    if cost:
+        print_line(f"Each cost its person epsilon {plain(cost)}.")
+    else:
+        print_line("Already paid: the diary gave the answer it gave before, so nothing was charged.")
+
+
+@app.command()
+def tally(
+    file: _Study,
+    reports: Annotated[list[Path], typer.Argument(help="Files of reports, binary or one JSON report per line.")],
+    out: Annotated[Path, typer.Option(help="The new file for the counters.")],
+    merge: Annotated[list[Path] | None, typer.Option(help="Counters of an earlier run to add, of other reports.")] = None,
+    credentials: Annotated[
+        Path | None, typer.Option(help="Issued credentials, one in hex per line; reports of others are refused.")
+    ] = None,
+    round_number: Annotated[int, typer.Option("--round", help="Which round to count; privkvm counts all of its own.")] = 0,
+    index_seed: _Seed = "",
+    json: Json = False,
+) -> None:
+    """Count the reports of one round; a bad one is left out and named.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue report study.json --pair YouTube=0.5 --out report.bin
+
+        sabun keyvalue tally study.json report.bin --out counts.tally
+    """
+    from sabun.keyvalue import Study, Tally
+    from sabun.keyvalue.batches import count_files
+
+    new_file(out)
+    made = Study.load(file)
+    enrolled = None if credentials is None else enrolled_of(made, credentials)
+    counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
+    outcome, repeated = count_files(counters, reports)
+    for part in distinct(merge or []):
+        counters.merge(Tally.load(part, study=made, seed=None))
+    if merge:
+        warn("counters do not say who reported; a report that an earlier run counted counts twice if its file is named again.")
+    counters.save(out)
+    if json:
+        refused = [{"position": position, "reason": reason} for position, reason in outcome.rejected]
+        print_json({"path": str(out), "accepted": outcome.accepted, "repeated": repeated, "rejected": refused, "n": counters.n})
+        return
+    print_line(f"Counted {outcome.accepted} reports; {repeated} were repeated, {len(outcome.rejected)} refused.", style="bold")
+    for position, reason in outcome.rejected[:10]:
+        print_line(f"  report {position}: {reason}")
+    print_line(f"Wrote {str(out)!r}: {counters.n} reports in all.")
+
+
+@app.command()
+def estimate(
+    file: _Study,
+    counters: Annotated[Path, typer.Argument(help="Counters from `sabun keyvalue tally` or `simulate`.")],
+    method: Annotated[str | None, typer.Option(help="mle (default), unbiased, ye, em, em3 or posterior.")] = None,
+    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
+    truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the rows to this CSV file, weak means left blank.")] = None,
+    release: Annotated[Path | None, typer.Option(help="Also write a release with its guarantee to this JSON file.")] = None,
+    json: Json = False,
+) -> None:
+    """Estimate frequencies and means with intervals.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue simulate study.json --n 10000 --seed 0 --out made-up.tally
+
+        sabun keyvalue estimate study.json made-up.tally --plot means.svg
+    """
+    from sabun.keyvalue import Study, Tally
+
+    made = Study.load(file)
+    for name, new in (("plot", plot), ("out", out), ("release", release)):
+        if new is not None:
+            new_file(new, name=name)
+    loaded = Tally.load(counters, study=made, seed=None)
+    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous)
+    if release is not None:
+        found.release().save(release)
+    if out is not None:
+        found.to_frame(suppress=True).to_csv(out, index=False)
+    if plot is not None:
+        _draw(found, made, plot, truth)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_line(str(found))
+        print_line(f"Method {found.method}. {found.guarantee}")
+
+
+@app.command()
+def simulate(
+    file: _Study,
+    n: Annotated[int, typer.Option("--n", help="Number of made-up people.")] = 100_000,
+    truth: Annotated[Path | None, typer.Option(help="A CSV with the columns key, frequency, mean.")] = None,
+    population: Annotated[str | None, typer.Option(help="gaussian, power or linear, for a study of 50 keys.")] = None,
+    frequency: Annotated[float, typer.Option(help="The frequency of every key, without --truth.")] = 0.3,
+    mean: Annotated[float | None, typer.Option(help="The mean of every key; the middle of the range by default.")] = None,
+    attack: Annotated[str | None, typer.Option(help="Add fakes: m2ga, rkva or rma.")] = None,
+    fraction: Annotated[float, typer.Option(help="Share of fake reports.")] = 0.01,
+    target: Annotated[list[str] | None, typer.Option(help="A key the fakes push up; may be given several times.")] = None,
+    seed: Annotated[int | None, typer.Option(help="For the same run again.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the counters in this new file.")] = None,
+    json: Json = False,
+) -> None:
+    """Try a study on made-up people, with fakes among them if you like. NOT PRIVATE.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue simulate study.json --n 10000 --attack m2ga --target LINE --seed 0
+    """
+    import numpy as np
+
+    from sabun.keyvalue import Study
+
+    made = Study.load(file)
+    if out is not None:
+        new_file(out)
+    f, m = truth_of(made, truth, population, frequency, mean)
+    fakes = attack_of(made, attack, fraction, target)
+    honest = made.simulate(f, m, n=n, random_state=seed)
+    counters = honest if fakes is None else made.simulate(f, m, n=n, random_state=seed, attack=fakes)
+    if out is not None:
+        counters.save(out)
+    found = counters.estimate()
+    error_f = float(np.nanmean((found.frequency - f) ** 2))
+    error_m = float(np.mean((np.nan_to_num(found.mean, nan=float(sum(made.terms.value_range)) / 2) - m) ** 2))
+    gains = {} if fakes is None else {str(made.terms.keys[t]): _gain(found, honest.estimate(), t) for t in fakes.targets}
+    if json:
+        print_json({"n": counters.n, "mse_frequency": error_f, "mse_mean": error_m, "gains": gains, "simulated": True})
+        return
+    print_line(str(found))
+    print_line(f"Mean squared error: frequency {error_f:.3g}, mean {error_m:.3g}.", style="bold")
+    for key, gain in gains.items():
+        print_line(f"The fakes moved the frequency of {key!r} by {gain:+.4f}.", style="bold")
+
+
+def _gain(found: Estimates, honest: Estimates, place: int) -> float:
+    return float(found.frequency[place] - honest.frequency[place])
+
+
+def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None:
+    from sabun.keyvalue.plots import means_svg
+
+    known = None if truth is None else truth_of(made, truth, None, 0.0, None)[1]
+    plot.write_text(means_svg(found, known), encoding="utf-8")
+
+
+def _devices(made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, quiet: bool) -> Iterator[bytes]:
+    """One new device per row; the size of the file is public, what stands in it is not."""
+    from sabun.keyvalue.batches import read_holdings
+    from sabun.keyvalue.client import Diary
+
+    size = max(1, table.stat().st_size)
+    with progress_bar("reports", quiet=quiet) as step:
+        for number, held in enumerate(read_holdings(table, made)):
+            if number % 500 == 0:
+                step(min(0.99, number * 20 / size), f"{number} devices")
+            # Made up for one answer: a book on disk would have nothing to remember.
+            device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
+            yield device.report(held, round=round_number)
+
+
+def _facts(made: Study) -> dict[str, Any]:
+    return {**made.facts, "certified_epsilon": str(made.terms.certified), "report_bytes": made.report_bytes}

@@ -1,0 +1,29 @@
+"""Names that a package loads on first use, so that importing one part does not import them all."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["lazily"]
+
+
+def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names live in the modules named beside them.
+
+    Example:
+        >>> load, _ = lazily("sabun.privacy", {"plain": "amounts"})
+        >>> load("plain").__name__
+        'plain'
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, found)  # the next look finds it without this function
+        return found
+
+    return load, lambda: sorted({*vars(sys.modules[package]), *homes})

@@ -1,0 +1,165 @@
+"""How releases of the regression room are told: coefficients with intervals."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sabun.errors import SabunError
+from sabun.release import Release
+from sabun.telling.charts import dots
+from sabun.telling.generic import spread, stages
+from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at
+from sabun.telling.story import Answer, Grid, Story
+from sabun.telling.words import count, number, shown
+
+__all__ = ["story"]
+
+_SUMS = ("regression.ssp-gauss", "regression.ssp-laplace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A linear model in original units: the constant is the last coefficient."""
+
+    names: tuple[str, ...]
+    coefficients: Floats
+    ends: Floats | None
+    ranges: Floats
+    target: str
+    organisations: tuple[str, ...]
+    findings: tuple[str, ...]
+
+
+def story(release: Release) -> Story:
+    """Tells the coefficients that follow from the released numbers; computing them costs no privacy."""
+    found = _model(release) if release.provenance.kind == "regression.model" else _estimate(release)
+    clear = _clear(found)
+    top = int(np.argmax(np.abs(np.nan_to_num(found.ranges * found.coefficients[:-1]))))
+    coefficient = float(found.coefficients[top])
+    sentence = (
+        f"Of {count(len(found.names), 'column')}, “{found.names[top]}” moves “{found.target}” the most: by "
+        f"{number(coefficient)} for each step of 1. The model is from {count(len(found.organisations), 'organisation')}."
+    )
+    if clear:
+        sentence += f" The intervals leave no doubt about the direction of {', '.join(f'“{name}”' for name in clear[:6])}."
+    return Story(
+        title=f"Private linear model for {found.target}",
+        answer=Answer(
+            big=f"{found.names[top]}: {number(coefficient)}",
+            spread="" if found.ends is None else spread(coefficient, *found.ends[top].tolist(), level="95 %"),
+            sentence=sentence,
+        ),
+        stages=stages(release, _steps(release)),
+        charts=tuple(chart for chart in (_effects(found),) if chart is not None),
+        grids=(_table(found), *_sizes(release)),
+        cautions=(*found.findings, *_cautions(found)),
+    )
+
+
+def _estimate(release: Release) -> _Line:
+    from sabun.regression import combine
+
+    method = "pool" if release.provenance.kind in _SUMS else "average"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what it warns of is in the findings, which the page shows
+            model = combine([release], method=method)
+    except SabunError as error:
+        raise Unfit(str(error)) from None
+    study = model.study
+    ends = None if model.covariance is None else np.vstack([model.conf_int(), model.intercept_interval()])
+    return _Line(
+        names=model.feature_names_,
+        coefficients=np.append(model.coef_, model.intercept_),
+        ends=ends,
+        ranges=model.feature_ranges_,
+        target=study.target.name,
+        organisations=model.organisations,
+        findings=model.findings,
+    )
+
+
+def _model(release: Release) -> _Line:
+    """A model that was joined from several releases."""
+    value = release.value
+    names = texts_at(value, "features")
+    if not names:
+        raise Unfit("features")
+    size = len(names) + 1
+    ends = None
+    if has(value, "low"):
+        ends = np.column_stack([numbers_at(value, name, size=size) for name in ("low", "high")])
+    return _Line(
+        names=names,
+        coefficients=numbers_at(value, "coefficients", size=size),
+        ends=ends,
+        ranges=numbers_at(value, "ranges", size=len(names)),
+        target=text_at(value, "target"),
+        organisations=texts_at(value, "organisations"),
+        findings=(),
+    )
+
+
+def _clear(found: _Line) -> list[str]:
+    if found.ends is None:
+        return []
+    return [name for name, (low, high) in zip(found.names, found.ends, strict=False) if low > 0 or high < 0]
+
+
+def _steps(release: Release) -> tuple[str, ...]:
+    if release.provenance.kind == "regression.model":
+        return (
+            "Each organisation added up products of its own columns in whole numbers and added noise; only that left it.",
+            "The noisy sums were weighed by how noisy they are and joined into one model; this costs no privacy.",
+        )
+    if release.provenance.kind in _SUMS:
+        return (
+            "Each row was scaled by its public bounds, and shortened where it was too long.",
+            "Products of columns were added up in whole numbers, and noise was added to each sum.",
+            "The coefficients shown here follow from the noisy sums; computing them costs no privacy.",
+        )
+    return ("Coefficients were fitted under a penalty with noise inside; the fit itself is what was released.",)
+
+
+def _effects(found: _Line) -> Any:
+    moves = found.ranges * found.coefficients[:-1]
+    low, high = (None, None) if found.ends is None else (found.ranges * found.ends[:-1, 0], found.ranges * found.ends[:-1, 1])
+    return dots(
+        found.names,
+        moves,
+        low,
+        high,
+        title="What each column does",
+        axis=f"change of {found.target}",
+        zero=True,
+        heading="column",
+        note="The change of the prediction when a column moves over its whole public range (a label: from absent to present)."
+        + (" Bars are 95 % intervals with sampling noise and privacy noise." if found.ends is not None else ""),
+    )
+
+
+def _table(found: _Line) -> Grid:
+    names = (*found.names, "(constant)")
+    if found.ends is None:
+        rows = tuple((name, number(float(c))) for name, c in zip(names, found.coefficients, strict=True))
+        return Grid(title="Coefficients in original units", columns=("column", "coefficient"), rows=rows)
+    full = tuple(
+        (name, number(float(c)), f"{number(float(low))} to {number(float(high))}")
+        for name, c, (low, high) in zip(names, found.coefficients, found.ends, strict=True)
+    )
+    return Grid(title="Coefficients in original units", columns=("column", "coefficient", "95 % interval"), rows=full)
+
+
+def _sizes(release: Release) -> tuple[Grid, ...]:
+    facts = [(name, shown(release.value[name])) for name in ("organisation", "rows") if has(release.value, name)]
+    return (Grid(title="Released with it", columns=("name", "value"), rows=tuple(facts)),) if facts else ()
+
+
+def _cautions(found: _Line) -> tuple[str, ...]:
+    if found.ends is None:
+        return ("Released coefficients carry no precision, so there are no intervals.",)
+    return ("The intervals assume that one linear model holds for everybody; they do not hold bias from shortened rows.",)

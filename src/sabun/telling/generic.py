@@ -1,0 +1,165 @@
+"""The page of any release, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sabun.release import Release
+from sabun.telling.charts import bars, histogram
+from sabun.telling.reading import Unfit, has, number_at, pair_at
+from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.words import count, number, shown
+
+__all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]
+
+_MOST_CHARTS = 4
+_MOST_ROWS = 200
+_FEW = 40
+_NEARLY_ALL = 0.9
+_FEW_THINGS = 10
+
+
+def story(release: Release) -> Story:
+    """What can be said without knowing the kind."""
+    return Story(
+        title=_sentence(release.provenance.kind),
+        answer=_answer(release),
+        stages=stages(release, ()),
+        charts=tuple(_charts(release)),
+        grids=(results(release),),
+        cautions=_cautions(release),
+    )
+
+
+def vacuous(low: float, high: float, most: float) -> bool:
+    """Whether an interval holds nearly everything that is possible anyway."""
+    return most > 0 and high - low >= _NEARLY_ALL * most
+
+
+def wide(found: float, low: float, high: float) -> tuple[str, ...]:
+    """What a reader must know of an interval that is wider than the answer itself."""
+    if high - low > max(abs(found), _FEW_THINGS):
+        return ("The interval is wider than the answer: read it as “between these two numbers” and no more.",)
+    return ()
+
+
+def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
+    """How any release is made, with the steps of its own kind in their place."""
+    origin = release.provenance
+    steps = [
+        "The public choices under “Where it comes from” were made; none may have been made by looking at the private data."
+    ]
+    if origin.schema_hash is not None:
+        steps.append("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
+    if origin.receipt is not None:
+        steps.append(
+            f"The file says that its cost was written to the ledger “{origin.receipt.ledger_name}” as entry "
+            f"{origin.receipt.entry}; only then was noise drawn."
+        )
+    steps += own or (f"The result was drawn with the mechanism “{origin.mechanism}”.",)
+    steps.append("The result was frozen together with its guarantee and its origin.")
+    if release.signature is not None:
+        steps.append("The whole file was signed.")
+    return tuple(steps)
+
+
+def results(release: Release, *, short: bool = False) -> Grid:
+    """All results by name, long ones in a few words; or the short ones only."""
+    found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
+    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    more = len(found) - _MOST_ROWS
+    note = f"{count(more, 'more result')} in the release file." if more > 0 else ""
+    return Grid(title="Other results" if short else "All results", columns=("name", "result"), rows=rows, note=note)
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Everything in nested mappings, under dotted names."""
+    for name, branch in tree.items():
+        if isinstance(branch, Mapping) and branch:
+            yield from leaves(branch, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", branch
+
+
+def spread(centre: float, low: float, high: float, *, level: str) -> str:
+    """An interval as "± half" when it is centred, otherwise as its ends, with its confidence where that is known."""
+    left, right = centre - low, high - centre
+    sure = f" ({level})" if level else ""
+    if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
+        return f"± {number(max(left, right), 3)}{sure}"
+    return f"between {number(low)} and {number(high)}{sure}"
+
+
+def level_of(facts: Mapping[str, Any]) -> str:
+    """The confidence of the intervals in per cent; empty where the release does not say it."""
+    return f"{number(100 * number_at(facts, 'confidence'))} %" if has(facts, "confidence") else ""
+
+
+def _headline(release: Release) -> str | None:
+    """The name of the number that is most likely the answer."""
+    scalars = [name for name, leaf in release.value.items() if isinstance(leaf, int | float) and not isinstance(leaf, bool)]
+    return next((known for known in ("count", "mean", "total", "value") if known in scalars), scalars[0] if scalars else None)
+
+
+def _cautions(release: Release) -> tuple[str, ...]:
+    name = _headline(release)
+    try:
+        return () if name is None else wide(number_at(release.value, name), *pair_at(release.value, "interval"))
+    except Unfit:
+        return ()
+
+
+def _answer(release: Release) -> Answer:
+    name = _headline(release)
+    if name is None:
+        return Answer(big=count(len(release.value), "result"), sentence="They are in the table below.")
+    value = number_at(release.value, name)
+    try:
+        around = spread(value, *pair_at(release.value, "interval"), level=level_of(release.provenance.parameters))
+    except Unfit:
+        around = ""
+    others = len(release.value) - 1 - bool(around)
+    return Answer(
+        big=number(release.value[name]),
+        spread=around,
+        sentence=f"This is “{name}”; {count(others, 'other result')} in the table below." if others else "",
+    )
+
+
+def _charts(release: Release) -> Iterator[Chart]:
+    made = 0
+    for name, leaf in leaves(release.value):
+        if name == "interval":  # it stands beside the answer
+            continue
+        if made == _MOST_CHARTS:
+            return
+        chart = _chart(name, _line(leaf))
+        if chart is not None:
+            made += 1
+            yield chart
+
+
+def _line(leaf: object) -> np.ndarray[Any, Any] | None:
+    """The numbers of an array or list, flattened."""
+    if isinstance(leaf, np.ndarray) and leaf.size > 1:
+        return leaf.astype(np.float64).ravel()
+    if isinstance(leaf, tuple) and len(leaf) > 1 and all(isinstance(x, int | float) and not isinstance(x, bool) for x in leaf):
+        return np.array(leaf, dtype=np.float64)
+    return None
+
+
+def _chart(name: str, values: np.ndarray[Any, Any] | None) -> Chart | None:
+    if values is None:
+        return None
+    if len(values) <= _FEW:
+        return bars([str(place + 1) for place in range(len(values))], values, title=name, axis="value", heading="place")
+    return histogram(values, title=name, axis="value")
+
+
+def _sentence(kind: str) -> str:
+    words = kind.replace(".", ": ").replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,78 @@
+"""What a page says: plain frozen records between a release and its HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Answer", "Chart", "Grid", "Story"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A table of texts.
+
+    Args:
+        title: What a reader sees above it.
+        columns: Headings.
+        rows: One tuple for each line, as long as `columns`.
+        note: What was left out, or what to look at.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A picture with its numbers.
+
+    Args:
+        title: What a reader sees above it.
+        svg: Markup made by `sabun.telling.drawing`, the only text that goes on a page unescaped; says what it shows to those
+            who cannot see it.
+        note: What to look at.
+        data: The numbers in it.
+    """
+
+    title: str
+    svg: str
+    note: str = ""
+    data: Grid | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What was found, in the largest letters of the page.
+
+    Args:
+        big: The number itself, or a few words.
+        spread: How uncertain it is, e.g. "± 4" or "95 % interval 30 to 41"; empty when there is none.
+        sentence: The same as a sentence.
+    """
+
+    big: str
+    spread: str = ""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """Everything a page says about one release that depends on its kind.
+
+    Args:
+        title: Heading.
+        answer: What was found.
+        stages: How it was computed, one sentence for each step.
+        charts: Pictures.
+        grids: Tables of results.
+        cautions: What a reader should know before using the answer.
+    """
+
+    title: str
+    answer: Answer
+    stages: tuple[str, ...]
+    charts: tuple[Chart, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    cautions: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""What every command shares: options, reading what was typed, paying, printing, progress."""

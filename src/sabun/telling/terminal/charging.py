@@ -1,0 +1,161 @@
+"""What every command that charges a ledger shares: looking before it pays, telling what it paid, losing nothing."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, final
+
+import typer
+
+from sabun.errors import DataError, ParameterError
+from sabun.ledger import Ledger
+from sabun.ledger.wording import at_least, at_most
+from sabun.privacy.amounts import AmountLike, exact, plain
+from sabun.privacy.guarantee import LARGE_EPSILON
+from sabun.telling.terminal.output import print_line, warn
+
+if TYPE_CHECKING:
+    from sabun.ledger import Receipt
+    from sabun.release import Release
+
+__all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "warn_if_large"]
+
+LedgerFile: TypeAlias = Annotated[Path | None, typer.Option("--ledger", help="The ledger to charge.")]
+Purpose: TypeAlias = Annotated[
+    str | None, typer.Option("--purpose", help="A note for the ledger, such as 'annual report'; public, like all of it.")
+]
+
+
+class Interrupted(Exception):
+    """The command was stopped; the words say what stays spent."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Payment:
+    """One command's dealings with a ledger, or with none; a context that explains what an interruption leaves behind.
+
+    Args:
+        book: The ledger.
+        file: Its file, as it was typed.
+        checkpoint: Folder an interrupted run can go on from.
+    """
+
+    book: Ledger | None
+    file: Path | None
+    checkpoint: Path | None = None
+
+    @classmethod
+    def of(cls, file: Path | None, purpose: str | None, *, checkpoint: Path | None = None) -> Self:
+        """Opens the ledger that was named, if any."""
+        if file is None and purpose is not None:
+            raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
+        book = None if file is None else Ledger.open(file, remark=purpose or "")
+        return cls(book=book, file=file, checkpoint=checkpoint)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(self._left_behind()) from None
+
+    @contextmanager
+    def writing(self, release: Release) -> Iterator[None]:
+        """Around the writing of a result that is paid for: where that fails, the result is handed over in another way."""
+        try:
+            yield
+        except (DataError, OSError) as error:
+            reason = str(error) if isinstance(error, DataError) else f"the operating system refuses: {error.strerror}."
+            receipt = release.provenance.receipt
+            if receipt is not None:
+                raise DataError(
+                    f"{reason} The charge stands, and the ledger kept the result. {self._way_back(receipt)}"
+                ) from None
+            sys.stdout.write(release.to_json().decode("utf-8") + "\n")
+            raise DataError(f"{reason} The result was drawn, so it is printed on stdout instead: keep it.") from None
+
+    def tell(self, release: Release, out: Path | None = None) -> None:
+        """Prints the promise, who paid for it, where the release is, what is left."""
+        print_line(str(release.guarantee))
+        warn_if_large(release.guarantee.cost[0])
+        print_line(self._charge(release))
+        if out is not None:
+            print_line(f"Saved as {str(out)!r}.", style="green")
+        self.tell_left()
+
+    def tell_left(self) -> None:
+        """Prints what is left in the ledger."""
+        if self.book is not None:
+            print_line(f"{self.book.name!r} has {_left(self.book)} left.")
+
+    def _charge(self, release: Release) -> str:
+        receipt = release.provenance.receipt
+        if receipt is None:
+            return "No ledger was given: this cost is written down nowhere."
+        if not self.paid_before(release):
+            return f"Ledger: {release.provenance.charge}."
+        again = "the same result again" if self.checkpoint is None else "this run went on from its checkpoint"
+        return f"Ledger: already paid ({receipt.ledger_name!r}, entry {receipt.entry}): {again}; nothing was charged."
+
+    def facts(self, release: Release) -> dict[str, Any]:
+        """The same in plain JSON types."""
+        receipt = release.provenance.receipt
+        return {
+            "guarantee": release.guarantee.to_dict(),
+            "entry": None if receipt is None else receipt.entry,
+            "already_paid": self.paid_before(release),
+            "remaining": None if self.book is None else self.book.remaining.to_dict(),
+        }
+
+    def paid_before(self, release: Release) -> bool:
+        """Whether an earlier command paid for the result."""
+        receipt = release.provenance.receipt
+        return self.book is not None and receipt is not None and receipt not in self.book.receipts
+
+    def _way_back(self, receipt: Receipt) -> str:
+        keys = {entry.entry: entry.key for entry in self.book.entries()} if self.book is not None else {}
+        if keys.get(receipt.entry) is not None:
+            return "Give the same command again, with an --out that can be written: it costs nothing."
+        return f"Get it with: sabun ledger recover {self.file} {receipt.entry} --out FILE"
+
+    def _left_behind(self) -> str:
+        if self.checkpoint is not None and self.checkpoint.exists():
+            return (
+                f"interrupted; nothing was released. The run is kept in {self.checkpoint}, which holds a secret. "
+                "Give the same command again to go on: nothing is charged twice."
+            )
+        if self.book is None:
+            return "interrupted; nothing was released."
+        made = {receipt.entry: receipt for receipt in self.book.receipts}
+        states = {entry.entry: entry.state for entry in self.book.entries() if entry.entry in made}
+        kept = [made[entry] for entry, state in states.items() if state == "committed"]
+        if kept:
+            return f"interrupted; the result is paid for, and the ledger kept it. {self._way_back(kept[-1])}"
+        gone = [made[entry] for entry, state in states.items() if state == "reserved"]
+        if gone:
+            spent = "; ".join(f"epsilon {at_least(one.epsilon)} stays spent (entry {one.entry})" for one in gone)
+            return f"interrupted; nothing was released, but records may have been read: {spent} in {self.book.name!r}."
+        return f"interrupted; nothing was released, nothing was charged to {self.book.name!r}."
+
+
+def warn_if_large(epsilon: AmountLike) -> None:
+    """One line on stderr about a promise that is hardly one."""
+    amount = exact(epsilon)
+    if amount > LARGE_EPSILON:
+        factor = "any number of" if math.isinf(amount) else f"e^{plain(amount)}"
+        warn(
+            f"epsilon {plain(amount)} protects hardly anybody: one person's data may make an outcome {factor} times as likely. "
+            f"Choose at most {LARGE_EPSILON}, better 1 or less."
+        )
+
+
+def _left(book: Ledger) -> str:
+    amounts = zip(("epsilon", "delta"), book.remaining, book.budget, strict=True)
+    return " and ".join(f"{word} {at_most(left)} of {at_most(whole)}" for word, left, whole in amounts if whole)
