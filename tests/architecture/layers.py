@@ -17,7 +17,7 @@ OUTSIDE = {"__main__"}
 FORBIDDEN = {
     "records": ("ledger", "privacy"),
     "engine": ("privacy.noise",),
-    "keyvalue.client": tuple(name for layer in BELOW for name in layer) + ("errors",),
+    "keyvalue.client": ("errors", *(name for layer in BELOW for name in layer)),
 }
 """What the order of the layers would allow and the house does not: the door in knows no budget, the engine tosses no coin, the
 device carries the standard library alone."""

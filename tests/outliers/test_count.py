@@ -153,7 +153,7 @@ def test_the_estimator_protocol_holds() -> None:
     fitted = pickle.loads(pickle.dumps(estimator.fit(table())))
     assert fitted.count_ == estimator.count_
     with pytest.raises(ParameterError):
-        estimator.set_params(k=0)
+        estimator.set_params(k=0).fit(table())
 
 
 BAD = [

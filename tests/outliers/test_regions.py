@@ -83,4 +83,4 @@ def test_the_estimator_protocol_holds() -> None:
     assert clone(estimator).get_params() == estimator.get_params()
     assert pickle.loads(pickle.dumps(estimator.fit(table()))).counts_ == estimator.counts_
     with pytest.raises(ParameterError):
-        estimator.set_params(error_bar=2)
+        estimator.set_params(error_bar=2).fit(np.zeros((40, 1)))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from sabun.lazy import lazily
 
 if TYPE_CHECKING:
-    from sabun.asking.ask import Ask, Question
+    from sabun.asking.ask import Ask, Question, renamed
     from sabun.asking.directory import Room, room_named, rooms
     from sabun.asking.statistic import Part, Statistic, probe, state_of
 
-__all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "room_named", "rooms", "state_of"]
+__all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "renamed", "room_named", "rooms", "state_of"]
 
 _HOMES = {
     "Ask": "ask",
@@ -27,6 +27,7 @@ _HOMES = {
     "Room": "directory",
     "Statistic": "statistic",
     "probe": "statistic",
+    "renamed": "ask",
     "room_named": "directory",
     "rooms": "directory",
     "state_of": "statistic",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeVar, final
 
 from sklearn.base import BaseEstimator
 
 from sabun import checks
-from sabun.errors import SimulatedError
+from sabun.errors import ParameterError, SimulatedError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
@@ -18,7 +19,10 @@ from sabun.privacy.noise import Coin, coin_for
 from sabun.records import Schema
 from sabun.release import Release, publish
 
-__all__ = ["RELATIONS", "Ask", "Question"]
+__all__ = ["RELATIONS", "Ask", "Question", "renamed"]
+
+_Kind = TypeVar("_Kind", bound="Question")
+_TERMS = ("epsilon", "delta", "relation", "ledger", "retry_key", "random_state")
 
 RELATIONS = ("replace-one", "add-remove")
 """The relations between tables, the usual one first."""
@@ -77,8 +81,7 @@ class Ask:
         amount = exact_positive(epsilon, name="epsilon")  # type: ignore[arg-type]
         slack = None if delta is None else _slack(delta)
         checks.require(ledger is None or isinstance(ledger, Ledger), "a Ledger or None", ledger=ledger)
-        stated = relation or (relations[0] if ledger is None else ledger.relation)
-        checks.one_of(relations, relation=stated)
+        stated = _relation(relation, ledger, relations)
         if retry_key is not None:
             checks.text(retry_key=retry_key)
         return cls(
@@ -150,10 +153,10 @@ class Ask:
 class Question(BaseEstimator):  # type: ignore[misc]
     """A public class that charges a ledger: keyword-only parameters, checked at construction and again at fit.
 
-    A subclass writes its parameters down, names those relations it can promise, and has `checked`, which settles its terms.
+    A subclass writes its parameters down and says between which tables it can promise anything.
     """
 
-    relations: Sequence[str] = RELATIONS
+    relations: ClassVar[Sequence[str]] = RELATIONS
     """Those the method can promise, its usual one first."""
 
     guarantee_: Guarantee
@@ -161,15 +164,59 @@ class Question(BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, **instead: Any) -> Ask:
         """The terms among the parameters, settled."""
-        terms = ("epsilon", "delta", "relation", "ledger", "random_state")
-        given: dict[str, Any] = {name: getattr(self, name, None) for name in terms}
-        given["retry_key"] = getattr(self, "retry_key", None)
+        given: dict[str, Any] = {name: getattr(self, name, None) for name in _TERMS}
         return Ask.of(**(given | {"relations": self.relations} | instead))
 
     def _learned(self, release: Release) -> Self:
         """Takes a release over; what a subclass learns from it, it reads off `release_`."""
         self.release_, self.guarantee_ = release, release.guarantee
         return self
+
+
+def renamed(**newer: str) -> Callable[[type[_Kind]], type[_Kind]]:
+    """Lets a class take older spellings of its parameters, each under the name it has now.
+
+    Example:
+        >>> @renamed(key="retry_key")
+        ... class Answer(Question):
+        ...     def __init__(self, *, retry_key=None):
+        ...         self.retry_key = retry_key
+        >>> Answer(key="monday").retry_key, Answer().set_params(key="friday").get_params()
+        ('monday', {'retry_key': 'friday'})
+    """
+
+    def today(given: Mapping[str, Any]) -> dict[str, Any]:
+        for old, new in newer.items():
+            if old in given and new in given:
+                raise TypeError(f"{old} is an older name of {new}: give one of them.")
+        return {newer.get(name, name): value for name, value in given.items()}
+
+    def dressed(kind: type[_Kind]) -> type[_Kind]:
+        build, change = kind.__init__, kind.set_params
+
+        @wraps(build)  # scikit-learn reads the parameters off the original
+        def __init__(self: Any, *args: Any, **given: Any) -> None:
+            build(self, *args, **today(given))
+
+        @wraps(change)
+        def set_params(self: Any, **given: Any) -> Any:
+            return change(self, **today(given))
+
+        kind.__init__, kind.set_params = __init__, set_params  # type: ignore[method-assign]
+        return kind
+
+    return dressed
+
+
+def _relation(wanted: str | None, ledger: Ledger | None, possible: Sequence[str]) -> str:
+    if wanted is None and ledger is not None and ledger.relation not in possible:
+        raise ParameterError(
+            f"ledger must be kept for {' or '.join(possible)} neighbours, the only ones this promise is about; "
+            f"{ledger.name!r} is kept for {ledger.relation}. Charge another ledger."
+        )
+    stated = wanted or (possible[0] if ledger is None else ledger.relation)
+    checks.one_of(possible, relation=stated)
+    return stated
 
 
 def _slack(delta: AmountLike) -> Fraction:

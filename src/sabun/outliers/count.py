@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from sabun import checks
+from sabun.asking import Ask, Question, renamed
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
@@ -25,10 +25,8 @@ from sabun.outliers.setup import Amounts, assumptions_for, check_cover, load_loo
 from sabun.outliers.tables import check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
-from sabun.privacy.guarantee import Guarantee
-from sabun.privacy.noise import Coin, coin_for, discrete_gaussian, discrete_laplace
+from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
 from sabun.records import Schema
-from sabun.release import Release, publish
 
 __all__ = ["OutlierCount"]
 
@@ -45,7 +43,8 @@ class _Public(NamedTuple):
     width: int
 
 
-class OutlierCount(BaseEstimator):  # type: ignore[misc]
+@renamed(key="retry_key")
+class OutlierCount(Question):
     """How many records have fewer than k others within a radius.
 
     Guarantee: (epsilon, delta) for the whole release, under the stated relation, error bar included. `power` and
@@ -60,7 +59,8 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         mechanism: `power` (default), `laplace`, `gaussian` (smooth sensitivity), `global-laplace`, `global-gaussian`, or
             `paper` (Theorem 2 with (24) as printed, for reproduction only).
         beta: How fast the smooth bound may change; None takes a fifth of the count's epsilon. Only with `power`.
-        relation: `replace-one` (the number of records is public) or `add-remove` (it is private).
+        relation: `replace-one` (the number of records is public) or `add-remove` (it is private); the ledger's when left
+            out, else `replace-one`.
         cover: `degeneracy` (default, fast), `link-core` (tighter, for small tables), or `exact` (exponential time, tiny
             tables).
         error_bar: Share of epsilon that pays for `interval_`; 0 turns it off. The scale of the noise is private, so an
@@ -69,7 +69,7 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         columns: Which columns are coordinates, by number or name; None takes all.
         schema: Public bounds of the columns; see `radius`.
         ledger: The book to charge, or None.
-        key: Idempotency key for retries; only with a ledger.
+        retry_key: Name under which the same question gets the same bytes for free; only with a ledger.
         random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
 
     Attributes:
@@ -97,14 +97,14 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         delta: AmountLike = 0.0,
         mechanism: str = "power",
         beta: AmountLike | None = None,
-        relation: str = "replace-one",
+        relation: str | None = None,
         cover: str = "degeneracy",
         error_bar: AmountLike = 0.3,
         confidence: float = 0.95,
         columns: Sequence[int | str] | None = None,
         schema: Schema | None = None,
         ledger: Ledger | None = None,
-        key: str | None = None,
+        retry_key: str | None = None,
         random_state: int | None = None,
     ) -> None:
         self.k = k
@@ -120,32 +120,26 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         self.columns = columns
         self.schema = schema
         self.ledger = ledger
-        self.key = key
+        self.retry_key = retry_key
         self.random_state = random_state
         self._checked()
 
-    def _checked(self) -> tuple[Amounts, Coin]:
+    def _checked(self) -> tuple[Ask, Amounts]:
         check_k(self.k)
         check_radius(self.radius)
         check_columns(self.columns)
-        check_cover(self.cover, self.relation)
         check_confidence(self.confidence)
         checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
+        ask = self._ask()
+        check_cover(self.cover, ask.relation)
         amounts = Amounts.of(
             epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism, beta=self.beta, error_bar=self.error_bar
         )
         if amounts.mechanism == "paper":
-            checks.require(self.relation == "replace-one", "'replace-one' with mechanism 'paper'", relation=self.relation)
+            checks.require(ask.relation == "replace-one", "'replace-one' with mechanism 'paper'", relation=ask.relation)
         if isinstance(amounts.law, PowerTail) and 2 * amounts.law.beta >= amounts.law.epsilon:
             warnings.warn("beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=3)
-        return amounts, coin_for(self.random_state)
-
-    def set_params(self, **params: Any) -> Self:
-        """Changes parameters, then checks them all again."""
-        super().set_params(**params)
-        self._checked()
-        return self
+        return ask, amounts
 
     def plan(self, *, n: int, d: int) -> CountPlan:
         """What to expect of a table of that shape, from public facts alone.
@@ -154,8 +148,8 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
             n: Number of records (under add-remove: a guess).
             d: Number of coordinates; with a schema, its `width`.
         """
-        amounts, _ = self._checked()
-        return plan_count(amounts, n=n, d=d, k=self.k, relation=self.relation, confidence=float(self.confidence))
+        ask, amounts = self._checked()
+        return plan_count(amounts, n=n, d=d, k=self.k, relation=ask.relation, confidence=float(self.confidence))
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, counts, adds noise.
@@ -171,41 +165,36 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
             SimulatedError: `random_state` was given with a ledger.
         """
         del y
-        amounts, coin = self._checked()
-        unit = "record" if self.ledger is None else self.ledger.unit
-        assumptions = assumptions_for(unit=unit, bounded=self.schema is not None)
-        promised = promise(amounts, relation=self.relation, unit=unit, assumptions=assumptions)
-        if self.relation == "add-remove" and self.schema is None and isinstance(X, list | tuple):
+        ask, amounts = self._checked()
+        if ask.relation == "add-remove" and self.schema is None and isinstance(X, list | tuple):
             raise DataError(
                 "under add-remove a table without a schema must be an array or a frame, which has its columns even without a "
                 f"row; got a {type(X).__name__}. Use numpy.array(rows, dtype=float).reshape(-1, number_of_columns)."
             )
         _, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
-        if self.relation == "replace-one" and not len(points):
+        if ask.relation == "replace-one" and not len(points):
             raise DataError("a table must have at least one row; got none.")
-        public = self._settled(points.shape, amounts)
-        self.release_: Release = publish(
-            kind="outliers.count",
-            guarantee=promised,
-            parameters=self._facts(points, amounts),
-            draw=lambda: self._draw(points, amounts, public, coin),
-            ledger=self.ledger,
-            coin=coin,
-            key=self.key,
-            subject=columns_named(self.schema, self.columns),
-            schema_hash=None if self.schema is None else self.schema.hash,
+        public = self._settled(points.shape, ask, amounts)
+        self._learned(
+            ask.answer(
+                lambda: self._draw(points, ask, amounts, public),
+                kind="outliers.count",
+                promise=promise(amounts, ask, assumptions_for(unit=ask.unit, bounded=self.schema is not None)),
+                facts=self._facts(points, ask, amounts),
+                subject=columns_named(self.schema, self.columns),
+                schema=self.schema,
+            )
         )
-        self.guarantee_: Guarantee = self.release_.guarantee
         self.count_: int = self.release_["count"]
         interval = self.release_.value.get("interval")
         self.interval_: tuple[int, int] | None = None if interval is None else (interval[0], interval[1])
         return self
 
-    def _facts(self, points: NDArray[np.float64], amounts: Amounts) -> dict[str, Any]:
+    def _facts(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts) -> dict[str, Any]:
         """What may be published: never the number of records where it is private."""
         facts: dict[str, Any] = {"k": int(self.k), "radius": float(self.radius), "dimensions": points.shape[1]}
         facts |= {"mechanism": self.mechanism, "confidence": float(self.confidence)}
-        if self.relation == "replace-one":
+        if ask.relation == "replace-one":
             facts["records"] = len(points)
         if amounts.law is not None:
             facts |= {"cover": self.cover, "beta": amounts.law.beta}
@@ -214,12 +203,12 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
             facts["columns"] = [str(column) for column in self.columns]
         return facts
 
-    def _settled(self, shape: tuple[int, ...], amounts: Amounts) -> _Public:
+    def _settled(self, shape: tuple[int, ...], ask: Ask, amounts: Amounts) -> _Public:
         """Works out all that follows from public facts while nothing is charged: what can fail fails here."""
         load_loops()
         n, d = shape
-        replace, law, bar = self.relation == "replace-one", amounts.law, amounts.bar
-        cap = global_bound(n=n if replace else None, d=d, k=self.k, relation=self.relation)
+        replace, law, bar = ask.relation == "replace-one", amounts.law, amounts.bar
+        cap = global_bound(n=n if replace else None, d=d, k=self.k, relation=ask.relation)
         size = Fraction(0)
         if cap and amounts.mechanism == "global-laplace":
             size = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
@@ -236,12 +225,12 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
             return math.ceil(-_moderate(size) * math.log(miss))
         return math.ceil(math.sqrt(_moderate(size)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
 
-    def _draw(self, points: NDArray[np.float64], amounts: Amounts, public: _Public, coin: Coin) -> dict[str, Any]:
-        n = len(points)
+    def _draw(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts, public: _Public) -> dict[str, Any]:
+        n, coin = len(points), ask.coin
         if public.cap == 0:
             return {"count": n, "interval": [n, n]}  # proof: constant
         if amounts.law is not None:
-            return self._smooth(points, amounts, coin, cap=public.cap, top=public.top)
+            return self._smooth(points, ask, amounts, cap=public.cap, top=public.top)
         exact = int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum()) if n else 0
         if amounts.mechanism == "paper":
             return {"count": _clamped(exact + self._printed(points, amounts, coin), public.top)}
@@ -249,11 +238,11 @@ class OutlierCount(BaseEstimator):  # type: ignore[misc]
         noisy = _clamped(exact + law(public.size, coin=coin), public.top)  # proof: clamp
         return _with_interval(noisy, public.width, public.top)
 
-    def _smooth(self, points: NDArray[np.float64], amounts: Amounts, coin: Coin, *, cap: int, top: int) -> dict[str, Any]:
-        law = amounts.law
+    def _smooth(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts, *, cap: int, top: int) -> dict[str, Any]:
+        law, coin = amounts.law, ask.coin
         assert law is not None
         exact, bound = measure(
-            points, k=int(self.k), radius=float(self.radius), beta=law.beta, cover=self.cover, relation=self.relation
+            points, k=int(self.k), radius=float(self.radius), beta=law.beta, cover=self.cover, relation=ask.relation
         )
         noisy = _clamped(exact + law.draw(bound, coin=coin), top)  # proof: smooth-noise
         if amounts.bar is None:

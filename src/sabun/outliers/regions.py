@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from sabun import checks
+from sabun.asking import Ask, Question, renamed
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.outliers.error_bar import ErrorBar
@@ -20,11 +20,9 @@ from sabun.outliers.sensitivity import measure_regions
 from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
 from sabun.outliers.tables import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.outliers.vector import PowerVector
-from sabun.privacy.amounts import AmountLike, exact_positive
-from sabun.privacy.guarantee import Guarantee
-from sabun.privacy.noise import Coin, coin_for
+from sabun.privacy.amounts import AmountLike
+from sabun.privacy.noise import Coin
 from sabun.records import CategoryColumn, Schema
-from sabun.release import Release, publish
 
 __all__ = ["RegionCount"]
 
@@ -38,7 +36,8 @@ class _Side(NamedTuple):
     high: float
 
 
-class RegionCount(BaseEstimator):  # type: ignore[misc]
+@renamed(key="retry_key")
+class RegionCount(Question):
     """How many outliers lie in each of some public regions.
 
     A region is a mapping from columns to half-open ranges (low, high), None for no limit; for a category column of the
@@ -58,7 +57,7 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         columns: Which columns are coordinates; regions may speak of any column.
         schema: Public bounds of the columns.
         ledger: The book to charge, or None.
-        key: Idempotency key for retries; only with a ledger.
+        retry_key: As in `OutlierCount`.
         random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
 
     Attributes:
@@ -74,6 +73,8 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         {'left': 1, 'right': 0}
     """
 
+    relations = ("replace-one",)
+
     def __init__(
         self,
         *,
@@ -88,7 +89,7 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         columns: Sequence[int | str] | None = None,
         schema: Schema | None = None,
         ledger: Ledger | None = None,
-        key: str | None = None,
+        retry_key: str | None = None,
         random_state: int | None = None,
     ) -> None:
         self.regions = regions
@@ -102,28 +103,21 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         self.columns = columns
         self.schema = schema
         self.ledger = ledger
-        self.key = key
+        self.retry_key = retry_key
         self.random_state = random_state
         self._checked()
 
-    def _checked(self) -> tuple[PowerVector, ErrorBar | None, Coin]:
+    def _checked(self) -> tuple[Ask, PowerVector, ErrorBar | None]:
         check_k(self.k)
         check_radius(self.radius)
         check_columns(self.columns)
         check_cover(self.cover, "replace-one")
         check_confidence(self.confidence)
         checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
         _check_disjoint(_parsed(self.regions, self.schema))
-        whole, share = exact_positive(self.epsilon, name="epsilon"), check_shares(self.error_bar)
-        law = PowerVector.of(epsilon=count_epsilon(whole, share), outputs=len(self.regions), beta=self.beta)
-        return law, ErrorBar(epsilon=whole * share, beta=law.beta) if share else None, coin_for(self.random_state)
-
-    def set_params(self, **params: Any) -> Self:
-        """Changes parameters, then checks them all again."""
-        super().set_params(**params)
-        self._checked()
-        return self
+        ask, share = self._ask(), check_shares(self.error_bar)
+        law = PowerVector.of(epsilon=count_epsilon(ask.epsilon, share), outputs=len(self.regions), beta=self.beta)
+        return ask, law, ErrorBar(epsilon=ask.epsilon * share, beta=law.beta) if share else None
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, counts by region, adds noise.
@@ -136,8 +130,7 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
             DataError: X is no table of this kind, or lacks a column that a region speaks of.
         """
         del y
-        law, bar, coin = self._checked()
-        unit = "record" if self.ledger is None else self.ledger.unit
+        ask, law, bar = self._checked()
         own, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
         if not len(points):
             raise DataError("a table must have at least one row; got none.")
@@ -147,24 +140,19 @@ class RegionCount(BaseEstimator):  # type: ignore[misc]
         cap = region_bound(n=len(points), d=points.shape[1], k=int(self.k))
         if bar is not None:
             bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
-        promise = Guarantee(
-            epsilon=exact_positive(self.epsilon, name="epsilon"),
-            unit=unit,
-            assumptions=assumptions_for(unit=unit, bounded=self.schema is not None),
-            mechanism="outlier counts by region: power",
+        self._learned(
+            ask.answer(
+                lambda: self._draw(points, inside, law, bar, ask.coin),
+                kind="outliers.regions",
+                promise=ask.guarantee(
+                    "outlier counts by region: power",
+                    assumptions=assumptions_for(unit=ask.unit, bounded=self.schema is not None),
+                ),
+                facts=self._facts(points, law),
+                subject=columns_named(self.schema, self.columns),
+                schema=self.schema,
+            )
         )
-        self.release_: Release = publish(
-            kind="outliers.regions",
-            guarantee=promise,
-            parameters=self._facts(points, law),
-            draw=lambda: self._draw(points, inside, law, bar, coin),
-            ledger=self.ledger,
-            coin=coin,
-            key=self.key,
-            subject=columns_named(self.schema, self.columns),
-            schema_hash=None if self.schema is None else self.schema.hash,
-        )
-        self.guarantee_: Guarantee = self.release_.guarantee
         self.counts_: dict[str, int] = {name: self.release_["counts"][name] for name in self.regions}
         found = self.release_.value.get("intervals")
         self.intervals_: dict[str, tuple[int, int]] | None = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sabun import checks
+from sabun.asking import Ask
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import RELATIONS
 from sabun.outliers.ladder import COVERS
@@ -126,18 +127,10 @@ def assumptions_for(*, unit: str, bounded: bool) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def promise(amounts: Amounts, *, relation: str, unit: str, assumptions: tuple[str, ...]) -> Guarantee:
+def promise(amounts: Amounts, ask: Ask, assumptions: tuple[str, ...]) -> Guarantee:
     """What a count of these amounts promises; nothing at all for the paper's own formula."""
+    mechanism = f"outlier count: {amounts.mechanism}"
     if amounts.mechanism == "paper":
         warning = "none helps: the printed bound is neither an upper bound nor smooth, so no epsilon holds"
-        return Guarantee(
-            epsilon=float("inf"), relation=relation, unit=unit, assumptions=(warning,), mechanism="outlier count: paper"
-        )
-    return Guarantee(
-        epsilon=amounts.epsilon,
-        delta=amounts.delta,
-        relation=relation,
-        unit=unit,
-        assumptions=assumptions,
-        mechanism=f"outlier count: {amounts.mechanism}",
-    )
+        return ask.guarantee(mechanism, epsilon=float("inf"), delta=0, assumptions=(warning,))
+    return ask.guarantee(mechanism, assumptions=assumptions)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from sabun import checks
+from sabun.asking import Ask, Question, renamed
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
@@ -22,18 +22,17 @@ from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.sensitivity import rungs_of
 from sabun.outliers.setup import assumptions_for, check_cover, load_loops
 from sabun.outliers.tables import check_columns, check_k, check_radius, read_views
-from sabun.privacy.amounts import AmountLike, exact_positive
-from sabun.privacy.guarantee import Guarantee
-from sabun.privacy.noise import Coin, bernoulli_exp, coin_for, uniform_below
+from sabun.privacy.amounts import AmountLike
+from sabun.privacy.noise import Coin, bernoulli_exp, uniform_below
 from sabun.records import Schema
-from sabun.release import Release, publish
 
 __all__ = ["SubspaceChoice", "dampened_score", "permute_and_flip"]
 
 _Floats = NDArray[np.float64]
 
 
-class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
+@renamed(key="retry_key")
+class SubspaceChoice(Question):
     """Which of some public sets of columns has most outliers.
 
     Guarantee: epsilon (pure) under replace-one, for the chosen name alone; nothing else leaves.
@@ -46,7 +45,7 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         cover: As in `OutlierCount`.
         schema: Public bounds of the columns.
         ledger: The book to charge, or None.
-        key: Idempotency key for retries; only with a ledger.
+        retry_key: As in `OutlierCount`.
         random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
 
     Attributes:
@@ -62,6 +61,8 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         'second'
     """
 
+    relations = ("replace-one",)
+
     def __init__(
         self,
         *,
@@ -72,7 +73,7 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         cover: str = "degeneracy",
         schema: Schema | None = None,
         ledger: Ledger | None = None,
-        key: str | None = None,
+        retry_key: str | None = None,
         random_state: int | None = None,
     ) -> None:
         self.subspaces = subspaces
@@ -82,11 +83,11 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         self.cover = cover
         self.schema = schema
         self.ledger = ledger
-        self.key = key
+        self.retry_key = retry_key
         self.random_state = random_state
         self._checked()
 
-    def _checked(self) -> tuple[Fraction, Coin]:
+    def _checked(self) -> Ask:
         check_k(self.k)
         good = isinstance(self.subspaces, Mapping) and len(self.subspaces) > 1
         good = good and all(isinstance(name, str) and name for name in self.subspaces)
@@ -96,17 +97,10 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
             check_radius(self._radius_of(name))
         check_cover(self.cover, "replace-one")
         checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        checks.require(self.ledger is None or isinstance(self.ledger, Ledger), "a Ledger or None", ledger=self.ledger)
-        return exact_positive(self.epsilon, name="epsilon"), coin_for(self.random_state)
+        return self._ask()
 
     def _radius_of(self, name: str) -> object:
         return self.radius.get(name) if isinstance(self.radius, Mapping) else self.radius
-
-    def set_params(self, **params: Any) -> Self:
-        """Changes parameters, then checks them all again."""
-        super().set_params(**params)
-        self._checked()
-        return self
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, scores every subspace, chooses one.
@@ -119,8 +113,7 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
             DataError: X is no table of this kind.
         """
         del y
-        epsilon, coin = self._checked()
-        unit = "record" if self.ledger is None else self.ledger.unit
+        ask = self._checked()
         choices = [check_columns(columns) for columns in self.subspaces.values()]
         own, points = read_views(X, schema=self.schema, choices=choices)  # once: a second reading could give another table
         views = dict(zip(self.subspaces, points, strict=True))
@@ -128,29 +121,25 @@ class SubspaceChoice(BaseEstimator):  # type: ignore[misc]
         if not n:
             raise DataError("a table must have at least one row; got none.")
         load_loops()
-        self.release_: Release = publish(
-            kind="outliers.subspace",
-            guarantee=Guarantee(
-                epsilon=epsilon,
-                unit=unit,
-                assumptions=assumptions_for(unit=unit, bounded=self.schema is not None),
-                mechanism="choice of a subspace: local dampening, permute and flip",
-            ),
-            parameters={
-                "k": int(self.k),
-                "radius": {name: check_radius(self._radius_of(name)) for name in views},
-                "records": n,
-                "subspaces": {name: [str(column) for column in columns] for name, columns in self.subspaces.items()},
-                "cover": self.cover,
-            },
-            draw=lambda: {"choice": self._draw(views, epsilon, coin)},
-            ledger=self.ledger,
-            coin=coin,
-            key=self.key,
-            subject=tuple(views),
-            schema_hash=None if self.schema is None else self.schema.hash,
+        self._learned(
+            ask.answer(
+                lambda: {"choice": self._draw(views, ask.epsilon, ask.coin)},
+                kind="outliers.subspace",
+                promise=ask.guarantee(
+                    "choice of a subspace: local dampening, permute and flip",
+                    assumptions=assumptions_for(unit=ask.unit, bounded=self.schema is not None),
+                ),
+                facts={
+                    "k": int(self.k),
+                    "radius": {name: check_radius(self._radius_of(name)) for name in views},
+                    "records": n,
+                    "subspaces": {name: [str(column) for column in columns] for name, columns in self.subspaces.items()},
+                    "cover": self.cover,
+                },
+                subject=tuple(views),
+                schema=self.schema,
+            )
         )
-        self.guarantee_: Guarantee = self.release_.guarantee
         self.choice_: str = self.release_["choice"]
         return self
 

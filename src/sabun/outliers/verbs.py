@@ -42,6 +42,9 @@ _Bounds = Annotated[
 _SchemaFile = Annotated[Path | None, typer.Option(help="Public bounds and categories of the columns (JSON).")]
 _Key = Annotated[str | None, typer.Option(help="A name for this release: a retry with it costs nothing.")]
 _Out = Annotated[Path | None, typer.Option(help="Where to save the release (JSON).")]
+_Relation = Annotated[
+    str | None, typer.Option(help="replace-one, or add-remove (hides the number of rows too); the ledger's by default.")
+]
 _Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
 _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the interval; 0 for none.")]
 
@@ -57,7 +60,7 @@ def count(
     schema: _SchemaFile = None,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
     mechanism: Annotated[str, typer.Option(help="power, laplace, gaussian, global-laplace, global-gaussian.")] = "power",
-    relation: Annotated[str, typer.Option(help="replace-one, or add-remove (hides the number of rows too).")] = "replace-one",
+    relation: _Relation = None,
     cover: _Cover = "degeneracy",
     error_bar: _Share = "0.3",
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
@@ -83,9 +86,9 @@ def count(
     declared, chosen = _declared(schema, bounds, columns)
     payment = Payment.of(ledger, purpose)
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
-    public |= {"columns": chosen, "schema": declared, "ledger": payment.book, "key": key}
+    public |= {"columns": chosen, "schema": declared, "ledger": payment.book, "retry_key": key}
     if regions is not None:
-        if (mechanism, relation, delta) != ("power", "replace-one", "0"):
+        if (mechanism, relation or "replace-one", delta) != ("power", "replace-one", "0"):
             raise ParameterError("regions must be counted with mechanism power, relation replace-one, delta 0.")
         by_region = RegionCount(regions=_regions(regions), **public)
         with payment:
@@ -94,7 +97,9 @@ def count(
             _tell_regions(by_region.release_, payment, out, json=json)
         return
     whole = OutlierCount(delta=delta, mechanism=mechanism, relation=relation, **public)
-    if relation == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
+    if (
+        relation or getattr(payment.book, "relation", "replace-one")
+    ) == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
         _refuse_noise(whole, table, declared if chosen is None else declared.select(chosen))
     with payment:
         with busy("Counting outliers"):
@@ -135,7 +140,7 @@ def choose(
     declared, _ = _declared(schema, bounds, ",".join(column for columns in sides.values() for column in columns))
     payment = Payment.of(ledger, purpose)
     choice = SubspaceChoice(
-        subspaces=sides, k=k, radius=radius, epsilon=epsilon, cover=cover, schema=declared, ledger=payment.book, key=key
+        subspaces=sides, k=k, radius=radius, epsilon=epsilon, cover=cover, schema=declared, ledger=payment.book, retry_key=key
     )
     with payment:
         with busy("Scoring the subspaces"):
