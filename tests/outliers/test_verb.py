@@ -100,7 +100,7 @@ BAD = [
     (
         ("choose", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--subspace", "a=ward", "--subspace", "b=age"),
         2,
-        "columns must be declared; got 'ward'",
+        "subspace must be declared; got 'ward'",
     ),
 ]
 

@@ -10,8 +10,8 @@ import typer
 from sabun.errors import DataError, ParameterError
 from sabun.records.files import check_file
 from sabun.release.files import write_whole
-from sabun.telling.terminal.bounds import typed_bounds
 from sabun.telling.terminal.charging import LedgerFile, Payment, Purpose, warn_if_large
+from sabun.telling.terminal.columns import typed_bounds
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 

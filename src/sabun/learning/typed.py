@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from sabun.errors import BoundsError, ParameterError
 from sabun.records import CategoryColumn, Schema
 from sabun.records.files import file_chunks, file_names
-from sabun.telling.terminal.bounds import typed_bounds
+from sabun.telling.terminal.columns import typed_bounds
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier

@@ -10,9 +10,24 @@ import typer
 
 from sabun.errors import DataError, ParameterError
 from sabun.privacy.amounts import plain
-from sabun.telling.terminal.bounds import typed_bounds
-from sabun.telling.terminal.charging import LedgerFile, Payment, Purpose, warn_if_large
-from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.columns import declared, listed
+from sabun.telling.terminal.options import (
+    Bounds,
+    Columns,
+    Epsilon,
+    Json,
+    LedgerFile,
+    NRecords,
+    Out,
+    PrivateTable,
+    Purpose,
+    Relation,
+    RetryKey,
+    SchemaFile,
+    Yes,
+)
+from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
@@ -26,24 +41,18 @@ _HELP = """Count the outliers of a sensitive table, without exposing who they ar
 
 Example:
 
-    sabun outliers plan --records 5000 --dimensions 3 --epsilon 0.5
+    sabun outliers plan --n-records 5000 --dimensions 3 --epsilon 0.5
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
-_Table = Annotated[Path, typer.Argument(help="The private table (.csv or .parquet).")]
-_Epsilon = Annotated[str, typer.Option(help="Privacy loss of the release, exactly as written: 1, 0.1 or 1/3.")]
 _Radius = Annotated[float, typer.Option(help="Public distance; columns with bounds span 0 to 1, others keep their units.")]
 _K = Annotated[int, typer.Option("--k", help="Neighbours within the radius that an inlier needs.")]
-_Columns = Annotated[str | None, typer.Option(help="Names of the columns to measure distances in, separated by commas.")]
-_Bounds = Annotated[
-    list[str] | None, typer.Option(help="Public bounds of a column, name=low:high; may be given several times.")
-]
-_SchemaFile = Annotated[Path | None, typer.Option(help="Public bounds and categories of the columns (JSON).")]
-_Key = Annotated[str | None, typer.Option(help="A name for this release: a retry with it costs nothing.")]
-_Out = Annotated[Path | None, typer.Option(help="Where to save the release (JSON).")]
-_Relation = Annotated[
-    str | None, typer.Option(help="replace-one, or add-remove (hides the number of rows too); the ledger's by default.")
+_Method = Annotated[
+    str,
+    typer.Option(
+        "--method", "--mechanism", help="power, laplace, gaussian, global-laplace, global-gaussian; or paper: no promise."
+    ),
 ]
 _Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
 _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the interval; 0 for none.")]
@@ -51,24 +60,24 @@ _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the in
 
 @app.command()
 def count(
-    table: _Table,
+    table: PrivateTable,
     radius: _Radius,
-    epsilon: _Epsilon,
+    epsilon: Epsilon,
     k: _K = 5,
-    columns: _Columns = None,
-    bounds: _Bounds = None,
-    schema: _SchemaFile = None,
+    columns: Columns = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
-    mechanism: Annotated[str, typer.Option(help="power, laplace, gaussian, global-laplace, global-gaussian.")] = "power",
-    relation: _Relation = None,
+    method: _Method = "power",
+    relation: Relation = None,
     cover: _Cover = "degeneracy",
     error_bar: _Share = "0.3",
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
-    key: _Key = None,
-    out: _Out = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Release even if nothing but noise is expected.")] = False,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Release the private number of outliers, with an interval.
@@ -83,24 +92,24 @@ def count(
 
     if out is not None:
         new_file(out)
-    declared, chosen = _declared(schema, bounds, columns)
+    known = declared(schema, bounds)
+    chosen = listed(columns, known)
     payment = Payment.of(ledger, purpose)
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
-    public |= {"columns": chosen, "schema": declared, "ledger": payment.book, "retry_key": key}
+    public |= {"columns": chosen, "schema": known, "ledger": payment.book, "retry_key": retry_key}
     if regions is not None:
-        if (mechanism, relation or "replace-one", delta) != ("power", "replace-one", "0"):
-            raise ParameterError("regions must be counted with mechanism power, relation replace-one, delta 0.")
+        if (method, relation or "replace-one", delta) != ("power", "replace-one", "0"):
+            raise ParameterError("regions must be counted with method power, relation replace-one, delta 0.")
         by_region = RegionCount(regions=_regions(regions), **public)
         with payment:
             with busy("Counting outliers by region"):
                 by_region.fit(table)
             _tell_regions(by_region.release_, payment, out, json=json)
         return
-    whole = OutlierCount(delta=delta, mechanism=mechanism, relation=relation, **public)
-    if (
-        relation or getattr(payment.book, "relation", "replace-one")
-    ) == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
-        _refuse_noise(whole, table, declared if chosen is None else declared.select(chosen))
+    whole = OutlierCount(delta=delta, mechanism=method, relation=relation, **public)
+    stated = relation or (payment.book.relation if payment.book is not None else "replace-one")
+    if stated == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
+        _refuse_noise(whole, table, known if chosen is None else known.select(chosen))
     with payment:
         with busy("Counting outliers"):
             whole.fit(table)
@@ -109,18 +118,18 @@ def count(
 
 @app.command()
 def choose(
-    table: _Table,
+    table: PrivateTable,
     subspace: Annotated[list[str], typer.Option(help="name=column,column; give at least two.")],
     radius: _Radius,
-    epsilon: _Epsilon,
+    epsilon: Epsilon,
     k: _K = 5,
-    bounds: _Bounds = None,
-    schema: _SchemaFile = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
     cover: _Cover = "degeneracy",
     ledger: LedgerFile = None,
     purpose: Purpose = None,
-    key: _Key = None,
-    out: _Out = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
     json: Json = False,
 ) -> None:
     """Choose privately the set of columns in which most records are outliers.
@@ -137,10 +146,18 @@ def choose(
     if out is not None:
         new_file(out)
     sides = dict(_subspace(text) for text in subspace)
-    declared, _ = _declared(schema, bounds, ",".join(column for columns in sides.values() for column in columns))
+    known = declared(schema, bounds)
+    listed(",".join(column for columns in sides.values() for column in columns), known, option="subspace")
     payment = Payment.of(ledger, purpose)
     choice = SubspaceChoice(
-        subspaces=sides, k=k, radius=radius, epsilon=epsilon, cover=cover, schema=declared, ledger=payment.book, retry_key=key
+        subspaces=sides,
+        k=k,
+        radius=radius,
+        epsilon=epsilon,
+        cover=cover,
+        schema=known,
+        ledger=payment.book,
+        retry_key=retry_key,
     )
     with payment:
         with busy("Scoring the subspaces"):
@@ -155,13 +172,13 @@ def choose(
 
 @app.command()
 def plan(
-    records: Annotated[int, typer.Option(help="About how many records there are; a public number.")],
+    n_records: NRecords,
     dimensions: Annotated[int, typer.Option(help="How many columns distances are measured in.")],
-    epsilon: _Epsilon,
+    epsilon: Epsilon,
     k: _K = 5,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
-    mechanism: Annotated[str, typer.Option(help="power, laplace, gaussian, global-laplace, global-gaussian.")] = "power",
-    relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
+    method: _Method = "power",
+    relation: Relation = None,
     error_bar: _Share = "0.3",
     json: Json = False,
 ) -> None:
@@ -169,15 +186,15 @@ def plan(
 
     Example:
 
-        sabun outliers plan --records 5000 --dimensions 3 --epsilon 0.5
+        sabun outliers plan --n-records 5000 --dimensions 3 --epsilon 0.5
     """
     from sabun.outliers import OutlierCount
 
     # The radius plays no part in a plan.
     estimator = OutlierCount(
-        k=k, radius=1.0, epsilon=epsilon, delta=delta, mechanism=mechanism, relation=relation, error_bar=error_bar
+        k=k, radius=1.0, epsilon=epsilon, delta=delta, mechanism=method, relation=relation, error_bar=error_bar
     )
-    made = estimator.plan(n=records, d=dimensions)
+    made = estimator.plan(n=n_records, d=dimensions)
     if json:
         print_json(made.to_dict())
         return
@@ -190,9 +207,9 @@ def radius(
     reference: Annotated[Path, typer.Argument(help="A PUBLIC table of the same kind; never the private one.")],
     k: _K = 5,
     share: Annotated[float, typer.Option(help="Share of the reference that should be outliers.")] = 0.01,
-    columns: _Columns = None,
-    bounds: _Bounds = None,
-    schema: _SchemaFile = None,
+    columns: Columns = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
     json: Json = False,
 ) -> None:
     """Suggest a radius from a public reference table.
@@ -205,34 +222,14 @@ def radius(
     """
     from sabun.outliers import suggest_radius
 
-    declared, chosen = _declared(schema, bounds, columns)
-    known = declared if chosen is None else declared.select(chosen)
+    known = declared(schema, bounds)
+    chosen = listed(columns, known)
+    known = known if chosen is None else known.select(chosen)
     found = suggest_radius(reference, k=k, share=share, schema=known)
     if json:
         print_json({"radius": found, "k": k, "share": share})
     else:
         print_line(f"--radius {found:.6g} makes about {share:.2%} of the reference outliers (k = {k}).")
-
-
-def _declared(schema: Path | None, bounds: list[str] | None, columns: str | None) -> tuple[Schema, list[str] | None]:
-    """The public facts about the columns, the columns asked for."""
-    from sabun.records import Column, Schema
-
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    declared = [] if schema is None else list(Schema.load(schema).columns)
-    for text in bounds or []:
-        name, ends = typed_bounds(text)
-        declared = [column for column in declared if column.name != name] + [Column.number(name, bounds=ends)]
-    if not declared:
-        raise ParameterError(
-            "columns must be declared: pass --schema or --bounds name=low:high. "
-            "Bounds never come from the data: with them every cell has a place and every column a public scale."
-        )
-    known = Schema(columns=tuple(declared))
-    for name in chosen or []:
-        if name not in known.names:
-            raise ParameterError(f"columns must be declared; got {name!r}, which is not. Add --bounds '{name}=low:high'.")
-    return known, chosen
 
 
 def _subspace(text: str) -> tuple[str, list[str]]:
@@ -254,13 +251,13 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_noise(estimator: OutlierCount, table: Path, declared: Schema) -> None:
+def _refuse_noise(estimator: OutlierCount, table: Path, known: Schema) -> None:
     """Refuses to take money for an interval that says nothing; from public facts, of which the number of rows is one here."""
     from sabun.records import open_source
 
-    first = declared.select(declared.names[:1])
+    first = known.select(known.names[:1])
     rows = sum(len(part) for part in open_source(table, schema=first).partitions())
-    if rows and (plan := estimator.plan(n=rows, d=declared.width)).vacuous:
+    if rows and (plan := estimator.plan(n=rows, d=known.width)).vacuous:
         raise ParameterError(
             f"epsilon must be larger to tell anything about {rows} records; got {plain(plan.epsilon)}: even at best the "
             f"interval would reach {plan.kindest_width} up or down. Nothing was released, nothing was charged. "

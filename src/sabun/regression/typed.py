@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from sabun.errors import ParameterError
-from sabun.telling.terminal.bounds import typed_bounds
 from sabun.telling.terminal.charging import warn_if_large
+from sabun.telling.terminal.columns import typed_bounds
 from sabun.telling.terminal.output import new_file, print_json, print_line
 
 if TYPE_CHECKING:

@@ -1,0 +1,63 @@
+"""Public facts about columns as people type them: the one reader of --schema, --bounds and --columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sabun.errors import BoundsError, ParameterError
+from sabun.records import Column, Schema
+
+__all__ = ["declared", "listed", "typed_bounds"]
+
+
+def declared(schema: Path | None, bounds: Sequence[str] | None) -> Schema:
+    """The columns of a schema file, with what --bounds adds to them or says instead.
+
+    Raises:
+        BoundsError: Nothing was declared.
+        ParameterError: Bounds look otherwise than name=low:high.
+    """
+    columns = {} if schema is None else {column.name: column for column in Schema.load(schema).columns}
+    for text in bounds or ():
+        name, ends = typed_bounds(text)
+        columns[name] = Column.number(name, bounds=ends)
+    if not columns:
+        raise BoundsError(
+            "columns must be declared: pass --schema or --bounds name=low:high. "
+            "Bounds never come from the data: with them every cell has a place and every column a public scale."
+        )
+    return Schema(columns=tuple(columns.values()))
+
+
+def listed(columns: str | None, known: Schema, *, option: str = "columns") -> list[str] | None:
+    """Names separated by commas, each of them declared; None for none given.
+
+    Raises:
+        ParameterError: One of them is not declared.
+    """
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    for name in chosen or []:
+        if name not in known.names:
+            raise ParameterError(f"{option} must be declared; got {name!r}, which is not. Add --bounds '{name}=low:high'.")
+    return chosen
+
+
+def typed_bounds(text: str, *, option: str = "bounds") -> tuple[str, tuple[float, float]]:
+    """The name with the two ends of `name=low:high`.
+
+    Raises:
+        ParameterError: It looks otherwise.
+
+    Example:
+        >>> typed_bounds("age=0:120")
+        ('age', (0.0, 120.0))
+    """
+    name, _, ends = text.rpartition("=")
+    low, _, high = ends.partition(":")
+    try:
+        if not name.strip():
+            raise ValueError
+        return name.strip(), (float(low), float(high))
+    except ValueError:
+        raise ParameterError(f"{option} must look like name=low:high, such as age=0:120; got {text!r:.60}.") from None
