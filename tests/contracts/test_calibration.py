@@ -4,64 +4,27 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from sabun.density.options import METHODS as DENSITY
-from sabun.keyvalue.client import PROTOCOLS
-from sabun.learning.settings import METHODS as LEARNING
-from sabun.learning.settings import SYNTHESES
-from sabun.outliers.setup import MECHANISMS as OUTLIERS
-from sabun.regression import MECHANISMS as REGRESSION
+from sabun.asking import Room, rooms
 
-NOT_PRIVATE = {"paper"}
-"""Formulas as printed, whose guarantee is infinite: they have nothing to keep."""
-
-TRIED = {
-    "outliers": {"power", "laplace", "gaussian", "global-laplace", "global-gaussian"},
-    "density": {"rkhs", "ulsif-parametric", "ulsif-a", "ulsif-b", "ulsif-c", "ji-elkan"},
-    "regression": {"ssp-gauss", "ssp-laplace", "objpert"},
-    "learning": {
-        "dp-sgd",
-        "laplace-sgd",
-        "objective-perturbation",
-        "anonymizing-first",
-        "learning-first",
-        "anonymized-learning",
-    },
-    "synthesis": {"bayes-net", "microaggregation", "histogram"},
-    "keyvalue": {"kv3", "privkv", "privkv-tight", "privkvm", "pckv-ue", "pckv-grr", "pckv-grr+"},
-}
-ESTIMATORS = {
-    "outliers": {"OutlierCount", "RegionCount", "SubspaceChoice"},
-    "density": {"DensityRatio", "ULSIF"},
-    "regression": {"PrivateRidge"},
-    "learning": {"PrivateClassifier", "PlainClassifier"},
-    "keyvalue": set(),
-}
-"""ULSIF and PlainClassifier are yardsticks that say NOT PRIVATE."""
+YARDSTICKS = {"ULSIF", "PlainClassifier"}
+"""Classes with `fit` that say NOT PRIVATE: they are there to be compared with."""
 
 
-@pytest.mark.parametrize(
-    ("room", "offered"),
-    [
-        ("outliers", OUTLIERS),
-        ("density", DENSITY),
-        ("regression", REGRESSION),
-        ("learning", LEARNING),
-        ("synthesis", SYNTHESES),
-        ("keyvalue", PROTOCOLS),
-    ],
-)
-def test_every_mechanism_is_tried(room: str, offered: tuple[str, ...]) -> None:
-    assert set(offered) - NOT_PRIVATE == TRIED[room], f"write a test for it in test_calibration_{room}.py first"
+@pytest.mark.parametrize("room", rooms(), ids=lambda room: room.name)
+def test_every_mechanism_is_tried(room: Room) -> None:
+    offered = getattr(room.part("evidence"), "PROMISING", None)
+    assert offered, f"{room.package}.evidence must list its mechanisms in PROMISING"
+    tests = importlib.import_module(f"contracts.test_calibration_{room.name}")
+    assert set(offered) == tests.TRIED, f"write a test for it in test_calibration_{room.name}.py first"
 
 
-@pytest.mark.parametrize("room", ESTIMATORS)
-def test_every_estimator_is_tried(room: str) -> None:
-    module: ModuleType = importlib.import_module(f"sabun.{room}")
-    exported: dict[str, Any] = {name: getattr(module, name) for name in module.__all__}
+@pytest.mark.parametrize("room", rooms(), ids=lambda room: room.name)
+def test_every_estimator_is_a_question_of_its_room(room: Room) -> None:
+    package = importlib.import_module(room.package)
+    exported: dict[str, Any] = {name: getattr(package, name) for name in package.__all__}
     found = {name for name, thing in exported.items() if inspect.isclass(thing) and hasattr(thing, "fit")}
-    assert found == ESTIMATORS[room], f"write a test for it in test_calibration_{room}.py first"
+    assert found - YARDSTICKS == set(room.questions)

@@ -17,6 +17,8 @@ from contracts.laws import enough, rho_of
 from contracts.watch import Heard, zeros
 from sabun.density import DensityRatio
 
+TRIED = {"rkhs", "ulsif-parametric", "ulsif-a", "ulsif-b", "ulsif-c", "ji-elkan"}
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

@@ -18,6 +18,8 @@ import pytest
 from contracts.laws import enough
 from sabun.keyvalue.client import PROTOCOLS, Client, Diary, Harmony, RandomizedResponse, Terms, channel, classic, device
 
+TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "pckv-ue", "pckv-grr", "pckv-grr+"}
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

@@ -20,6 +20,11 @@ from sabun.learning import PrivateClassifier, clipping, dpsgd
 from sabun.learning.synthesis import structure
 from sabun.records import Column, Schema
 
+TRIED = {
+    *("dp-sgd", "laplace-sgd", "objective-perturbation", "anonymizing-first", "learning-first", "anonymized-learning"),
+    *("bayes-net", "microaggregation", "histogram"),
+}
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

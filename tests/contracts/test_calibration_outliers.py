@@ -18,6 +18,8 @@ from contracts.laws import Density, enough, hockey_stick, power_loss, rho_of
 from contracts.watch import Heard
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, count, intervals, laws, regions, subspace, vector
 
+TRIED = {"power", "laplace", "gaussian", "global-laplace", "global-gaussian"}
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

@@ -17,6 +17,8 @@ from contracts.laws import enough, rho_of
 from contracts.watch import Heard, zeros
 from sabun.regression import PrivateRidge, ball, perturbation
 
+TRIED = {"ssp-gauss", "ssp-laplace", "objpert"}
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

@@ -15,21 +15,14 @@ import typer
 
 from cli.terminal import exit_code
 from sabun import Ledger
+from sabun.asking.evidence import commands
 from sabun.cli import build
 from sabun.ledger.reservation import Reservation
 from sabun.release import Release, files
 
 Capture = pytest.CaptureFixture[str]
 
-BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "outliers count": ("t.csv", *BOUNDS, "--radius", "0.2"),
-    "outliers choose": ("t.csv", *BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi"),
-    "density weights": ("--private", "t.csv", "--public", "public.csv", *BOUNDS),
-    "regression fit": ("t.csv", *BOUNDS, "--target", "bmi", "--yes"),
-    "learning train": ("t.csv", *BOUNDS, "--target", "sick", "--classes", "no,yes", "--hidden", "", "--set", "epochs=1"),
-}
-NAMES = {"density weights": "out.csv", "learning train": "model"}
+COMMANDS = commands()
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +42,7 @@ def ledger() -> Ledger:
 
 def arguments(verb: str, out: object = None, *, epsilon: str = "2", book: bool = True) -> tuple[object, ...]:
     paid = ("--ledger", "book") if book else ()
-    return (*verb.split(), *COMMANDS[verb], "--epsilon", epsilon, *paid, "--out", out or NAMES.get(verb, "out.json"))
+    return (*verb.split(), *COMMANDS[verb].arguments, "--epsilon", epsilon, *paid, "--out", out or COMMANDS[verb].out)
 
 
 def test_the_list_holds_every_command_that_charges() -> None:
@@ -84,7 +77,7 @@ PLACES: dict[str, Callable[[str], str]] = {
 def test_an_output_that_cannot_be_written_is_refused_before_the_charge(
     verb: str, place: str, here: Path, ledger: Ledger, capsys: Capture
 ) -> None:
-    out = PLACES[place](NAMES.get(verb, "out.json"))
+    out = PLACES[place](COMMANDS[verb].out)
     before = {str(file): file.read_bytes() for file in here.rglob("*") if file.is_file()}
     assert exit_code(*arguments(verb, out)) == 2
     said = capsys.readouterr().err
@@ -111,7 +104,7 @@ def test_the_end_of_every_command_says_who_paid_and_what_is_left(verb: str, ledg
 def test_without_a_ledger_every_command_says_that_nobody_keeps_count(verb: str, capsys: Capture) -> None:
     assert exit_code(*arguments(verb, book=False)) == 0
     assert "No ledger was given: this cost is written down nowhere." in capsys.readouterr().out
-    other = "again.csv" if verb == "density weights" else "again"
+    other = f"again{Path(COMMANDS[verb].out).suffix}"
     assert exit_code(*arguments(verb, other, book=False), "--purpose", "x") == 2
     assert "purpose must come with a ledger that keeps it; got none. Pass --ledger." in capsys.readouterr().err
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sabun.asking import rooms
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
-def test_every_job_has_a_notebook() -> None:
-    assert [path.stem[3:] for path in NOTEBOOKS] == ["outliers", "density", "regression", "keyvalue", "learning"]
+def test_every_room_with_a_paper_has_a_notebook() -> None:
+    assert {room.name for room in rooms() if room.has("reproduction")} <= {path.stem[3:] for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

@@ -15,10 +15,11 @@ from urllib.parse import unquote
 import pytest
 import typer
 
+from sabun.asking import rooms
 from sabun.cli import build
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("outliers", "density", "regression", "keyvalue", "learning")
+ROOMS = tuple(room.name for room in rooms())
 HALL = ("privacy", "privacy.noise", "ledger", "records", "release", "datasets", "errors")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sabun.asking import rooms
+
 __all__ = [
     "DOCS",
     "RESULTS",
@@ -26,7 +28,7 @@ SOURCE = ROOT / "src" / "sabun"
 DOCS = ROOT / "docs"
 RESULTS = "results/papers.md"
 
-ROOMS = ("outliers", "density", "regression", "keyvalue", "learning")
+ROOMS = {room.name: room for room in rooms()}
 _AT_THE_ROOT = {
     "README.md": "index.md",
     "README.ja.md": "ja.md",
@@ -132,7 +134,7 @@ def _taken(foreign: dict[str, Path], *pages: str) -> list[dict[str, str]]:
 def _jobs() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         if (DOCS / "jobs" / f"{room}.md").is_file():
-            yield "Key-value" if room == "keyvalue" else room.capitalize(), f"jobs/{room}.md"
+            yield ROOMS[room].title, f"jobs/{room}.md"
 
 
 def _api() -> list[dict[str, str]]:

@@ -1,0 +1,80 @@
+"""What a room shows so that the laws of the house can be tried on it: each public class, each command that charges.
+
+A room's `evidence.py` holds `SPECIMENS` and `COMMANDS`. Whoever checks all rooms (the contract tests do) finds them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.asking.directory import Room, rooms
+from sabun.errors import InternalError
+
+__all__ = ["ROWS", "Command", "Specimen", "commands", "specimens"]
+
+ROWS: NDArray[np.float64] = np.modf(np.outer(np.arange(1, 61), (0.7548776662466927, 0.5698402909980532)))[0]
+"""Sixty made-up rows that fill the unit square evenly."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Specimen:
+    """One public class with a table to try it on.
+
+    Args:
+        question: The name of the class, as `ROOM.questions` has it.
+        make: Makes one; takes changes of parameters by keyword. Unless told otherwise it asks for epsilon 1/2.
+        fit: Fits one to rows like `ROWS`: two columns of numbers from 0 to 1, as many as 40 of them or more.
+        delta: What its ledger must hold.
+        needs: The extra it needs, such as "learning".
+    """
+
+    question: str
+    make: Callable[..., Any]
+    fit: Callable[[Any, NDArray[np.float64]], Any]
+    delta: Fraction = Fraction(0)
+    needs: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One command that charges a ledger, tried on `t.csv` (columns age, bmi, sick) and, where it wants one, `public.csv`.
+
+    Args:
+        verb: Its name below the room's.
+        arguments: All it needs but --epsilon, --ledger and --out.
+        out: What --out is called: a file, or a folder where the name has no ending.
+    """
+
+    verb: str
+    arguments: tuple[str, ...]
+    out: str = "out.json"
+
+
+def specimens() -> list[tuple[Room, Specimen]]:
+    """Every public class of every room.
+
+    Raises:
+        InternalError: A room shows less, or more, than it says it has.
+    """
+    found = []
+    for room in rooms():
+        part = room.part("evidence")
+        shown = () if part is None else tuple(part.SPECIMENS)
+        if {specimen.question for specimen in shown} != set(room.questions):
+            raise InternalError(f"{room.package}.evidence must show every question of the room: {', '.join(room.questions)}.")
+        found += [(room, specimen) for specimen in shown]
+    return found
+
+
+def commands() -> dict[str, Command]:
+    """Every command that charges, by its full name."""
+    parts = [(room.name, room.part("evidence")) for room in rooms()]
+    return {f"{name} {command.verb}": command for name, part in parts if part is not None for command in part.COMMANDS}

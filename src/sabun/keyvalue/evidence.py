@@ -1,0 +1,13 @@
+"""What the key-value room shows of itself, for whoever checks all rooms: its devices charge no ledger."""
+
+from __future__ import annotations
+
+from sabun.asking.evidence import Command, Specimen
+from sabun.keyvalue.client import PROTOCOLS
+
+__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+
+SPECIMENS: tuple[Specimen, ...] = ()
+COMMANDS: tuple[Command, ...] = ()
+PROMISING = PROTOCOLS
+"""The mechanisms that promise something."""

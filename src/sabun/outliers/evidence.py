@@ -1,0 +1,36 @@
+"""What the outliers room shows of itself, for whoever checks all rooms."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from sabun.asking.evidence import Command, Specimen
+from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
+from sabun.outliers.setup import MECHANISMS
+
+__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+
+
+def _fit(model: Any, rows: Any) -> Any:
+    return model.fit(rows)
+
+
+_HALVES: dict[str, dict[str, Any]] = {"left": {"x0": (None, 0.5)}, "right": {"x0": (0.5, None)}}
+_SIDES = {"first": ["x0"], "second": ["x1"]}
+
+SPECIMENS = (
+    Specimen(question="OutlierCount", make=partial(OutlierCount, k=2, radius=0.2, epsilon=0.5), fit=_fit),
+    Specimen(question="RegionCount", make=partial(RegionCount, regions=_HALVES, k=2, radius=0.2, epsilon=0.5), fit=_fit),
+    Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, k=2, radius=0.2, epsilon=0.5), fit=_fit),
+)
+
+_BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
+
+COMMANDS = (
+    Command(verb="count", arguments=("t.csv", *_BOUNDS, "--radius", "0.2")),
+    Command(verb="choose", arguments=("t.csv", *_BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi")),
+)
+
+PROMISING = tuple(name for name in MECHANISMS if name != "paper")
+"""The mechanisms that promise something; the formula as printed promises nothing."""

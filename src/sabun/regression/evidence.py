@@ -1,0 +1,30 @@
+"""What the regression room shows of itself, for whoever checks all rooms."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from sabun.asking.evidence import Command, Specimen
+from sabun.regression import MECHANISMS, PrivateRidge
+
+__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+
+
+def _fit(model: Any, rows: Any) -> Any:
+    return model.fit(rows, rows.sum(axis=1))
+
+
+_TERMS = {"epsilon": 0.5, "delta": 1e-6, "x_bounds": [(0.0, 1.0), (0.0, 1.0)], "y_bounds": (0.0, 2.0), "coef_bound": 2.0}
+
+SPECIMENS = (
+    Specimen(question="PrivateRidge", make=partial(PrivateRidge, **_TERMS), fit=_fit, delta=Fraction(1, 10**5)),  # type: ignore[arg-type]
+)
+
+COMMANDS = (
+    Command(verb="fit", arguments=("t.csv", "--bounds", "age=0:120", "--bounds", "bmi=10:60", "--target", "bmi", "--yes")),
+)
+
+PROMISING = tuple(name for name in MECHANISMS if name != "paper")
+"""The mechanisms that promise something; the formula as printed promises nothing."""
