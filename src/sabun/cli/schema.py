@@ -9,8 +9,8 @@ import typer
 
 from sabun.cli._output import Json, print_json, print_line
 from sabun.errors import ParameterError
-from sabun.records import CHUNK_ROWS, Column, Schema, TableFit, inspect_table
-from sabun.records.files import file_chunks, file_names
+from sabun.records import Column, Schema, TableFit, inspect_table
+from sabun.records.files import file_column, file_names
 from sabun.release.files import write_whole
 
 __all__ = ["app"]
@@ -113,7 +113,7 @@ def check(
 def _cells(data: Path, column: str) -> list[object]:
     if column not in file_names(data):
         raise ParameterError(f"id must be a column of {data.name}; got {column!r:.60}.")
-    return [cell for chunk in file_chunks(data, [column], rows=CHUNK_ROWS) for cell in chunk.column(column).to_pylist()]
+    return file_column(data, column)
 
 
 def _strange(found: TableFit) -> dict[str, dict[str, int]]:
