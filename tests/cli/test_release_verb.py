@@ -80,7 +80,9 @@ def test_a_release_is_signed_and_checked_against_its_ledger(paid: Path, capsys: 
     signed, book = paid / "signed.json", paid / "book.ledger"
     assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pem", "--out", signed) == 0
     assert exit_code("release", "verify", signed, "--key", paid / "clinic.pub.pem", "--ledger", book) == 0
-    assert "Its charge stands in the ledger as entry 1." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Its charge stands in the ledger as entry 1, for the guarantee it states." in told
+    assert "The ledger kept its bytes, and they are these." in told
     assert exit_code("release", "verify", signed, "--ledger", paid / "other.ledger") == 4
     assert "ledger 'other' must hold the charge of this release; it does not" in capsys.readouterr().err
 
@@ -92,7 +94,7 @@ def test_a_number_changed_after_the_charge_is_noticed_by_the_ledger(paid: Path, 
     assert exit_code("release", "show", paid / "forged.json") == 0
     capsys.readouterr()
     assert exit_code("release", "verify", paid / "forged.json", "--ledger", paid / "book.ledger") == 4
-    assert "must hold this release as it was paid for; the file says something else" in capsys.readouterr().err
+    assert "must hold this release as it was paid for; the value in the file is another" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("claimed", ["1/20", "2"])

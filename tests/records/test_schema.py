@@ -79,7 +79,7 @@ def test_a_schema_file_is_checked_strictly(change: Any, message: str) -> None:
 
 
 def test_a_schema_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="a schema must be JSON; it breaks off at line 1"):
+    with pytest.raises(ParameterError, match="a schema must be valid JSON; line 1, column 2"):
         Schema.from_json("{")
     with pytest.raises(ParameterError, match="keys of a JSON object must be distinct; got"):
         Schema.from_json('{"format": 1, "format": 2}')

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError
+from sabun.foreign import one_line, parse_json
 from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
@@ -218,15 +219,11 @@ class Guarantee:
     @classmethod
     def from_json(cls, line: str) -> Self:
         """Reads what `to_json` wrote."""
-        try:
-            record = json.loads(line)
-        except ValueError:
-            raise ParameterError("guarantee must be valid JSON; it could not be parsed.") from None
-        return cls.from_dict(record)
+        return cls.from_dict(parse_json(line, what="guarantee", error=ParameterError))
 
     def __str__(self) -> str:
         amount = f"epsilon = {plain(self.epsilon)}" + ("" if self.is_pure else f", delta = {plain(self.delta)}")
-        change = _NEIGHBOURS[self.relation].format(unit=self.unit)
+        change = _NEIGHBOURS[self.relation].format(unit=one_line(self.unit))
         lines = [f"{amount} ({self.relation}): " + self._in_words(change)]
         if self.scope == "per-parameter":
             assert self.joint_epsilon is not None
@@ -234,7 +231,7 @@ class Guarantee:
                 f"This bounds each released number by itself; all of them together: epsilon = {plain(self.joint_epsilon)}."
             )
         if self.assumptions:
-            lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
+            lines.append("Assumes: " + "; ".join(map(one_line, self.assumptions)) + ".")
         if self.simulated:
             lines.insert(0, "NOT PRIVATE: simulated with a seeded coin; a private run would promise:")
         return "\n".join(lines)

@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from sabun.errors import ParameterError
+from sabun.foreign import one_line
 
 __all__ = ["DEEPEST", "DTYPES", "LONGEST_FRACTION", "Frozen", "freeze", "read_only"]
 
@@ -125,7 +126,7 @@ def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
         if not isinstance(key, str) or not key:
             raise ParameterError(f"{where} must have non-empty text as names; got a key of type {type(key).__name__}.")
         _text(key, where)
-    return {str(key): _kept(items[key], f"{where}.{key}", depth) for key in sorted(items)}
+    return {str(key): _kept(items[key], f"{where}.{one_line(key)}", depth) for key in sorted(items)}
 
 
 def _array(value: np.ndarray[Any, Any], where: str) -> _Array:
