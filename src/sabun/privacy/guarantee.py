@@ -12,7 +12,7 @@ from typing import Any, Self
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError
 from sabun.foreign import one_line, parse_json
-from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, plain, rounded_up
+from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, is_short, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
 __all__ = ["LARGE_EPSILON", "MODELS", "RELATIONS", "SCOPES", "Guarantee"]
@@ -247,6 +247,8 @@ def _amount(value: AmountLike, name: str, top: int | None = None) -> Amount:
     read = exact(value, name=name)
     rule = ">= 0" if top is None else f">= 0 and <= {top}"
     checks.require(read >= 0 and (top is None or read <= top), rule, **{name: value})
+    advice = "Round it up with sabun.privacy.rounded_up."
+    checks.require(is_short(read), "a fraction of at most 4000 digits", advice, **{name: "a longer one"})
     return read
 
 

@@ -134,13 +134,16 @@ class Release:
             raise ReleaseError(f"{os.fspath(path)}: {error}") from None
 
     def sign(self, private_key: Ed25519PrivateKey) -> Release:
-        """The same release with a signature over everything in it.
+        """The same release with a signature over everything in it, in the place of the one it may have.
 
         Raises:
             SimulatedError: The result came from a seeded coin.
             ParameterError: The key is not a private Ed25519 key.
+            ReleaseError: It was changed since somebody else signed it; a new signature would hide that.
         """
         self._must_be_private()
+        if self.signature is not None:
+            self.verify()
         return dataclasses.replace(self, signature=Signature.of(self._bytes(signed=False), private_key))
 
     def verify(self, public_key: TrustedKeys = None) -> Signer:
