@@ -100,7 +100,7 @@ def _numbers(refuse: _Refuse) -> dict[str, Callable[[str], Any]]:
 
 def _is_deep(tree: Any) -> bool:
     level = [tree]
-    for _ in range(_DEEPEST + 1):
-        level = [branch for branch in level if isinstance(branch, dict | list)]
-        level = [inner for branch in level for inner in (branch.values() if isinstance(branch, dict) else branch)]
-    return bool(level)
+    for _ in range(_DEEPEST):
+        branches = [branch for branch in level if isinstance(branch, dict | list)]
+        level = [inner for branch in branches for inner in (branch.values() if isinstance(branch, dict) else branch)]
+    return any(isinstance(branch, dict | list) for branch in level)
