@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from sabun.errors import SabunError
 
@@ -21,7 +22,6 @@ _DEEPEST = 64
 _FLAT = f"nest at most {_DEEPEST} deep; got a deeper one."
 _LONGEST_INTEGER = 1000
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_Refuse: TypeAlias = Callable[[str], NoReturn]
 
 
 def parse_json(content: bytes | str, *, what: str, error: type[SabunError]) -> Any:
@@ -40,26 +40,29 @@ def parse_json(content: bytes | str, *, what: str, error: type[SabunError]) -> A
         >>> parse_json('{"a": [1, 2.5]}', what="a list", error=DataError)
         {'a': [1, 2.5]}
     """
-
-    def refuse(rule: str) -> NoReturn:
-        raise error(f"{what} must {rule}") from None
-
+    rules = _Rules(what, error)
     try:
         text = content if isinstance(content, str) else content.decode("utf-8")
         text.encode("utf-8")
-        tree = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, refuse), **_numbers(refuse))
+        tree = json.loads(
+            text,
+            object_pairs_hook=rules.unique,
+            parse_int=rules.whole,
+            parse_float=rules.real,
+            parse_constant=rules.constant,
+        )
         if _SURROGATE.search(text):
             json.dumps(tree, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as problem:
-        refuse(f"be valid JSON; line {problem.lineno}, column {problem.colno}: {problem.msg}.")
+        rules.refuse(f"be valid JSON; line {problem.lineno}, column {problem.colno}: {problem.msg}.")
     except UnicodeDecodeError as problem:
-        refuse(f"be UTF-8 text; byte {problem.start} is not.")
+        rules.refuse(f"be UTF-8 text; byte {problem.start} is not.")
     except UnicodeEncodeError:
-        refuse("be valid Unicode text; got half a character (a lone surrogate).")
+        rules.refuse("be valid Unicode text; got half a character (a lone surrogate).")
     except RecursionError:
-        refuse(_FLAT)
+        rules.refuse(_FLAT)
     if _is_deep(tree):
-        refuse(_FLAT)
+        rules.refuse(_FLAT)
     return tree
 
 
@@ -73,29 +76,36 @@ def one_line(words: str) -> str:
     return words if words.isprintable() else repr(words)
 
 
-def _unique(pairs: list[tuple[str, Any]], refuse: _Refuse) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        known: set[str] = set()
-        twice = next(name for name, _ in pairs if name in known or known.add(name))
-        refuse(f"not have a key twice; got {twice!r:.60} again.")
-    return record
+@dataclass(frozen=True)
+class _Rules:
+    """How the parts of a document are read; what breaks a rule is refused in the words of that document."""
 
+    what: str
+    error: type[SabunError]
 
-def _numbers(refuse: _Refuse) -> dict[str, Callable[[str], Any]]:
-    """How numbers are read: none is changed by reading it, none takes long."""
+    def refuse(self, rule: str) -> NoReturn:
+        raise self.error(f"{self.what} must {rule}") from None
 
-    def whole(text: str) -> int:
-        return int(text) if len(text) <= _LONGEST_INTEGER else refuse(f"have integers of at most {_LONGEST_INTEGER} digits.")
+    def unique(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) != len(pairs):
+            [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+            self.refuse(f"not have a key twice; got {twice!r:.60} again.")
+        return record
 
-    def real(text: str) -> float:
+    def whole(self, text: str) -> int:
+        if len(text) > _LONGEST_INTEGER:  # reading it would take long, or be refused by Python
+            self.refuse(f"have integers of at most {_LONGEST_INTEGER} digits; got a longer one.")
+        return int(text)
+
+    def real(self, text: str) -> float:
         number = float(text)
-        return number if math.isfinite(number) else refuse("have numbers that fit in 64-bit floating point; got a larger one.")
+        if not math.isfinite(number):
+            self.refuse("have numbers that fit in 64-bit floating point; got a larger one.")
+        return number
 
-    def constant(word: str) -> NoReturn:
-        refuse(f"have finite numbers; got {word}.")
-
-    return {"parse_int": whole, "parse_float": real, "parse_constant": constant}
+    def constant(self, word: str) -> NoReturn:
+        self.refuse(f"have finite numbers; got {word}.")
 
 
 def _is_deep(tree: Any) -> bool:

@@ -9,6 +9,7 @@ import typer
 
 from sabun.cli._output import Json, print_json, print_line
 from sabun.errors import ParameterError
+from sabun.foreign import one_line
 from sabun.records import Column, Schema, TableFit, inspect_table
 from sabun.records.files import file_column, file_names
 from sabun.release.files import write_whole
@@ -102,10 +103,12 @@ def check(
         return
     print_line(str(found))
     if unused:
-        print_line(f"Not declared, so no job can use them: {', '.join(unused)}.")
+        print_line(f"Not declared, so no job can use them: {', '.join(map(one_line, unused))}.")
     if labels:
         for name, strange in _strange(found).items():
-            print_line(f"{name}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items()))
+            print_line(
+                f"{one_line(name)}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items())
+            )
     elif any(fit.strange for fit in found.columns):
         print_line("To see the labels that are not in the lists: --labels.")
 
