@@ -31,6 +31,16 @@ def test_the_message_has_name_rule_and_value(check, value, message) -> None:  # 
     assert str(caught.value) == message
 
 
+def test_a_number_too_long_to_print_is_refused_in_words() -> None:
+    for number in (10**5000, Fraction(10**5000), Fraction(10**400)):
+        with pytest.raises(
+            errors.ParameterError, match=r"epsilon must be finite and > 0; got (a number too long to print|10+)\."
+        ):
+            checks.positive(epsilon=number)
+    with pytest.raises(errors.ParameterError, match="k must be a whole number >= 1; got a number too long to print"):
+        checks.whole(minimum=1, k=-(10**5000))
+
+
 def test_errors_know_their_exit_code_and_kind() -> None:
     assert {kind.__name__: kind.exit_code for kind in _all(errors.SabunError)} == {
         "SabunError": 70,

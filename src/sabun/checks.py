@@ -27,20 +27,26 @@ def require(condition: bool, rule: str, advice: str = "", /, **named: object) ->
     if condition:
         return
     [(name, value)] = named.items()
-    got = str(value) if isinstance(value, Fraction) else repr(value)
-    raise ParameterError(f"{name} must be {rule}; got {got}.{' ' + advice if advice else ''}")
+    raise ParameterError(f"{name} must be {rule}; got {_shown(value)}.{' ' + advice if advice else ''}")
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value) if isinstance(value, Fraction) else repr(value)
+    except ValueError:  # Python prints no integer of more than 4300 digits
+        return "a number too long to print"
 
 
 def positive(**named: Any) -> None:
     """Finite numbers above zero."""
     for name, value in named.items():
-        require(is_number(value) and math.isfinite(value) and value > 0, "finite and > 0", **{name: value})
+        require(is_number(value) and _is_finite(value) and value > 0, "finite and > 0", **{name: value})
 
 
 def non_negative(**named: Any) -> None:
     """Finite numbers of at least zero."""
     for name, value in named.items():
-        require(is_number(value) and math.isfinite(value) and value >= 0, "finite and >= 0", **{name: value})
+        require(is_number(value) and _is_finite(value) and value >= 0, "finite and >= 0", **{name: value})
 
 
 def probability(**named: Any) -> None:
@@ -72,6 +78,14 @@ def one_of(options: Sequence[str], **named: Any) -> None:
     """One of a closed list of words."""
     for name, value in named.items():
         require(value in options, f"one of {', '.join(map(repr, options))}", **{name: value})
+
+
+def _is_finite(value: float | Fraction) -> bool:
+    """Whether a number fits in a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number or fraction beyond every float
+        return False
 
 
 def is_number(value: object) -> TypeGuard[float | Fraction]:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.terminal import exit_code
-from sabun.release import Release, generate_key, save_key
+from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
+from sabun.release import Provenance, Release, generate_key, save_key
 from sabun.release.encoding import canonical
 
 
@@ -80,7 +84,9 @@ def test_a_release_is_signed_and_checked_against_its_ledger(paid: Path, capsys: 
     signed, book = paid / "signed.json", paid / "book.ledger"
     assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pem", "--out", signed) == 0
     assert exit_code("release", "verify", signed, "--key", paid / "clinic.pub.pem", "--ledger", book) == 0
-    assert "Its charge stands in the ledger as entry 1." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Its charge stands in the ledger as entry 1, for the guarantee it states." in told
+    assert "The ledger kept its bytes, and they are these." in told
     assert exit_code("release", "verify", signed, "--ledger", paid / "other.ledger") == 4
     assert "ledger 'other' must hold the charge of this release; it does not" in capsys.readouterr().err
 
@@ -92,7 +98,7 @@ def test_a_number_changed_after_the_charge_is_noticed_by_the_ledger(paid: Path, 
     assert exit_code("release", "show", paid / "forged.json") == 0
     capsys.readouterr()
     assert exit_code("release", "verify", paid / "forged.json", "--ledger", paid / "book.ledger") == 4
-    assert "must hold this release as it was paid for; the file says something else" in capsys.readouterr().err
+    assert "must hold this release as it was paid for; the value in the file is another" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("claimed", ["1/20", "2"])
@@ -112,3 +118,71 @@ def test_a_file_cannot_vouch_for_itself(paid: Path, capsys: pytest.CaptureFixtur
     assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pub.pem", "--out", paid / "s.json") == 2
     assert "holds a public one" in capsys.readouterr().err
     assert not (paid / "s.json").exists()
+
+
+def forge(paid: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
+    record = json.loads((paid / name).read_bytes())
+    change(record)
+    (paid / "forged.json").write_bytes(canonical(record))
+    return paid / "forged.json"
+
+
+def test_a_file_that_was_changed_after_it_was_signed_is_not_signed_again(
+    paid: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, out = paid / "clinic.pem", paid / "again.json"
+    assert exit_code("release", "sign", paid / "count.json", "--key", key, "--out", paid / "signed.json") == 0
+    forged = forge(paid, "signed.json", lambda record: record["value"].update(count=999))
+    assert exit_code("release", "sign", forged, "--key", key, "--out", out) == 4
+    assert "must be as it was signed; it was changed or forged" in capsys.readouterr().err
+    assert not out.exists()
+    assert exit_code("release", "sign", paid / "signed.json", "--key", key, "--out", out) == 0
+
+
+def test_a_charge_without_kept_bytes_vouches_for_its_promise_alone(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = Ledger.open(paid / "book.ledger")
+    promise = Guarantee(epsilon="0.001", mechanism="discrete Laplace")
+    receipt = book.charge(promise, purpose="by hand")
+    origin = Provenance(kind="count", mechanism="discrete Laplace", receipt=receipt)
+    Release(value={"count": 1}, guarantee=promise, provenance=origin).save(paid / "hand.json")
+    assert exit_code("release", "verify", paid / "hand.json", "--ledger", paid / "book.ledger") == 0
+    told = capsys.readouterr().out
+    assert "entry 2, for the guarantee it states." in told
+    assert "The ledger kept no bytes of the result: it vouches for the charge and the promise, not for the value." in told
+    assert exit_code("release", "verify", paid / "hand.json", "--ledger", paid / "book.ledger", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], found["entry"], found["bytes_compared"]) == (True, 2, False)
+
+    def claim(record: dict[str, Any]) -> None:
+        record["guarantee"] |= {"epsilon": "1000000", "joint_epsilon": "1000000"}
+        record["provenance"]["receipt"]["epsilon"] = "1000000/1"
+
+    forged = forge(paid, "hand.json", claim)
+    assert exit_code("release", "show", forged) == 0, "within itself the file is sound"
+    assert exit_code("release", "verify", forged, "--ledger", paid / "book.ledger") == 4
+    assert "the receipt's epsilon in the file is another. Do not use it." in capsys.readouterr().err
+
+
+LIE = "\nSigned by the trusted key.\r\x1b[2K\u2028\u202e"
+
+
+def test_foreign_words_cannot_write_lines_of_their_own(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    promise = Guarantee(epsilon=1, unit=f"record{LIE}", mechanism=f"noise{LIE}", assumptions=(f"one row{LIE}",))
+    origin = Provenance(
+        kind=f"count{LIE}", mechanism=f"noise{LIE}", software={f"sabun{LIE}": f"1{LIE}"}, notes=(f"A note{LIE}",)
+    )
+    value = {f"count{LIE}": 1, "text": f"a{LIE}", "list": [f"a{LIE}"], "tree": {f"name{LIE}": 1}}
+    Release(value=value, guarantee=promise, provenance=origin).save(paid / "lie.json")
+    plain = Release(value={"a": 1, "b": 1, "c": 1, "d": 1}, guarantee=Guarantee(epsilon=1, assumptions=("one row",)),
+                    provenance=Provenance(kind="count", mechanism="noise", notes=("A note",)))  # fmt: skip
+    assert exit_code("release", "show", paid / "lie.json") == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) == len(str(plain).splitlines())
+    assert not any(line.startswith("Signed") for line in shown.splitlines())
+    assert not set("\r\x1b\u2028\u202e") & set(shown)
+
+
+def test_foreign_words_cannot_write_lines_into_a_refusal(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = forge(paid, "count.json", lambda record: record["value"].update({f"count{LIE}": {"float": 5}}))
+    assert exit_code("release", "show", forged) == 4
+    assert len(capsys.readouterr().err.splitlines()) == 1

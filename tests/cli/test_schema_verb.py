@@ -5,10 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli.terminal import exit_code
-from sabun.records import Schema
+from sabun.errors import ParameterError
+from sabun.records import Column, Schema
 
 
 class Said(NamedTuple):
@@ -91,3 +94,20 @@ def test_the_owner_sees_what_does_not_fit_before_paying(tmp_path: Path, table: P
     record = json.loads(run("schema", "check", table, "--schema", out, "--json").stdout)
     assert record["undeclared"] == ["ward"]
     assert [column["fitting"] for column in record["columns"]] == [2, 2, 2]
+
+
+def test_foreign_column_names_cannot_write_lines_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lie = "age\nNo cell is missing.\u2028"
+    Schema(columns=(Column.number(lie, lower=0, upper=9), Column.category("c", ["x"]))).save(tmp_path / "s.json")
+    assert exit_code("schema", "show", tmp_path / "s.json") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    pq.write_table(pa.table({lie: [1], "c": ["y"], f"more{lie}": [1]}), tmp_path / "t.parquet")
+    assert exit_code("schema", "check", tmp_path / "t.parquet", "--schema", tmp_path / "s.json", "--labels") == 0
+    assert not any(line.startswith("No cell") for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_column_name_with_half_a_character_is_refused() -> None:
+    with pytest.raises(ParameterError, match="name must be valid Unicode text"):
+        Column.number("\ud800", lower=0, upper=9)
+    with pytest.raises(ParameterError, match="name must be valid Unicode text"):
+        Column.category("\ud800", ["x"])

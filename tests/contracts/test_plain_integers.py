@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,8 @@ import pytest
 from sabun.density import DensityRatio
 from sabun.density.paper import amplified
 from sabun.learning.settings import Settings
+from sabun.privacy import noise
+from sabun.privacy.events import DiscreteLaplace
 from sabun.privacy.noise import Grid
 
 
@@ -42,3 +47,37 @@ def test_a_grid_counts_in_plain_integers(number: Any, exponent: int) -> None:
 def test_amplification_counts_in_plain_integers(kind: Any) -> None:
     tenth = Fraction(1, 10)
     assert amplified(tenth, sampled=kind(50), of=kind(100)) == amplified(tenth, sampled=50, of=100)
+
+
+SMALL = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint64]
+SAMPLERS: dict[str, Callable[..., Any]] = {
+    "bernoulli": lambda n, **given: noise.bernoulli(Fraction(1, 3), **given, size=n(100)),
+    "bernoulli_exp": lambda n, **given: noise.bernoulli_exp(n(1), **given, size=n(100)),
+    "categorical": lambda n, **given: noise.categorical([n(100), n(100), n(1)], **given, size=n(100)),
+    "discrete_gaussian": lambda n, **given: noise.discrete_gaussian(n(100), **given, size=n(100)),
+    "discrete_laplace": lambda n, **given: noise.discrete_laplace(n(100), **given, size=n(100)),
+    "spherical_laplace": lambda n, **given: noise.spherical_laplace(n(100), dimension=n(100), **given),
+    "uniform_below": lambda n, **given: noise.uniform_below(n(100), **given, size=n(100)),
+}
+
+
+def test_every_sampler_is_among_them() -> None:
+    assert {name for name in noise.__all__ if "coin" in signature(getattr(noise, name)).parameters} == set(SAMPLERS)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_sampler_counts_in_plain_integers(name: str, kind: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy warns where an integer wraps around
+        drawn = SAMPLERS[name](kind, coin=noise.seeded_coin(3))
+    assert drawn.tolist() == SAMPLERS[name](int, coin=noise.seeded_coin(3)).tolist()
+    assert len(drawn) == 100
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_events_count_in_plain_integers(kind: Any) -> None:
+    event = DiscreteLaplace(scale=kind(3), sensitivity=kind(100), count=kind(100))
+    assert event == DiscreteLaplace(scale=Fraction(3), sensitivity=100, count=100)
+    assert event.rho() == DiscreteLaplace(scale=Fraction(3), sensitivity=100, count=100).rho()
+    assert event.to_dict() == {"kind": "discrete-laplace", "count": 100, "scale": "3", "sensitivity": 100}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
-from sabun.privacy.amounts import exact, float_above, float_below, plain, rounded_up
+from sabun.privacy.amounts import exact, float_above, float_below, is_short, plain, ratio, rounded_up
 
 
 def test_a_float_is_the_decimal_it_prints_as() -> None:
@@ -22,7 +23,25 @@ def test_a_float_is_the_decimal_it_prints_as() -> None:
     assert exact(math.inf) == exact("inf") == exact(Decimal("inf")) == math.inf
 
 
-@pytest.mark.parametrize("bad", [math.nan, True, None, "one", "1/0", Decimal("nan"), [1], "1e999999999", Decimal("1e9999999")])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        math.nan,
+        True,
+        None,
+        "one",
+        "1/0",
+        Decimal("nan"),
+        [1],
+        "1e999999999",
+        Decimal("1e9999999"),
+        "1e4500",
+        "1e-4500",
+        "1/" + "9" * 4200,
+        "9" * 4001,
+        "1" * 4200 + "e-4000",
+    ],
+)
 def test_what_is_not_a_number_is_refused_by_name(bad: object) -> None:
     with pytest.raises(ParameterError, match=r"epsilon must be a number"):
         exact(bad, name="epsilon")  # type: ignore[arg-type]
@@ -53,3 +72,22 @@ def test_rounding_edges() -> None:
     assert plain(Fraction(10**400)) == "1E+400"
     with pytest.raises(ParameterError, match=r"value must be a number >= 0; got -1\.0"):
         rounded_up(-1.0)
+
+
+@pytest.mark.parametrize(
+    "number", [np.float16(0.1), np.float32(0.1), np.float64(0.1), np.longdouble("0.1"), 0.1, 7, np.int8(100)]
+)
+def test_a_number_of_any_width_is_the_very_number_it_is(number: Any) -> None:
+    above, below = number.as_integer_ratio() if hasattr(number, "as_integer_ratio") else (int(number), 1)
+    assert ratio(number) == Fraction(int(above), int(below))
+    assert type(ratio(number).numerator) is int
+    assert rounded_up(number) >= ratio(number)
+
+
+def test_every_amount_that_is_taken_can_be_written_down_and_read_again() -> None:
+    for text in ("1e4000", "1e-3999", "1/" + "9" * 3999, "0." + "1" * 3999):
+        if is_short(Fraction(text)):
+            assert exact(str(exact(text))) == Fraction(text)
+        else:
+            with pytest.raises(ParameterError):
+                exact(text)

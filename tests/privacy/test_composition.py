@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,3 +117,12 @@ def test_dp_sgd_accounting_matches_a_known_figure() -> None:
 def test_bad_events_are_named(record: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         event_from_dict(record)
+
+
+@pytest.mark.parametrize(
+    "amount", [math.inf, "inf", "1e4500", 10**4500, Fraction(1, 10**4500)], ids=lambda amount: type(amount).__name__
+)
+def test_an_event_with_an_amount_that_no_file_can_hold_is_refused(amount: Any) -> None:
+    for kind, name in ((Approximate, "epsilon"), (Gaussian, "noise_multiplier"), (DiscreteLaplace, "scale")):
+        with pytest.raises(ParameterError, match=f"{name} must be"):
+            kind(**{name: amount})

@@ -5,6 +5,7 @@ import json
 import math
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_plain_words() -> None:
         "replaced by any other, up to an added probability of 1e-06.\nAssumes: bounds are public."
     )
     assert "no bound holds" in str(Guarantee(epsilon=math.inf, mechanism="paper"))
-    assert "e^1E+4000 times" in str(Guarantee(epsilon="1e4000", mechanism="m"))  # type: ignore[arg-type]
+    assert "e^1E+3999 times" in str(Guarantee(epsilon="1e3999", mechanism="m"))  # type: ignore[arg-type]
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=11))
@@ -183,3 +184,33 @@ def test_files_with_other_fields_are_refused() -> None:
         Guarantee.from_json("{")
     with pytest.raises(ParameterError, match=r"guarantee must be a JSON object; got list"):
         Guarantee.from_json("[]")
+
+
+@pytest.mark.parametrize(
+    "amount",
+    ["1e4500", 10**4500, Fraction(10**4500), Fraction(1, 10**4500), -(10**4500)],
+    ids=lambda amount: type(amount).__name__,
+)
+def test_an_amount_that_no_file_can_hold_is_refused_when_it_is_promised(amount: Any) -> None:
+    with pytest.raises(ParameterError, match="epsilon must be") as caught:
+        Guarantee(epsilon=amount)
+    assert len(str(caught.value)) < 200
+    with pytest.raises(ParameterError, match="delta must be"):
+        Guarantee(epsilon=1, delta=amount)
+
+
+def test_the_longest_amounts_can_be_written_shown_and_read() -> None:
+    promise = Guarantee(epsilon=Fraction(10**3999), delta=Fraction(1, 10**3999))
+    assert Guarantee.from_json(promise.to_json()) == promise
+    assert str(promise)
+
+
+def test_a_sum_that_grew_too_long_says_how_to_shorten_it() -> None:
+    parts = [Guarantee(epsilon=Fraction(1, 10**2500 + step)) for step in (1, 7)]
+    with pytest.raises(ParameterError, match="rounded_up"):
+        parts[0] + parts[1]
+
+
+def test_foreign_words_in_a_promise_stay_on_their_line() -> None:
+    promise = Guarantee(epsilon=1, unit="person\nSigned", assumptions=("a\nb", "c"))
+    assert len(str(promise).splitlines()) == 2

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,3 +152,43 @@ def test_numbered_columns_are_named_like_those_of_an_array() -> None:
     schema = Schema.of_bounds([(0, 1), (0, 2)])
     table = np.array([[0.5, 5.0], [0.25, 1.0]])
     assert (schema.encode(pd.DataFrame(table)) == schema.encode(table)).all()
+
+
+class Capricious(pd.api.extensions.ExtensionArray):
+    """A type of another package that cannot hand out some of its cells."""
+
+    def __init__(self, cells: list[float]) -> None:
+        self.cells = cells
+
+    @property
+    def dtype(self) -> CapriciousDtype:
+        return CapriciousDtype()
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def copy(self) -> Capricious:
+        return Capricious(list(self.cells))
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, slice):
+            return Capricious(self.cells[item])
+        if self.cells[item] < 0:
+            raise RuntimeError("private -1")
+        return self.cells[item]
+
+
+class CapriciousDtype(pd.api.extensions.ExtensionDtype):
+    name = "capricious"
+    type = float
+
+    @classmethod
+    def construct_array_type(cls) -> type[Capricious]:
+        return Capricious
+
+
+def test_a_cell_that_a_foreign_type_cannot_hand_out_is_missing() -> None:
+    schema = Schema.of_bounds({"c": (0, 10)})
+    for cells, expected in (([1.0, 2.0], [1, 2]), ([1.0, -1.0], [1, 5]), ([-1.0, 2.0], [5, 2])):
+        frame = pd.DataFrame({"c": pd.Series(Capricious(cells))})
+        assert schema.encode(frame).ravel().tolist() == expected

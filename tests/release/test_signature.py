@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import stat
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +18,8 @@ from release.release_samples import sample
 from sabun.errors import DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.release import Release, fingerprint, generate_key, load_key, save_key
 from sabun.release.encoding import canonical
-from sabun.release.keys import public_bytes
+from sabun.release.keys import is_weak, public_bytes
+from sabun.release.signature import Signature
 
 KEY = generate_key()
 SIGNED = sample(value={"count": 7, "share": 0.25}).sign(KEY)
@@ -149,3 +153,55 @@ def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
         load_key(tmp_path / "other.pem")
     with pytest.raises(ParameterError, match="key must be an Ed25519 key; got"):
         save_key(other, tmp_path / "x.pem")  # type: ignore[arg-type]
+
+
+P = 2**255 - 19
+Y_OF_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+WEAK = [0, 1, P - 1, Y_OF_ORDER_8, P - Y_OF_ORDER_8, P, P + 1]
+"""Every y of a point of order 1, 2, 4 or 8, with the second spellings that fit in 255 bits (as libsodium lists them)."""
+
+
+def spelled(y: int, sign: int) -> bytes:
+    return (y | sign << 255).to_bytes(32, "little")
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("y", WEAK)
+def test_a_key_that_anybody_can_sign_with_is_refused_wherever_it_comes_in(y: int, sign: int, tmp_path: Path) -> None:
+    weak = spelled(y, sign)
+    assert is_weak(weak)
+    with pytest.raises(ParameterError, match="only its owner can sign with"):
+        Signature(public_key=weak, signature=bytes(64))
+    key = Ed25519PublicKey.from_public_bytes(weak)
+    with pytest.raises(ParameterError, match="only its owner can sign with"):
+        SIGNED.verify(key)
+    with pytest.raises(ParameterError, match="only its owner can sign with"):
+        save_key(key, tmp_path / "weak.pem")
+    pem = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "weak.pem").write_bytes(pem)
+    with pytest.raises(DataError, match="only its owner can sign with"):
+        load_key(tmp_path / "weak.pem")
+
+
+def test_a_signature_that_fits_every_release_is_refused() -> None:
+    identity = spelled(1, 0)
+    Ed25519PublicKey.from_public_bytes(identity).verify(identity + bytes(32), b"whatever one likes")
+    document = json.loads(CONTENT)
+    document["signature"] |= {
+        "public_key": base64.b64encode(identity).decode(),
+        "signature": base64.b64encode(identity + bytes(32)).decode(),
+    }
+    with pytest.raises(ReleaseError, match="only its owner can sign with"):
+        Release.from_json(canonical(document))
+
+
+def test_honest_keys_are_not_weak() -> None:
+    assert not any(is_weak(public_bytes(generate_key())) for _ in range(50))
+
+
+def test_a_release_with_a_broken_signature_is_not_signed_again() -> None:
+    forged = dataclasses.replace(sample(value={"count": 8, "share": 0.25}), signature=SIGNED.signature)
+    with pytest.raises(ReleaseError, match="changed or forged"):
+        forged.sign(generate_key())
+    other = generate_key()
+    assert SIGNED.sign(other).verify(other.public_key()).trusted

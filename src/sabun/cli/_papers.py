@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sabun.errors import DataError, InternalError, ParameterError
+from sabun.foreign import parse_json
 from sabun.release.files import write_whole
 from sabun.reports.reproductions import Listed, Run, reproduction_index, reproduction_page
 from sabun.reproduction import Reproduction
@@ -101,8 +102,8 @@ def _plain(name: str) -> str:
 def _read_list(marker: Path) -> dict[str, dict[str, Any]]:
     damaged = DataError(f"{marker} must be the list of an earlier reproduction; it is not. Choose another folder with --out.")
     try:
-        record = json.loads(marker.read_bytes())
-    except ValueError:
+        record = parse_json(marker.read_bytes(), what=str(marker), error=DataError)
+    except DataError:
         raise damaged from None
     if not isinstance(record, dict) or record.get("format") != FORMAT or not isinstance(record.get("papers"), dict):
         raise damaged

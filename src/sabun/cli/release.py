@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from sabun.errors import ParameterError, ReleaseError
+from sabun.errors import ParameterError
 from sabun.ledger import Ledger
-from sabun.release import Release
-from sabun.release.publish import kept
+from sabun.release.booking import booked
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.releases import load_release, private_key, public_key
 
@@ -28,6 +27,12 @@ Example:
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+_BYTES_KEPT = "The ledger kept its bytes, and they are these."
+_NO_BYTES_KEPT = (
+    "The ledger kept no bytes of the result: it vouches for the charge and the promise, not for the value. "
+    "Check the signature with --key for that."
+)
 
 _File = Annotated[Path, typer.Argument(help="A released file (JSON).")]
 
@@ -98,32 +103,15 @@ def verify(
         raise ParameterError("key or ledger must be given, for a file cannot vouch for itself; got neither.")
     release = load_release(file)
     signer = release.verify([public_key(path) for path in key]) if key else None
-    entry = None if ledger is None else _booked(release, Ledger.open(ledger))
+    booking = None if ledger is None else booked(release, Ledger.open(ledger))
     if json:
-        found = {"signed_by": None if signer is None else signer.fingerprint, "entry": entry}
+        found: dict[str, object] = {"signed_by": None if signer is None else signer.fingerprint}
+        found |= {"entry": None, "bytes_compared": None} if booking is None else dataclasses.asdict(booking)
         print_json({"file": str(file), "ok": True} | found)
         return
     if signer is not None:
         print_line(f"{str(file)!r} is as it was signed.", style="bold")
         print_line(f"Signed by the trusted key {signer.fingerprint}.")
-    if entry is not None:
-        print_line(f"Its charge stands in the ledger as entry {entry}.")
-
-
-def _booked(release: Release, book: Ledger) -> int:
-    """The entry that paid for a release.
-
-    Raises:
-        ReleaseError: The release has no receipt, or the ledger holds no such charge, or another result for it.
-    """
-    receipt = release.provenance.receipt
-    if receipt is None:
-        raise ReleaseError("the release must have been charged to a ledger; it was not.")
-    book.verify()
-    entry = {known.entry_hash: known for known in book.entries()}.get(receipt.entry_hash)
-    if entry is None or entry.state == "voided":
-        raise ReleaseError(f"ledger {book.name!r} must hold the charge of this release; it does not.")
-    # A run that was interrupted keeps its result elsewhere: then the charge is all there is to compare.
-    if entry.payload_size and book.kept(entry.entry) != kept(dataclasses.replace(release, signature=None).to_json()):
-        raise ReleaseError(f"ledger {book.name!r} must hold this release as it was paid for; the file says something else.")
-    return entry.entry
+    if booking is not None:
+        print_line(f"Its charge stands in the ledger as entry {booking.entry}, for the guarantee it states.")
+        print_line(_BYTES_KEPT if booking.bytes_compared else _NO_BYTES_KEPT)

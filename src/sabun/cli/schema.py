@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from sabun.errors import ParameterError
-from sabun.records import CHUNK_ROWS, Column, Schema, TableFit, inspect_table
-from sabun.records.files import file_chunks, file_names
+from sabun.foreign import one_line
+from sabun.records import Column, Schema, TableFit, inspect_table
+from sabun.records.files import file_column, file_names
 from sabun.release.files import write_whole
 from sabun.telling.terminal.output import Json, print_json, print_line
 
@@ -102,10 +103,12 @@ def check(
         return
     print_line(str(found))
     if unused:
-        print_line(f"Not declared, so no job can use them: {', '.join(unused)}.")
+        print_line(f"Not declared, so no job can use them: {', '.join(map(one_line, unused))}.")
     if labels:
         for name, strange in _strange(found).items():
-            print_line(f"{name}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items()))
+            print_line(
+                f"{one_line(name)}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items())
+            )
     elif any(fit.strange for fit in found.columns):
         print_line("To see the labels that are not in the lists: --labels.")
 
@@ -113,7 +116,7 @@ def check(
 def _cells(data: Path, column: str) -> list[object]:
     if column not in file_names(data):
         raise ParameterError(f"id must be a column of {data.name}; got {column!r:.60}.")
-    return [cell for chunk in file_chunks(data, [column], rows=CHUNK_ROWS) for cell in chunk.column(column).to_pylist()]
+    return file_column(data, column)
 
 
 def _strange(found: TableFit) -> dict[str, dict[str, int]]:

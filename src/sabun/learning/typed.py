@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sabun.errors import BoundsError, ParameterError
 from sabun.records import CategoryColumn, Schema
-from sabun.records.files import file_chunks, file_names
+from sabun.records.files import file_column, file_names
 from sabun.telling.terminal.columns import typed_bounds
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def cells(data: Path, column: str, *, name: str = "target") -> list[Any]:
     """One column of a file as text; only for the owner of the data."""
     if column not in file_names(data):
         raise ParameterError(f"{name} must be a column of {data.name}; got {column!r}.")
-    return [cell for chunk in file_chunks(data, [column], rows=1 << 16) for cell in chunk.column(column).to_pylist()]
+    return file_column(data, column)
 
 
 def layers(text: str) -> tuple[int, ...] | str:

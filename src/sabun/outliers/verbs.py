@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.foreign import parse_json
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
@@ -241,13 +241,12 @@ def _subspace(text: str) -> tuple[str, list[str]]:
 
 def _regions(path: Path) -> dict[str, Any]:
     try:
-        found = json_module.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
     except OSError:
         raise DataError(f"regions file {str(path)!r} cannot be read. Check its name.") from None
-    except ValueError:
-        raise DataError(f'regions file {str(path)!r} must be JSON such as {{"old": {{"age": [65, null]}}}}.') from None
+    found = parse_json(content, what=f"regions file {str(path)!r}", error=DataError)
     if not isinstance(found, dict):
-        raise DataError(f"regions file {str(path)!r} must hold one JSON object.")
+        raise DataError(f'regions file {str(path)!r} must hold one JSON object such as {{"old": {{"age": [65, null]}}}}.')
     return found
 
 

@@ -15,15 +15,29 @@ from typing import TypeAlias
 
 from sabun.checks import is_number, require
 
-__all__ = ["Amount", "AmountLike", "exact", "exact_positive", "float_above", "float_below", "plain", "rounded_up"]
+__all__ = [
+    "Amount",
+    "AmountLike",
+    "exact",
+    "exact_positive",
+    "float_above",
+    "float_below",
+    "is_short",
+    "plain",
+    "ratio",
+    "rounded_up",
+]
 
 Amount: TypeAlias = Fraction | float
 """An exact rational, or `math.inf` for "no bound at all". Never a finite float."""
 
 AmountLike: TypeAlias = Fraction | Decimal | float | int | str
 
-_LARGEST_EXPONENT = 5000
-_LONGEST_TEXT = 20_000
+_LONGEST = 10**4000
+"""Numerators and denominators of stored amounts stay below this: Python prints and reads no more than 4300 digits."""
+
+_LARGEST_EXPONENT = 4000
+_LONGEST_TEXT = 10_000
 
 
 def exact(value: AmountLike, *, name: str = "amount") -> Amount:
@@ -39,7 +53,7 @@ def exact(value: AmountLike, *, name: str = "amount") -> Amount:
     if isinstance(value, Decimal):
         return _from_text(str(value).replace("Infinity", "inf"), name)
     if isinstance(value, Rational):  # fractions and whole numbers of any library, in plain integers that cannot wrap around
-        return Fraction(int(value.numerator), int(value.denominator))
+        return ratio(value)
     as_float = float(value)
     require(not math.isnan(as_float), "a number", **{name: value})
     return as_float if math.isinf(as_float) else Fraction(repr(as_float))
@@ -50,13 +64,18 @@ def _from_text(value: str, name: str) -> Amount:
         return math.inf
     try:
         # Reading as a decimal first keeps "1e999999999" from becoming a number that fills the memory.
-        sane = "/" in value or abs(Decimal(value).adjusted()) <= _LARGEST_EXPONENT
-        read = Fraction(value) if sane and len(value) <= _LONGEST_TEXT else None
+        sane = len(value) <= _LONGEST_TEXT and ("/" in value or abs(Decimal(value).adjusted()) <= _LARGEST_EXPONENT)
+        read = Fraction(value) if sane else None
     except (ValueError, ArithmeticError):
         read = None
-    require(read is not None, "a number such as 0.5, 1/3 or 1e-6", **{name: value[:40]})
+    require(read is not None and is_short(read), "a number such as 0.5, 1/3 or 1e-6", **{name: value[:40]})
     assert read is not None
     return read
+
+
+def is_short(value: Amount) -> bool:
+    """Whether an amount can be written down and read again."""
+    return isinstance(value, float) or max(abs(value.numerator), value.denominator) < _LONGEST
 
 
 def exact_positive(value: AmountLike, *, name: str) -> Fraction:
@@ -84,7 +103,15 @@ def rounded_up(value: float, *, digits: int = 12) -> Amount:
     if value == 0:
         return Fraction(0)
     unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
-    return math.ceil(Fraction(value) / unit) * unit
+    return math.ceil(ratio(value) / unit) * unit
+
+
+def ratio(value: float | Fraction) -> Fraction:
+    """The very number that a finite float (of any width, of any library) or a rational holds."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    above, below = value.as_integer_ratio()
+    return Fraction(int(above), int(below))
 
 
 def float_above(value: Fraction) -> float:

@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 
 from sabun import checks
-from sabun.privacy.amounts import AmountLike, exact_positive, float_below
+from sabun.privacy.amounts import AmountLike, exact_positive, float_above, float_below, ratio
 from sabun.privacy.conversion import rho_of
 
 __all__ = [
@@ -66,6 +66,7 @@ def analytic_gaussian_delta(*, sigma: float, l2: float, epsilon: float) -> float
     """
     checks.positive(sigma=sigma, l2=l2)
     checks.non_negative(epsilon=epsilon)
+    sigma, l2, epsilon = float_below(ratio(sigma)), float_above(ratio(l2)), float_below(ratio(epsilon))  # proof: wide-floats
     for scale in (sigma, l2):
         checks.require(_SMALLEST < scale < 1 / _SMALLEST, "between 1e-150 and 1e150", scale=scale)
     multiplier = sigma / l2
@@ -87,6 +88,7 @@ def analytic_gaussian_sigma(*, l2: float, epsilon: AmountLike, delta: AmountLike
         3.73063
     """
     checks.positive(l2=l2)
+    l2 = float_above(ratio(l2))
     checks.require(_SMALLEST < l2 < 1 / _SMALLEST, "between 1e-150 and 1e150", l2=l2)
     target, loss = float_below(exact_positive(delta, name="delta")), float_below(exact_positive(epsilon, name="epsilon"))
     checks.require(_NORMAL_RANGE < target < 1, "above 1e-290 and below 1", delta=delta)

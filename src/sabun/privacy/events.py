@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.privacy.amounts import AmountLike, exact, float_above, float_below
+from sabun.privacy.amounts import AmountLike, exact, float_above, float_below, is_short
 
 __all__ = ["Approximate", "DiscreteGaussian", "DiscreteLaplace", "Event", "Gaussian", "SampledGaussian", "event_from_dict"]
 
@@ -41,7 +41,9 @@ class Event:
         checks.whole(minimum=1, count=self.count)
         object.__setattr__(self, "count", int(self.count))
         for name, value in amounts.items():
-            object.__setattr__(self, name, Fraction(exact(value, name=name)))
+            read = exact(value, name=name)
+            checks.require(isinstance(read, Fraction) and is_short(read), "finite, of at most 4000 digits", **{name: value})
+            object.__setattr__(self, name, read)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; amounts are strings so that nothing is rounded."""
@@ -161,6 +163,7 @@ class DiscreteLaplace(Event):
         self._check(scale=self.scale)
         checks.positive(scale=self.scale)
         checks.whole(minimum=1, sensitivity=self.sensitivity)
+        object.__setattr__(self, "sensitivity", int(self.sensitivity))
 
     def rho(self) -> Fraction:
         """Pure epsilon = sensitivity / scale implies epsilon^2 / 2."""

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError
-from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, plain, rounded_up
+from sabun.foreign import one_line, parse_json
+from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, is_short, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
 __all__ = ["LARGE_EPSILON", "MODELS", "RELATIONS", "SCOPES", "Guarantee"]
@@ -218,15 +219,11 @@ class Guarantee:
     @classmethod
     def from_json(cls, line: str) -> Self:
         """Reads what `to_json` wrote."""
-        try:
-            record = json.loads(line)
-        except ValueError:
-            raise ParameterError("guarantee must be valid JSON; it could not be parsed.") from None
-        return cls.from_dict(record)
+        return cls.from_dict(parse_json(line, what="guarantee", error=ParameterError))
 
     def __str__(self) -> str:
         amount = f"epsilon = {plain(self.epsilon)}" + ("" if self.is_pure else f", delta = {plain(self.delta)}")
-        change = _NEIGHBOURS[self.relation].format(unit=self.unit)
+        change = _NEIGHBOURS[self.relation].format(unit=one_line(self.unit))
         lines = [f"{amount} ({self.relation}): " + self._in_words(change)]
         if self.scope == "per-parameter":
             assert self.joint_epsilon is not None
@@ -234,7 +231,7 @@ class Guarantee:
                 f"This bounds each released number by itself; all of them together: epsilon = {plain(self.joint_epsilon)}."
             )
         if self.assumptions:
-            lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
+            lines.append("Assumes: " + "; ".join(map(one_line, self.assumptions)) + ".")
         if self.simulated:
             lines.insert(0, "NOT PRIVATE: simulated with a seeded coin; a private run would promise:")
         return "\n".join(lines)
@@ -250,6 +247,8 @@ def _amount(value: AmountLike, name: str, top: int | None = None) -> Amount:
     read = exact(value, name=name)
     rule = ">= 0" if top is None else f">= 0 and <= {top}"
     checks.require(read >= 0 and (top is None or read <= top), rule, **{name: value})
+    advice = "Round it up with sabun.privacy.rounded_up."
+    checks.require(is_short(read), "a fraction of at most 4000 digits", advice, **{name: "a longer one"})
     return read
 
 

@@ -232,40 +232,78 @@ def _nan_for_null(values: Any) -> Floats:
 
 
 def _numbers_from_arrow(cells: Any, name: str) -> Floats:
+    kind = _arrow_kind(cells.type, name)
+    return np.concatenate([np.empty(0), *(_numbers_of_piece(piece, kind) for piece in _pieces(cells))])
+
+
+def _numbers_of_piece(piece: Any, kind: str) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column, kind = _arrow_column(cells, name)
+    if isinstance(piece, pa.DictionaryArray):
+        return _through_dictionary(piece, lambda entries: _numbers_of_piece(entries, kind), np.float64(math.nan))
     if kind == "text":
-        return _numbers_from_texts(column)
+        return _numbers_from_texts(pc.cast(piece, pa.large_string()))
     if kind == "null":
-        return np.full(len(column), math.nan)
+        return np.full(len(piece), math.nan)
     if kind == "decimal":
-        return _numbers_from_objects(column.to_pylist())
+        return _numbers_from_objects(piece.to_pylist())
     if kind == "boolean":
-        column = pc.cast(column, pa.uint8())
-    return _nan_for_null(pc.cast(column, pa.float64(), safe=False))
+        piece = pc.cast(piece, pa.uint8())
+    return _nan_for_null(pc.cast(piece, pa.float64(), safe=False))
 
 
 def _positions_from_arrow(cells: Any, position: Callable[[str | None], int], name: str) -> NDArray[np.int64]:
+    kind = _arrow_kind(cells.type, name)
+    pieces = [_positions_of_piece(piece, kind, position) for piece in _pieces(cells)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+
+
+def _positions_of_piece(piece: Any, kind: str, position: Callable[[str | None], int]) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column, kind = _arrow_column(cells, name)
-    if kind in ("decimal", "null", "boolean"):
-        return label_positions(column.to_pylist(), position, name=name)
-    if kind == "text":
-        encoded = pc.dictionary_encode(pc.ascii_trim_whitespace(column))
-        distinct, inverse = (
-            [_decoded(value) for value in encoded.dictionary.cast(pa.large_binary()).to_pylist()],
-            encoded.indices,
+    if isinstance(piece, pa.DictionaryArray):
+        return _through_dictionary(
+            piece, lambda entries: _positions_of_piece(entries, kind, position), np.int64(position(None))
         )
+    if kind in ("decimal", "null", "boolean"):
+        return label_positions(piece.to_pylist(), position, name="")
+    if kind == "text":
+        encoded = pc.dictionary_encode(pc.ascii_trim_whitespace(pc.cast(piece, pa.large_string())))
+        distinct = [_decoded(value) for value in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     else:
-        encoded = pc.dictionary_encode(pc.cast(column, pa.float64()) if pa.types.is_floating(column.type) else column)
-        distinct, inverse = [_text(value) for value in encoded.dictionary.to_pylist()], encoded.indices
+        encoded = pc.dictionary_encode(pc.cast(piece, pa.float64()) if pa.types.is_floating(piece.type) else piece)
+        distinct = [_text(value) for value in encoded.dictionary.to_pylist()]
     table = np.array([*(position(text) for text in distinct), position(None)], dtype=np.int64)
-    places: NDArray[np.int64] = pc.fill_null(inverse, len(distinct)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return table[_places(encoded)]
+
+
+def _through_dictionary(piece: Any, read: Callable[[Any], NDArray[Any]], missing: np.generic) -> NDArray[Any]:
+    """Reads the entries that stand in some cell, then gives each cell what its entry says.
+
+    Writing every cell out instead could pass what a text column can hold (2 GiB), for the length of one cell.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places, entries = _places(piece), piece.dictionary
+    used = np.flatnonzero(np.bincount(places, minlength=len(entries) + 1)[:-1])
+    if pa.types.is_string_view(entries.type):  # which pyarrow cannot take entries from
+        entries = pc.cast(entries, pa.large_string())
+    table = np.full(len(entries) + 1, missing)
+    table[used] = read(entries.take(pa.array(used, type=pa.int64())))
     return table[places]
+
+
+def _places(encoded: Any) -> NDArray[np.int64]:
+    """The entry of each cell of a dictionary array; null, or a number outside the dictionary, is the place after the last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    count = len(encoded.dictionary)
+    indices = pc.fill_null(pc.cast(encoded.indices, pa.int64(), safe=False), count).to_numpy(zero_copy_only=False)
+    return np.where((indices < 0) | (indices > count), count, indices)
 
 
 def _decoded(text: bytes) -> str | None:
@@ -276,20 +314,32 @@ def _decoded(text: bytes) -> str | None:
         return None
 
 
-def _arrow_column(cells: Any, name: str) -> tuple[Any, str]:
-    """One contiguous arrow array without dictionary, with the word for what it holds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _pieces(cells: Any) -> list[Any]:
+    """A column as the contiguous arrays it is made of.
 
-    column = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-    column = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-    held, types = column.type, pa.types
-    if types.is_string(held) or types.is_large_string(held) or types.is_string_view(held):
-        return pc.cast(column, pa.large_string()), "text"
-    if types.is_integer(held) or types.is_floating(held):
-        return column, "numeric"
+    They are never put together: whether that works (in the index type of a dictionary, in 2 GiB of text) depends on cells.
+    """
+    import pyarrow as pa
+
+    return list(cells.chunks) if isinstance(cells, pa.ChunkedArray) else [cells]
+
+
+def _arrow_kind(held: Any, name: str) -> str:
+    """The word for what a column of a type holds; a dictionary holds what its entries are.
+
+    Raises:
+        DataError: Columns of that type are not read, whatever their cells.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    while types.is_dictionary(held):
+        held = held.value_type
+    texts = types.is_string(held) or types.is_large_string(held) or types.is_string_view(held)
+    if texts or types.is_integer(held) or types.is_floating(held):
+        return "text" if texts else "numeric"
     for word, matches in (("boolean", types.is_boolean), ("null", types.is_null), ("decimal", types.is_decimal)):
         if matches(held):
-            return column, word
+            return word
     refused = "dates or times" if types.is_temporal(held) else "nested, binary or extension cells"
     raise DataError(f"column {name!r} must hold numbers or text; got {refused}. {_WHAT_TO_DO}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.errors import BoundsError, ParameterError
+from sabun.foreign import one_line
 from sabun.records.cells import Cells, Floats, folded, label_positions, numbers
 
 __all__ = ["CategoryColumn", "Column", "NumberColumn"]
@@ -130,7 +131,7 @@ class NumberColumn(Column):
     log1p: bool = False
 
     def __post_init__(self) -> None:
-        checks.text(name=self.name)
+        _check_name(self.name)
         checks.boolean(log1p=self.log1p)
         low, high = _bounds(self.name, self.lower, self.upper)
         if self.log1p and not (low >= 0 and math.log1p(low) < math.log1p(high)):
@@ -143,7 +144,8 @@ class NumberColumn(Column):
 
     def __str__(self) -> str:
         logs = ", on a log scale" if self.log1p else ""
-        return f"{self.name}: a number from {self.lower:g} to {self.upper:g}{logs}; unreadable cells count as {self.missing:g}"
+        span = f"a number from {self.lower:g} to {self.upper:g}{logs}"
+        return f"{one_line(self.name)}: {span}; unreadable cells count as {self.missing:g}"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -172,7 +174,7 @@ class CategoryColumn(Column):
     missing: str | None = None
 
     def __post_init__(self) -> None:
-        checks.text(name=self.name)
+        _check_name(self.name)
         checks.require(isinstance(self.categories, tuple | list), "a list of labels", categories=self.categories)
         for label in self.categories:
             good = isinstance(label, str) and label != "" and label == _label(label) and label.isprintable()
@@ -187,7 +189,7 @@ class CategoryColumn(Column):
 
     def __str__(self) -> str:
         other = "none of these" if self.missing is None else repr(self.missing)
-        return f"{self.name}: one of {', '.join(map(repr, self.categories))}; anything else counts as {other}"
+        return f"{one_line(self.name)}: one of {', '.join(map(repr, self.categories))}; anything else counts as {other}"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -224,6 +226,12 @@ class CategoryColumn(Column):
         return {"kind": "category", "name": self.name, "categories": list(self.categories), "missing": self.missing}
 
 
+def _check_name(name: str) -> None:
+    checks.text(name=name)
+    whole = not any("\ud800" <= letter <= "\udfff" for letter in name)
+    checks.require(whole, "valid Unicode text, without half a character", name=name)
+
+
 def _pair(name: str, bounds: object) -> tuple[Any, Any]:
     if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
         raise BoundsError(f"bounds of column {name!r} must be a pair (lower, upper); got {bounds!r}.")
@@ -231,7 +239,7 @@ def _pair(name: str, bounds: object) -> tuple[Any, Any]:
 
 
 def _bounds(name: str, lower: float | None, upper: float | None) -> tuple[float, float]:
-    checks.text(name=name)
+    _check_name(name)
     if lower is None or upper is None:
         raise BoundsError(f"column {name!r} has no bounds. Bounds must not come from the data: pass bounds=(lower, upper).")
     if not (checks.is_number(lower) and checks.is_number(upper)):

@@ -17,7 +17,7 @@ from typing import Any
 
 from sabun.errors import DataError
 
-__all__ = ["check_file", "file_chunks", "file_names"]
+__all__ = ["check_file", "file_chunks", "file_column", "file_names"]
 
 _BROKEN = ("\n", "\r")
 _BLOCK_BYTES = 1 << 24
@@ -69,6 +69,29 @@ def file_chunks(path: Path, names: Sequence[str], *, rows: int) -> Iterator[Any]
             yield from _csv_chunks(file, names)
         else:
             yield from _parquet_chunks(file, names, rows)
+
+
+def file_column(path: Path, name: str) -> list[Any]:
+    """One column of a file as Python objects, for its owner; a cell that Python cannot hold (text that is none) is None.
+
+    Raises:
+        DataError: As `file_chunks`.
+    """
+    return [cell for chunk in file_chunks(path, [name], rows=1 << 16) for cell in _objects(chunk.column(name))]
+
+
+def _objects(column: Any) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (ValueError, ArithmeticError):
+        return [_object(cell) for cell in column]
+
+
+def _object(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except (ValueError, ArithmeticError):  # no Unicode, or a date after the year 9999
+        return None
 
 
 def _header_advice(file: Path) -> str:
@@ -171,10 +194,13 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
 
 
 def _parquet_chunks(path: Path, names: Sequence[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa
     from pyarrow import parquet
 
     def opened() -> Any:
-        return parquet.ParquetFile(path).iter_batches(batch_size=rows, columns=list(names))
+        # A file may ask for dictionaries with small indices, where the number of labels would decide whether it can be read.
+        coded = [field.name for field in parquet.read_schema(path) if pa.types.is_dictionary(field.type)]
+        return parquet.ParquetFile(path, read_dictionary=coded).iter_batches(batch_size=rows, columns=list(names))
 
     yield from _guarded(opened, f"{path.name} must be a whole Parquet file; it is damaged.")
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from sabun.errors import DataError, ParameterError
+from sabun.foreign import one_line
 from sabun.records.cells import Cells, label_positions, numbers
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.schema import Schema
@@ -85,15 +86,16 @@ class TableFit:
     repeated_ids: int | None = None
 
     def __str__(self) -> str:
-        width = max(len("column"), *(len(column.name) for column in self.columns))
+        names = [one_line(column.name) for column in self.columns]
+        width = max(len("column"), *map(len, names))
         head = f"{'column':<{width}}  {'empty':>9}  {'unreadable':>10}  {'below':>9}  {'above':>9}  verdict"
         lines = [NOT_PRIVATE, f"{self.rows:,} rows.", head]
-        for fit in self.columns:
+        for name, fit in zip(names, self.columns, strict=True):
             counts = (fit.empty, fit.unreadable, fit.below, fit.above)
             empty, unreadable, below, above = (f"{count:,}" for count in counts)
             if fit.kind == "category":  # its unreadable cells are labels outside the list; there are no bounds
                 below = above = ""
-            lines.append(f"{fit.name:<{width}}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
+            lines.append(f"{name:<{width}}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
         if self.repeated_ids:
             lines.append(
                 f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less. "

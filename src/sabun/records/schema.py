@@ -11,6 +11,7 @@ from typing import Any, Self, final
 
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError
+from sabun.foreign import parse_json
 from sabun.records import encoding
 from sabun.records.cells import Floats
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
@@ -178,11 +179,7 @@ class Schema:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Reads canonical or hand-written JSON; a key that stands twice is refused."""
-        try:
-            mapping = json.loads(text, object_pairs_hook=_without_duplicates)
-        except json.JSONDecodeError as problem:
-            raise ParameterError(f"a schema must be JSON; it breaks off at line {problem.lineno}.") from None
-        return cls.from_dict(mapping)
+        return cls.from_dict(parse_json(text, what="a schema", error=ParameterError))
 
     def to_text(self) -> str:
         """The schema as JSON that people can read."""
@@ -207,10 +204,3 @@ class Schema:
         except UnicodeDecodeError:
             raise DataError(f"schema file {str(path)!r} must be UTF-8 text.") from None
         return cls.from_json(text)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    names = [name for name, _ in pairs]
-    checks.require(len(result) == len(names), "distinct", **{"keys of a JSON object": names})
-    return result

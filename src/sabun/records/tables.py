@@ -164,7 +164,22 @@ def _pandas_cells(series: nw.Series[Any]) -> Cells:
         return series.to_list() if native.dtype.kind == "O" else native.to_numpy()
     # Other extension types (categories, sparse cells, types of other packages) have no fixed counterpart in arrow.
     fixed = type(native.dtype).__name__ in _FIXED and type(native.dtype).__module__.partition(".")[0] == "pandas"
-    return _arrow_or_list(series) if fixed else series.to_list()
+    return _arrow_or_list(series) if fixed else _objects(native)
+
+
+def _objects(native: Any) -> list[Any]:
+    """The cells of an extension type as Python objects; one that its own code cannot hand out is missing."""
+    try:
+        return list(native.to_list())
+    except Exception:
+        return [_object(native.array, place) for place in range(len(native))]
+
+
+def _object(array: Any, place: int) -> Any:
+    try:
+        return array[place]
+    except Exception:
+        return None
 
 
 def _arrow_or_list(series: nw.Series[Any]) -> Cells:

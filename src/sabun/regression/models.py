@@ -15,6 +15,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError, SimulatedError
+from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
@@ -271,7 +272,7 @@ class PublicModel(_Model):
         """
         content = read_whole(path, max_bytes=4 * LARGEST_FILE)
         try:
-            record = json.loads(content)
+            record = parse_json(content, what="a model file", error=DataError)
             if record["format"] != _FORMAT:
                 raise ValueError
             study = Study.from_dict(record["study"])

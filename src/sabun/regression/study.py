@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError, ReleaseError
+from sabun.foreign import parse_json
 from sabun.privacy.amounts import Amount, AmountLike, exact, exact_positive
 from sabun.records import Column, NumberColumn, Schema
 from sabun.regression.design import Design
@@ -249,11 +250,7 @@ class Study:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Reads canonical or hand-written JSON; a key that stands twice is refused."""
-        try:
-            record = json.loads(text, object_pairs_hook=_unique)
-        except (json.JSONDecodeError, RecursionError):
-            raise ParameterError("a study must be JSON; it cannot be parsed.") from None
-        return cls.from_dict(record)
+        return cls.from_dict(parse_json(text, what="a study", error=ParameterError))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the study as JSON that people can read."""
@@ -297,9 +294,3 @@ def _plain(value: Amount) -> Fraction:
     """The same rational, made of Python's own whole numbers: those of another library can wrap around."""
     exactly = Fraction(value)
     return Fraction(int(exactly.numerator), int(exactly.denominator))
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    checks.require(len(set(names)) == len(names), "distinct", **{"keys of a JSON object": names})
-    return dict(pairs)

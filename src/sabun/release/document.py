@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError, SimulatedError
+from sabun.foreign import one_line
 from sabun.ledger import Receipt
 from sabun.privacy.guarantee import Guarantee
 from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
@@ -133,13 +134,16 @@ class Release:
             raise ReleaseError(f"{os.fspath(path)}: {error}") from None
 
     def sign(self, private_key: Ed25519PrivateKey) -> Release:
-        """The same release with a signature over everything in it.
+        """The same release with a signature over everything in it, in the place of the one it may have.
 
         Raises:
             SimulatedError: The result came from a seeded coin.
             ParameterError: The key is not a private Ed25519 key.
+            ReleaseError: It was changed since somebody else signed it; a new signature would hide that.
         """
         self._must_be_private()
+        if self.signature is not None:
+            self.verify()
         return dataclasses.replace(self, signature=Signature.of(self._bytes(signed=False), private_key))
 
     def verify(self, public_key: TrustedKeys = None) -> Signer:
@@ -157,10 +161,12 @@ class Release:
         return self.signature.check(self._bytes(signed=False), public_key)
 
     def __str__(self) -> str:
-        made = ", ".join(f"{name} {version}" for name, version in self.provenance.software.items())
-        lines = [f"{self.provenance.kind} ({self.provenance.mechanism})"]
-        lines += [f"  {name}: {_shown(tree)}" for name, tree in self.value.items()]
-        lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}.", *self.provenance.notes]
+        # The names are foreign words: a line break in one would write lines of its own, such as who signed.
+        made = ", ".join(f"{one_line(name)} {one_line(version)}" for name, version in self.provenance.software.items())
+        lines = [f"{one_line(self.provenance.kind)} ({one_line(self.provenance.mechanism)})"]
+        lines += [f"  {one_line(name)}: {_shown(tree)}" for name, tree in self.value.items()]
+        lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}."]
+        lines += map(one_line, self.provenance.notes)
         lines.append(f"Made {self.provenance.time} with {made}.")
         if self.signature is None:
             lines.append("Not signed: nobody stands behind this file, and a change in it would not be noticed.")
@@ -172,7 +178,7 @@ class Release:
 
     def __repr__(self) -> str:
         warning = "NOT PRIVATE, " if self.guarantee.simulated else ""
-        return f"<Release {warning}{self.provenance.kind!r}: {', '.join(self.value)}>"
+        return f"<Release {warning}{self.provenance.kind!r}: {', '.join(map(one_line, self.value))}>"
 
     def _must_be_private(self) -> None:
         if self.guarantee.simulated:
@@ -270,8 +276,8 @@ def _shown(tree: Any) -> str:
     if isinstance(tree, np.ndarray):
         return f"array of shape {'×'.join(map(str, tree.shape)) or 'scalar'} ({tree.dtype})"
     if isinstance(tree, Mapping):
-        return f"{len(tree)} named results ({', '.join(tree):.{_LONGEST_SHOWN}})"
+        return f"{len(tree)} named results ({', '.join(map(one_line, tree)):.{_LONGEST_SHOWN}})"
     if isinstance(tree, tuple) and len(tree) > _LONGEST_LIST:
         return f"list of {len(tree)} results"
-    words = str(list(tree) if isinstance(tree, tuple) else tree)
+    words = one_line(str(list(tree) if isinstance(tree, tuple) else tree))
     return words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"

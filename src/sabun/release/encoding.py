@@ -14,11 +14,12 @@ import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from sabun.errors import ReleaseError
+from sabun.foreign import one_line, parse_json
 from sabun.release.tree import DEEPEST, DTYPES, Frozen, read_only
 
 __all__ = ["canonical", "check_amount", "decode", "decode_mapping", "encode", "exactly", "parse"]
@@ -26,7 +27,6 @@ __all__ = ["canonical", "check_amount", "decode", "decode_mapping", "encode", "e
 _TAGS = frozenset({"array", "float", "fraction", "mapping"})
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?", re.ASCII)
-_LONGEST_INTEGER = 21
 _MOST_DIMENSIONS = 32
 
 
@@ -37,21 +37,8 @@ def canonical(document: object) -> bytes:
 
 
 def parse(content: bytes) -> Any:
-    """Reads JSON strictly: no duplicate keys, no NaN, no numbers that would be changed by reading them."""
-    try:
-        return json.loads(
-            content.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_constant,
-        )
-    except json.JSONDecodeError as error:
-        raise ReleaseError(f"a release must be valid JSON; line {error.lineno}, column {error.colno}: {error.msg}.") from None
-    except UnicodeDecodeError as error:
-        raise ReleaseError(f"a release must be UTF-8 text; byte {error.start} is not.") from None
-    except RecursionError:
-        raise ReleaseError(f"a release must nest at most {DEEPEST} deep; got a deeper one.") from None
+    """Reads the JSON of a release."""
+    return parse_json(content, what="a release", error=ReleaseError)
 
 
 def exactly(record: object, fields: set[str], where: str, *, optional: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -98,7 +85,7 @@ def decode(record: Any, where: str, depth: int = 0) -> Any:
         return record
     tags = _TAGS & set(record)
     if not tags:
-        return {key: decode(value, f"{where}.{key}", depth + 1) for key, value in record.items()}
+        return {key: decode(value, f"{where}.{one_line(key)}", depth + 1) for key, value in record.items()}
     if len(tags) > 1:
         raise ReleaseError(f"{where} must have one tag; got {', '.join(sorted(tags))}.")
     (tag,) = tags
@@ -117,7 +104,7 @@ def _mapping(record: dict[str, Any], where: str, depth: int) -> Any:
     inner = exactly(record, {"mapping"}, where)["mapping"]
     if not isinstance(inner, dict):
         raise ReleaseError(f"{where}.mapping must be a JSON object; got {_kind(inner)}.")
-    return {key: decode(value, f"{where}.{key}", depth + 1) for key, value in inner.items()}
+    return {key: decode(value, f"{where}.{one_line(key)}", depth + 1) for key, value in inner.items()}
 
 
 def _non_finite(record: dict[str, Any], where: str, depth: int) -> float:
@@ -156,7 +143,7 @@ def _array(record: dict[str, Any], where: str, depth: int) -> np.ndarray[Any, An
         raise ReleaseError(f"{where} must hold 0 or 1 in each byte of a boolean array; got another byte.")
     try:
         return read_only(content, dtype, shape)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ReleaseError(f"{where}.shape must be one that fits in memory; got a larger one.") from None
 
 
@@ -180,32 +167,6 @@ def _bytes(text: object, where: str) -> bytes:
     except (binascii.Error, UnicodeEncodeError):
         pass
     raise ReleaseError(f"{where} must be base64 text; it is not.")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ReleaseError(f"a JSON object must not have a key twice; got {twice!r:.60} again.")
-    return record
-
-
-def _integer(text: str) -> int:
-    if len(text) > _LONGEST_INTEGER:
-        raise ReleaseError(f"an integer must have at most 64 bits; got one of {len(text)} characters.")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ReleaseError("a number must fit in 64-bit floating point; got a larger one.")
-    return number
-
-
-def _constant(word: str) -> NoReturn:
-    raise ReleaseError(f'a number must be finite or tagged as {{"float": ...}}; got {word}.')
 
 
 def _kind(record: object) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from sabun.errors import ParameterError, ReleaseError
 from sabun.release.encoding import exactly
-from sabun.release.keys import fingerprint, public_bytes
+from sabun.release.keys import fingerprint, is_weak, public_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -62,6 +62,10 @@ class Signature:
             content = getattr(self, name)
             if not isinstance(content, bytes) or len(content) != size:
                 raise ParameterError(f"signature.{name} must be {size} bytes; it is not.")
+        if is_weak(self.public_key):
+            raise ParameterError(
+                "signature.public_key must be a key that only its owner can sign with; anybody can sign with it."
+            )
 
     @classmethod
     def of(cls, content: bytes, private_key: Ed25519PrivateKey) -> Self:

@@ -16,17 +16,16 @@ from typing import Any, final
 import numpy as np
 
 from sabun.errors import ParameterError
+from sabun.foreign import one_line
+from sabun.privacy.amounts import is_short
 
-__all__ = ["DEEPEST", "DTYPES", "LONGEST_FRACTION", "Frozen", "freeze", "read_only"]
+__all__ = ["DEEPEST", "DTYPES", "Frozen", "freeze", "read_only"]
 
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
 """The closed list of array types, as numpy writes them (little-endian)."""
 
 DEEPEST = 16
 """How deep lists and mappings may nest."""
-
-LONGEST_FRACTION = 10**4000
-"""Numerators and denominators stay below this, so that reading one is never slow."""
 
 _SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 
@@ -125,7 +124,7 @@ def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
         if not isinstance(key, str) or not key:
             raise ParameterError(f"{where} must have non-empty text as names; got a key of type {type(key).__name__}.")
         _text(key, where)
-    return {str(key): _kept(items[key], f"{where}.{key}", depth) for key in sorted(items)}
+    return {str(key): _kept(items[key], f"{where}.{one_line(key)}", depth) for key in sorted(items)}
 
 
 def _array(value: np.ndarray[Any, Any], where: str) -> _Array:
@@ -163,7 +162,7 @@ def _integer(value: int, where: str) -> int:
 
 
 def _fraction(value: Fraction, where: str) -> Fraction:
-    if max(abs(value.numerator), value.denominator) >= LONGEST_FRACTION:
+    if not is_short(value):
         raise ParameterError(f"{where} must be a fraction of at most 4000 digits; got a longer one. Round it.")
     return Fraction(value)
 

@@ -105,3 +105,14 @@ def test_any_other_random_state_is_refused(bad: Any) -> None:
 def test_a_bad_seed_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"seed must be a whole number >= 0; got -1\."):
         seeded_coin(-1)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int64, np.uint64, int])
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127])
+def test_a_count_of_any_integer_type_gives_that_many_bits(kind: Any, count: int) -> None:
+    for coin in (seeded_coin(1), os_coin()):
+        assert len(coin.words(kind(count))) == count
+        assert len(coin.halfwords(kind(count))) == count
+        assert type(coin.bits(kind(count))) is int
+    assert seeded_coin(1).bits(kind(count)) == seeded_coin(1).bits(count)
+    assert max((os_coin().bits(kind(count)) for _ in range(40)), default=0).bit_length() > count - 40

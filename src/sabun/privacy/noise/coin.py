@@ -30,11 +30,13 @@ class Coin(ABC):
     @final
     def halfwords(self, count: int) -> NDArray[np.uint16]:
         """That many fresh 16-bit words, cut from 64-bit ones; what is left of the last word is thrown away."""
+        count = int(count)  # a small numpy integer would wrap around
         return self.words(-(-count // 4)).astype("<u8", copy=False).view("<u2")[:count]
 
     @final
     def bits(self, count: int) -> int:
         """A whole number of that many fresh bits."""
+        count = int(count)
         drawn = self.words(-(-count // 64)).astype("<u8", copy=False).tobytes()
         return int.from_bytes(drawn, "little") & ((1 << count) - 1)
 
@@ -46,7 +48,7 @@ class _OsCoin(Coin):
     private = True
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        return np.frombuffer(os.urandom(8 * count), dtype="<u8")  # proof: no-buffer
+        return np.frombuffer(os.urandom(8 * int(count)), dtype="<u8")  # proof: no-buffer
 
     def __repr__(self) -> str:
         return "os_coin()"
@@ -62,7 +64,7 @@ class _SeededCoin(Coin):
         self._stream = np.random.Philox(seed)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        return np.asarray(self._stream.random_raw(count), dtype=np.uint64)
+        return np.asarray(self._stream.random_raw(int(count)), dtype=np.uint64)
 
     def __repr__(self) -> str:
         return "seeded_coin(NOT PRIVATE)"

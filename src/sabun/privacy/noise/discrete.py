@@ -53,10 +53,8 @@ def discrete_laplace(scale: Fraction | int, *, coin: Coin, size: int | None = No
         (3,)
     """
     exact_scale = rational(scale=scale)
-    check_draw(coin, size)
-    if size is None:
-        return int(_laplace(exact_scale, 1, coin)[0])
-    return _laplace(exact_scale, int(size), coin)
+    size = check_draw(coin, size)
+    return int(_laplace(exact_scale, 1, coin)[0]) if size is None else _laplace(exact_scale, size, coin)
 
 
 @overload
@@ -84,8 +82,8 @@ def discrete_gaussian(sigma_squared: Fraction | int, *, coin: Coin, size: int | 
         (3,)
     """
     variance = rational(sigma_squared=sigma_squared)
-    check_draw(coin, size)
-    wanted = 1 if size is None else int(size)
+    size = check_draw(coin, size)
+    wanted = 1 if size is None else size
     centre = _centre(variance)
     kept: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
     missing = wanted

@@ -57,11 +57,13 @@ def rational(*, minimum: int | None = None, maximum: int | None = None, **named:
     return number
 
 
-def check_draw(coin: Coin, size: int | None) -> None:
-    """The two parameters every sampler has."""
+def check_draw(coin: Coin, size: int | None) -> int | None:
+    """Checks the two parameters every sampler has; gives the size as a plain integer, which cannot wrap around."""
     checks.require(isinstance(coin, Coin), "a coin", "Pass os_coin() for a private result.", coin=coin)
-    if size is not None:
-        checks.whole(minimum=0, size=size)
+    if size is None:
+        return None
+    checks.whole(minimum=0, size=size)
+    return int(size)
 
 
 def exp_floor(gamma: Fraction, bits: int) -> int:
@@ -101,6 +103,7 @@ class Tosses:
 
     def toss(self, count: int, coin: Coin) -> NDArray[np.bool_]:
         """A table of `count` rows whose column j is heads with the row's probability j, all independent."""
+        count = int(count)
         drawn = coin.halfwords(count * len(self._row)).reshape(count, len(self._row))
         heads = drawn < self._head  # proof: head
         tied = np.flatnonzero((drawn == self._head).ravel())
@@ -160,7 +163,7 @@ def bernoulli_exp(gamma: Fraction | int, *, coin: Coin, size: int | None = None)
 
 
 def _tossed(certain: bool, floors: Floors, coin: Coin, size: int | None) -> bool | NDArray[np.bool_]:
-    check_draw(coin, size)
+    size = check_draw(coin, size)
     if size is None:
         return certain or finish(floors, prefix=coin.bits(64), bits=64, coin=coin)
     return np.ones(size, dtype=np.bool_) if certain else Tosses([floors]).toss(size, coin)[:, 0]
@@ -184,8 +187,7 @@ def uniform_below(bound: int, *, coin: Coin, size: int | None = None) -> int | N
         0
     """
     checks.whole(minimum=1, bound=bound)
-    check_draw(coin, size)
-    limit = int(bound)
+    size, limit = check_draw(coin, size), int(bound)
     if size is None:
         return _uniform(limit, coin)
     if limit > 1 << 63:
@@ -231,7 +233,7 @@ def categorical(weights: Sequence[int], *, coin: Coin, size: int | None = None) 
     ends = list(itertools.accumulate(map(int, weights)))
     if not (ends and ends[-1] > 0):
         raise ParameterError("weights must hold a number above zero; got none. Give at least one choice a weight.")
-    check_draw(coin, size)
+    size = check_draw(coin, size)
     if size is None:
         return bisect.bisect_right(ends, _uniform(ends[-1], coin))  # proof: ends
     drawn = uniform_below(ends[-1], coin=coin, size=size)
