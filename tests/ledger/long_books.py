@@ -19,7 +19,8 @@ __all__ = ["EACH", "long_book"]
 EACH = Guarantee(epsilon="1/1000", unit="patient", mechanism="count")
 """What every entry promises."""
 
-_DONE = {"payload_sha256": hashlib.sha256(b"").hexdigest(), "payload_size": 0}
+_RESULT = b"result"
+_DONE = {"payload_sha256": hashlib.sha256(_RESULT).hexdigest(), "payload_size": len(_RESULT)}
 
 
 def long_book(path: Path, entries: int, *, key: str | None = None) -> Path:
@@ -36,7 +37,7 @@ def long_book(path: Path, entries: int, *, key: str | None = None) -> Path:
             "INSERT INTO book VALUES (?, ?, ?, ?, ?)",
             ((row.sequence, row.entry, row.key, row.record, row.hash) for row in rows),
         )
-        file.executemany("INSERT INTO payloads VALUES (?, ?)", ((entry, b"") for entry in range(1, entries + 1)))
+        file.executemany("INSERT INTO payloads VALUES (?, ?)", ((entry, _RESULT) for entry in range(1, entries + 1)))
         file.execute("COMMIT")
     return path
 

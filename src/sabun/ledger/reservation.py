@@ -72,8 +72,10 @@ class Reservation:
         with self._mine():
             self._touched, self._token = True, b""
             try:
-                with self._closing() as book:
-                    keep_result(book, self._row, payload)
+                with self._store.writing() as book:
+                    if not self._arrived(book, payload):
+                        self._must_be_open(book)
+                        keep_result(book, self._row, payload)
             except Unavailable as error:
                 raise error.meaning(f"Entry {self._row.entry} stays charged; its result is not kept yet.") from error
             self._state = "committed"
@@ -99,7 +101,8 @@ class Reservation:
                 )
             # Set before writing: if the write fails half-way, nobody may go on to draw noise on a charge that may be gone.
             self._state = "voided"  # proof: void-is-final
-            with self._closing() as book:
+            with self._store.writing() as book:
+                self._must_be_open(book)
                 book.append(_closing_row(book, self._row, "void", {"void_token": self._token.hex()}))
 
     @contextmanager
@@ -116,15 +119,16 @@ class Reservation:
                 )
             yield
 
-    @contextmanager
-    def _closing(self) -> Iterator[Transaction]:
-        """A change of the ledger in which the entry is still open."""
-        with self._store.writing() as book:
-            if [row.hash for row in book.of_entry(self._row.entry)] != [self._row.hash]:  # proof: closed-once
-                raise LedgerError(
-                    f"{self._store.place}: entry {self._row.entry} must be open; it is closed, or the ledger was replaced."
-                )
-            yield book
+    def _must_be_open(self, book: Transaction) -> None:
+        if [row.hash for row in book.of_entry(self._row.entry)] != [self._row.hash]:  # proof: closed-once
+            raise LedgerError(
+                f"{self._store.place}: entry {self._row.entry} must be open; it is closed, or the ledger was replaced."
+            )
+
+    def _arrived(self, book: Transaction, payload: bytes) -> bool:
+        """Whether an earlier try of this very commit reached the disk although the disk said no."""
+        hashes = [row.hash for row in book.of_entry(self._row.entry)]
+        return len(hashes) == 2 and hashes[0] == self._row.hash and book.payload(self._row.entry) == payload
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError(

@@ -43,7 +43,7 @@ _TABLES = (
     "CREATE TRIGGER payloads_keep BEFORE UPDATE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never changed'); END",
     "CREATE TRIGGER payloads_hold BEFORE DELETE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never deleted'); END",
 )
-_SCHEMA = [(*statement.split()[1:3], statement) for statement in _TABLES]
+_SCHEMA = {(*statement.lower().split()[1:3], statement) for statement in _TABLES}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _NO_WRITING = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -270,8 +270,8 @@ class SqliteStore:
 
     def _must_have_its_tables(self, connection: sqlite3.Connection) -> None:
         # A trigger more could take back each row as it is written, and nobody would notice until all is read again.
-        found = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY rowid").fetchall()
-        if [(kind.upper(), name, text) for kind, name, text in found] != _SCHEMA:
+        found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        if len(found) != len(_SCHEMA) or set(found) != _SCHEMA:
             raise LedgerError(
                 f"{self.place}: the tables of the ledger were changed by another program. Do not release from it; restore it "
                 "from a backup."
