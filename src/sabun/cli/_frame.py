@@ -104,9 +104,11 @@ def _run(given: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort) as stop:
         return complain("interrupted.", stop, code=_INTERRUPTED, as_json=as_json)
     except BrokenPipeError as error:
-        _silence_stdout()
-        words = _with_charges("nobody reads the output any more.") if charged() else ""
-        return complain(words, error, code=_BAD_DATA if words else _BROKEN_PIPE, as_json=as_json)
+        return _unread(error, as_json)
+    except SystemExit as stop:  # what the libraries that parse and print make of a broken pipe
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        return _unread(stop.__context__, as_json)
     except OSError as error:
         _silence_stdout()
         place = "" if error.filename is None else f" ({error.filename})"
@@ -114,6 +116,13 @@ def _run(given: list[str]) -> int:
         return complain(words, error, code=_BAD_DATA, as_json=as_json)
     except Exception as error:
         return complain(_with_charges(_bug(error)), error, code=_BUG, as_json=as_json)
+
+
+def _unread(error: BrokenPipeError, as_json: bool) -> int:
+    """No error where nothing was charged: whoever reads may stop when they have seen enough."""
+    _silence_stdout()
+    words = _with_charges("nobody reads the output any more.") if charged() else ""
+    return complain(words, error, code=_BAD_DATA if words else _BROKEN_PIPE, as_json=as_json)
 
 
 def _with_charges(message: str) -> str:
