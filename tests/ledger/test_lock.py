@@ -14,7 +14,7 @@ import pytest
 
 from ledger.long_books import EACH, long_book
 from sabun.errors import LedgerError
-from sabun.ledger import Ledger, lock
+from sabun.ledger import Ledger, chain, lock
 from sabun.ledger.lock import held, lock_of, turn_of
 from sabun.ledger.sqlite_store import SqliteStore
 
@@ -95,25 +95,40 @@ def test_a_ledger_from_before_there_were_turnstiles_gets_one(path, ledger, promi
 
 
 def test_a_writer_is_let_in_while_the_whole_ledger_is_read(tmp_path):
-    """Staged: it comes while the first piece is read, and is done before the second."""
+    """Staged: it charges between the first piece and the second."""
     path = long_book(tmp_path / "long.ledger", 200)
-    writer = threading.Thread(target=lambda: Ledger.open(path).charge(EACH, purpose="meanwhile"))
     shares = []
 
     def progress(share, words):
         if not shares:
-            writer.start()
-            while not lock.wanted(path):
-                time.sleep(0.001)
-        else:
-            writer.join(20)
-            assert not writer.is_alive()
+            Ledger.open(SqliteStore(path, patience=5)).charge(EACH, purpose="meanwhile")
         shares.append(share)
 
     assert Ledger.open(path).verify(progress=progress).entries == 201
     assert len(shares) > 1
     assert shares == sorted(shares)
     assert shares[-1] == 1
+
+
+def test_large_results_are_verified_one_by_one(ledger, promise, path, edit, monkeypatch):
+    monkeypatch.setattr(chain, "_LARGE", 10)
+    for _ in range(2):
+        ledger.reserve(promise("0.1"), purpose="p").commit(b"more than ten bytes")
+    views = []
+    monkeypatch.setattr(SqliteStore, "reading", _counted(SqliteStore.reading, views))
+    assert ledger.verify().entries == 2
+    assert len(views) == 3
+    edit(path, "UPDATE payloads SET payload = x'00' WHERE entry = 2")
+    with pytest.raises(LedgerError, match="the kept bytes of entry 2 were changed"):
+        ledger.verify()
+
+
+def _counted(reading, views):
+    def counted(self):
+        views.append(None)
+        return reading(self)
+
+    return counted
 
 
 def test_the_check_of_all_pages_gives_way_to_a_writer_and_begins_anew(tmp_path, monkeypatch):

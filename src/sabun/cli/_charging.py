@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, final
 import typer
 
 from sabun.cli._output import print_line, warn
-from sabun.errors import DataError, LedgerError, ParameterError
+from sabun.errors import DataError, ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 
 if TYPE_CHECKING:
-    from sabun.ledger import Receipt
+    from sabun.ledger import Entry, Receipt
     from sabun.release import Release
 
 __all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
@@ -144,18 +144,23 @@ class Payment:
                 return f"Entry {receipt.entry} was given back."
         return f"Entry {receipt.entry} is charged: epsilon {at_least(receipt.epsilon)} stays spent in {receipt.ledger_name!r}."
 
-    def _state(self, receipt: Receipt) -> str:
-        assert self.book is not None
+    def _entry(self, receipt: Receipt) -> Entry | None:
+        """The charge as it stands; None where it cannot be looked up, for something went wrong already."""
         try:
-            return self.book.entry(receipt.entry).state
-        except LedgerError:  # said when something went wrong already: what cannot be looked up now is called spent
-            return "reserved"
+            return None if self.book is None else self.book.entry(receipt.entry)
+        except SabunError:
+            return None
+
+    def _state(self, receipt: Receipt) -> str:
+        entry = self._entry(receipt)
+        return "reserved" if entry is None else entry.state
 
     def _recovery(self, receipt: Receipt) -> str:
         return f"Get it with: sabun ledger recover {self.file} {receipt.entry} --out FILE"
 
     def _way_back(self, receipt: Receipt) -> str:
-        if self.book is not None and self.book.entry(receipt.entry).key is not None:
+        entry = self._entry(receipt)
+        if entry is not None and entry.key is not None:
             return "Give the same command again, with an --out that can be written: it costs nothing."
         return self._recovery(receipt)
 
@@ -186,10 +191,15 @@ def charged(*, anew: bool = False) -> str:
 
 
 def _handed_over(reason: str, release: Release) -> ResultNotWritten:
-    """Prints a result that is kept nowhere else; the error that says so."""
-    sys.stdout.write(release.to_json().decode("utf-8") + "\n")
-    sys.stdout.flush()
-    return ResultNotWritten(f"{reason} The result was drawn, so it is printed on stdout instead: keep it.")
+    """Prints a result that is kept nowhere else; the error that says where."""
+    text, place = release.to_json().decode("utf-8") + "\n", "stdout"
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        sys.stderr.write(text)
+        place = "stderr"
+    return ResultNotWritten(f"{reason} The result was drawn, so it is printed on {place} instead: keep it.")
 
 
 def warn_if_large(epsilon: AmountLike) -> None:

@@ -25,10 +25,12 @@ WINDOW = 64
 """How many of the newest rows are checked on every look; a forgery further back shows when the whole book is read."""
 
 _PIECE = 256
-_FIELDS = {
-    "reserve": frozenset(("purpose", "guarantee", "note", "software", "epsilon", "delta", "void_seal")),
-    "commit": frozenset(("payload_sha256", "payload_size")),
-    "void": frozenset(("void_token",)),
+_LARGE = 1 << 20
+"""Kept bytes above this many are read in a view of their own, so that no view lasts long."""
+_FIELDS: dict[str, dict[str, type]] = {
+    "reserve": dict.fromkeys(("purpose", "note", "software", "epsilon", "delta", "void_seal"), str) | {"guarantee": dict},
+    "commit": {"payload_sha256": str, "payload_size": int},
+    "void": {"void_token": str},
 }
 _RESTORE = "the ledger was changed by something other than Sabun. Do not release from it; restore it from a backup."
 
@@ -46,16 +48,19 @@ class Piece:
     """Rows that were checked one after another.
 
     Args:
-        view: What they were read from, still open.
         book: Where the chain stands after them.
         rows: Each row with the one that reserved its entry.
-        last: Whether the book ends with them.
+        newest: Number of the book's newest row when they were read.
     """
 
-    view: Transaction
     book: Book
     rows: Sequence[tuple[Row, Row]]
-    last: bool
+    newest: int
+
+    @property
+    def last(self) -> bool:
+        """Whether the book ended with them."""
+        return self.book.head.sequence == self.newest
 
 
 def opened(view: Transaction, *, place: str) -> Book:
@@ -76,20 +81,28 @@ def followed(view: Transaction, book: Book, *, place: str) -> Book:
     return Book(terms=book.terms, head=head)
 
 
-def walk(reading: Callable[[], AbstractContextManager[Transaction]], *, place: str) -> Iterator[Piece]:
+def walk(
+    reading: Callable[[], AbstractContextManager[Transaction]],
+    *,
+    place: str,
+    visit: Callable[[Transaction, Piece], None] | None = None,
+) -> Iterator[Piece]:
     """Reads a whole book piece by piece, each in a view of its own: no writer waits until a long book is read.
 
-    Rows are never changed, so what one piece has shown stays true, and the next must follow it.
+    Rows are never changed, so what one piece has shown stays true, and the next must follow it. `visit` sees a piece in its
+    view; it is yielded when the view has ended, so that whoever goes through the pieces holds up nobody.
     """
-    book, last, reserving = None, False, _by_memory()
-    while not last:
+    book, piece, reserving = None, None, _by_memory()
+    while piece is None or not piece.last:
         with reading() as view:
             book = _beginning(view, place) if book is None else book
             found = view.rows(book.head.sequence, limit=_PIECE)
             rows = list(_checked(found, book.head, book.terms, reserving, place))
             book = Book(terms=book.terms, head=rows[-1][0] if rows else book.head)
-            last = len(rows) < _PIECE
-            yield Piece(view=view, book=book, rows=rows, last=last)
+            piece = Piece(book=book, rows=rows, newest=view.last().sequence)
+            if visit is not None:
+                visit(view, piece)
+        yield piece
 
 
 def inspected(
@@ -100,24 +113,37 @@ def inspected(
     progress: Callable[[float, str], None] | None = None,
 ) -> Verification:
     """Reads all rows and all kept bytes again; the first thing that does not fit is a LedgerError."""
-    kept, seen = 0, expect_head is None
-    for piece in walk(reading, place=place):
+    kept, large, seen = 0, list[Row](), expect_head is None
+
+    def visit(view: Transaction, piece: Piece) -> None:
+        nonlocal kept
+        for row in (row for row, _ in piece.rows if row.kind == "commit"):
+            kept += 1
+            if row.body["payload_size"] > _LARGE:
+                large.append(row)
+            else:
+                _check_kept(view, row, place)
+        if piece.last and view.counts() != (piece.newest + 1, kept):
+            raise LedgerError(f"{place}: every row must be in the chain and all kept bytes of it; some are foreign: {_RESTORE}")
+
+    for piece in walk(reading, place=place, visit=visit):
         head = piece.book.head
         seen = seen or expect_head in (head.hash, *(row.previous for row, _ in piece.rows))
-        for row, _ in piece.rows:
-            if row.kind == "commit":
-                check_payload(row.entry, piece.view.payload(row.entry), row.body["payload_sha256"], place=place)
-                kept += 1
-        if piece.last and piece.view.counts() != (head.sequence + 1, kept):
-            raise LedgerError(f"{place}: every row must be in the chain and all kept bytes of it; some are foreign: {_RESTORE}")
         if progress is not None:
-            progress(1.0 if piece.last else head.sequence / piece.view.last().sequence, f"{head.entries} charges")
+            progress(head.sequence / max(piece.newest, 1), f"{head.entries} charges")
+    for row in large:
+        with reading() as view:
+            _check_kept(view, row, place)
     if not seen:
         raise LedgerError(
             f"{place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
             "restore the newest backup that holds it."
         )
     return Verification(entries=head.entries, head_hash=head.hash)
+
+
+def _check_kept(view: Transaction, closing: Row, place: str) -> None:
+    check_payload(closing.entry, view.payload(closing.entry), closing.body["payload_sha256"], place=place)
 
 
 def read_entry(view: Transaction, number: int, *, place: str) -> Entry:
@@ -209,7 +235,7 @@ def _checked(
 
 def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) -> Row:
     """The opening row, once the row changes the state of one entry and carries the totals that follow from the row before."""
-    if not _FIELDS.get(row.kind, frozenset()) <= set(row.body):
+    if not all(isinstance(row.body.get(name), kind) for name, kind in _FIELDS.get(row.kind, {}).items()):
         raise KeyError
     opens = row.kind == "reserve"
     if opening is None or row.kind not in _FIELDS or (opens and row.entry != head.entries + 1):

@@ -72,7 +72,7 @@ class Row:
             fields = json.loads(record)
             spent = Budget(read_amount(fields["spent"]["epsilon"]), read_amount(fields["spent"]["delta"]))
             row = cls(**(fields | {"spent": spent}))
-            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS
+            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS and isinstance(row.time, str)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             good = False
         if not good:
