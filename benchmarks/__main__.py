@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.measure import Figure, machine
 
 # By name: a room is imported when its turn comes, so what one room needs is no condition for the others.
-ROOMS = ("noise", "outliers", "density", "regression", "keyvalue", "learning")
+ROOMS = ("noise", "ledger", "outliers", "density", "regression", "keyvalue", "learning")
 _MARGIN = 0.5
 
 

@@ -522,6 +522,24 @@ MUTANTS = (
         "after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta",
         "after.epsilon <= self.budget.epsilon",
     ),
+    _m(
+        "ledger",
+        "changed tables pass",
+        "ledger/sqlite_store.py",
+        "set(found) != _SCHEMA",
+        "not set(found) >= _SCHEMA",
+        ("len(found) != len(_SCHEMA) or ", ""),
+    ),
+    _m("ledger", "a row is not read back", "ledger/sqlite_transaction.py", "if self.last().hash != row.hash:", "if False:"),
+    _m("ledger", "sums of new rows on trust", "ledger/chain.py", "or row.spent != total_after(", "or not total_after("),
+    _m(
+        "ledger",
+        "an entry closed twice",
+        "ledger/chain.py",
+        '            case [opening] if opening.kind == "reserve":\n                return opening\n',
+        '            case [opening, *_] if opening.kind == "reserve":\n                return opening\n',
+    ),
+    _m("ledger", "foreign rows pass", "ledger/chain.py", "piece.view.counts() != (head.sequence + 1, kept)", "False"),
     _m("ledger", "seeded results are charged", "release/publish.py", "    if promise.simulated:", "    if False:"),
     # Records
     _m(

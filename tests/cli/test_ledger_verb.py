@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from cli.terminal import exit_code, process
+from ledger.long_books import long_book
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
@@ -55,6 +58,37 @@ def test_show_prints_each_charge(path: Path, capsys: pytest.CaptureFixture[str])
     out = capsys.readouterr().out
     assert "0.9 left" in out
     assert "a count" in out
+
+
+def test_show_lists_the_newest_charges_or_as_many_as_are_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long_book(path, 30)
+
+    def listed(*options: object) -> int:
+        assert exit_code("ledger", "show", path, *options) == 0
+        return capsys.readouterr().out.count("  committed  ")
+
+    assert (listed(), listed("--last", 3), listed("--last", 0), listed("--all")) == (20, 3, 0, 30)
+    for options, entries in (((), 30), (("--last", 2), 2)):
+        assert exit_code("ledger", "show", path, "--json", *options) == 0
+        assert len(json.loads(capsys.readouterr().out)["entries"]) == entries
+    assert exit_code("ledger", "show", path, "--all", "--last", 3) == 2
+    assert "last must be left out with --all; got both." in capsys.readouterr().err
+    assert exit_code("ledger", "show", path, "--last", -1) == 2
+
+
+def test_verify_tells_how_far_it_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long_book(path, 300)
+    told: list[tuple[float, str]] = []
+
+    @contextmanager
+    def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float, str], None]]:
+        yield lambda share, words: told.append((share, words))
+
+    monkeypatch.setattr("sabun.cli.ledger.progress_bar", bar)
+    assert exit_code("ledger", "verify", path) == 0
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    assert len(told) > 1
+    assert told[-1] == (1.0, "300 charges")
 
 
 @pytest.mark.parametrize(

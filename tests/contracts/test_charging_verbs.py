@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,12 +18,15 @@ import numpy as np
 import pytest
 import typer
 
-from cli.terminal import exit_code
+from cli.terminal import SOURCE, exit_code
 from sabun import Ledger
 from sabun.asking.evidence import commands
 from sabun.cli import build
+from sabun.errors import LedgerError
 from sabun.ledger.reservation import Reservation
+from sabun.ledger.store import Unavailable
 from sabun.release import Release, files
+from sabun.telling.terminal.charging import Payment
 
 Capture = pytest.CaptureFixture[str]
 
@@ -166,6 +174,100 @@ def test_a_full_disk_without_a_ledger_hands_the_result_to_stdout(
     assert "it is printed on stdout instead: keep it." in err
     line = next(line for line in out.splitlines() if line.startswith("{"))
     assert Release.from_json(line).provenance.kind.startswith(verb.split()[0])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_full_stdout_after_the_charge_names_the_entry_and_the_way_back(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    full = Path("/dev/full").open("w")  # noqa: SIM115 (closing it fails)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        assert exit_code(*arguments(verb)) == 4
+        sys.stdout.close()
+    with suppress(OSError):
+        full.close()
+    said = capsys.readouterr().err
+    assert "error: the operating system refuses: No space left on device. Entry 1 is paid for, and the ledger kept its" in said
+    assert "Get it with: sabun ledger recover book 1 --out FILE" in said
+    assert exit_code("ledger", "recover", "book", "1", "--out", "back.json") == 0
+
+
+@pytest.mark.parametrize("verb", ["outliers count", "regression fit"])
+def test_an_error_after_the_charge_never_hides_it(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    for error, code in ((ZeroDivisionError(), 70), (LedgerError("'book' was held by others. Try again."), 4)):
+
+        def fails(*_: Any, error: Exception = error) -> NoReturn:
+            raise error
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Payment, "tell_left", fails)
+            out = f"{code}{Path(COMMANDS[verb].out).suffix}"
+            assert exit_code(*arguments(verb, out)) == code
+        said = capsys.readouterr().err
+        assert "is paid for, and the ledger kept its result. Get it with: sabun ledger recover book " in said
+        assert "othing was charged" not in said
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_ledger_that_cannot_keep_the_result_hands_it_to_stdout(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def held(*_: Any) -> NoReturn:
+        raise Unavailable("'book' was held by others.", "Try again.", means="Entry 1 stays charged.")
+
+    monkeypatch.setattr(Reservation, "commit", held)
+    assert exit_code(*arguments(verb)) == 4
+    out, err = capsys.readouterr()
+    assert "Entry 1 stays charged. Try again. The result was drawn, so it is printed on stdout instead: keep it." in err
+    assert "othing was charged" not in err
+    line = next(line for line in out.splitlines() if line.startswith("{"))
+    receipt = Release.from_json(line).provenance.receipt
+    assert receipt is not None
+    assert receipt.entry_hash == ledger.entry(1).entry_hash
+
+
+def test_a_result_that_neither_ledger_nor_stdout_takes_goes_to_stderr(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def held(*_: Any) -> NoReturn:
+        raise Unavailable("'book' was held by others.", "Try again.")
+
+    def full(*_: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Reservation, "commit", held)
+    monkeypatch.setattr(sys.stdout, "write", full)
+    assert exit_code(*arguments("regression fit")) == 4
+    err = capsys.readouterr().err
+    assert "The result was drawn, so it is printed on stderr instead: keep it." in err
+    line = next(line for line in err.splitlines() if line.startswith("{"))
+    assert Release.from_json(line).provenance.receipt is not None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes a stream")
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [
+        (">&-", "the operating system refuses: stdout is closed."),
+        ("| true", "nobody reads the output any more."),
+    ],
+    ids=["closed", "left"],
+)
+def test_a_stdout_that_is_gone_when_the_charge_is_made(redirection: str, words: str, here: Path, ledger: Ledger) -> None:
+    command = f'"{sys.executable}" -m sabun.cli {shlex.join(map(str, arguments("regression fit")))}'
+    script = f"{{ {command}; echo code $? >&2; }} {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=here, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False
+    )
+    said = done.stderr.splitlines()
+    assert f"error: {words} Entry 1 is paid for, and the ledger kept its result. " in done.stderr
+    assert said[-2].endswith("Get it with: sabun ledger recover book 1 --out FILE")
+    assert said[-1] == "code 4"
+    assert ledger.entry(1).state == "committed"
 
 
 def test_a_result_that_was_asked_for_by_name_is_paid_for_once(ledger: Ledger, capsys: Capture) -> None:

@@ -18,7 +18,7 @@ import pytest
 import sabun.ledger.ledger as ledger_module
 from sabun.errors import LedgerError
 from sabun.ledger import Ledger
-from sabun.ledger.lock import held, lock_of
+from sabun.ledger.lock import held, lock_of, turn_of
 from sabun.ledger.sqlite_store import SqliteStore
 
 PAGE, SECTOR, NONCE = 4096, 512, 77
@@ -173,9 +173,6 @@ def test_a_foreign_write_ahead_log_is_refused(ledger, path, promise):
 
 OTHER = """
 import sys
-from sabun.errors import LedgerError
-from sabun.ledger import Ledger
-from sabun.ledger.sqlite_store import SqliteStore
 
 try:
     ledger = Ledger.open(SqliteStore(sys.argv[1], patience=0.3))
@@ -236,10 +233,17 @@ def test_the_lock_is_one_for_all_names_and_survives_its_removal(ledger, path, pr
         lock_of(path).unlink()
     ledger.charge(promise(), purpose="p")
     assert lock_of(path).exists()
+    for file in (lock_of(path), turn_of(path)):  # one of the two is enough to keep everybody out
+        with held(path, alone=True, patience=1):
+            file.unlink()
+            for alone in (True, False):
+                with pytest.raises(TimeoutError), held(path, alone=alone, patience=0.01):
+                    pass
     with held(path, alone=True, patience=1):
         lock_of(path).unlink()
+        turn_of(path).unlink()
         with held(path, alone=True, patience=1) as other:
-            assert other  # a new file has a new lock: that is why nobody may remove it
+            assert other  # new files have new locks: that is why nobody may remove them
 
 
 @posix
@@ -266,7 +270,7 @@ def test_a_backup_is_whole_and_takes_no_place(ledger, path, promise, tmp_path):
     assert copy.read_bytes() == path.read_bytes()
     assert Ledger.open(copy).verify() == ledger.verify()
     for taken in (copy, path, tmp_path / "missing" / "backup"):
-        with pytest.raises(LedgerError, match=r"a backup of .* cannot be written to .*Choose a free path"):
+        with pytest.raises(LedgerError, match=r"a backup of .* cannot be written to .*choose a free path"):
             ledger.backup(taken)
 
 

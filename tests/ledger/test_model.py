@@ -55,8 +55,8 @@ class MemoryStore:
     def at(self, sequence):
         return self.kept[sequence] if sequence < len(self.kept) else None
 
-    def rows(self, after=-1):
-        return iter(self.kept[after + 1 :])
+    def rows(self, after=-1, *, limit=None):
+        return iter(self.kept[after + 1 :][:limit])
 
     def of_entry(self, entry):
         return [row for row in self.kept if row.entry == entry]
@@ -67,8 +67,8 @@ class MemoryStore:
     def payload(self, entry):
         return self.payloads.get(entry)
 
-    def payload_entries(self):
-        return sorted(self.payloads)
+    def counts(self):
+        return len(self.kept), len(self.payloads)
 
     def append(self, row):
         self.kept.append(row)

@@ -23,7 +23,6 @@ from sabun.ledger.sqlite_store import SqliteStore
 
 CRASHING = """
 import sys
-from sabun.ledger import Ledger
 from sabun.privacy.guarantee import Guarantee
 
 for line in sys.stdin:
@@ -37,8 +36,6 @@ for line in sys.stdin:
 RACING = """
 import sys
 from sabun.errors import BudgetExceeded
-from sabun.ledger import Ledger
-from sabun.privacy.guarantee import Guarantee
 
 print("ready", flush=True)
 for line in sys.stdin:
@@ -175,7 +172,7 @@ def test_a_write_protected_ledger_can_be_read_and_refuses_charges(open_folder, p
         assert ledger.remaining.epsilon == Fraction(1, 2)
         assert ledger.verify().entries == 1
         with pytest.raises(
-            LedgerError, match=r"x\.ledger' cannot be opened or written\. Nothing was charged; check the permissions"
+            LedgerError, match=r"x\.ledger' cannot be opened or written\. Nothing was charged\. Check the permissions"
         ):
             ledger.charge(promise(), purpose="q")
         assert ledger.remaining.epsilon == Fraction(1, 2)
@@ -202,7 +199,9 @@ def test_a_ledger_held_by_another_writer_is_busy_for_writers_only(ledger, path, 
     impatient = Ledger.open(SqliteStore(path, patience=0.2))
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match=r"was held by other processes for 0\.2 seconds\. Nothing was charged; try again"):
+        with pytest.raises(
+            LedgerError, match=r"was held by other processes for 0\.2 seconds\. Nothing was charged\. Try again"
+        ):
             impatient.charge(promise(), purpose="p")
         assert impatient.remaining == ledger.budget
     impatient.charge(promise(), purpose="p")
@@ -218,7 +217,9 @@ def test_a_full_disk_is_a_ledger_error_that_charges_nothing(ledger, path, promis
 
     monkeypatch.setattr(SqliteStore, "_connect", small)
     reservation = ledger.reserve(promise(), purpose="p")
-    with pytest.raises(LedgerError, match=r"could not be written to disk\. Nothing may be released for this charge"):
+    with pytest.raises(
+        LedgerError, match=r"could not be written to disk\. Entry 1 stays charged; its result is not kept yet\. Make room"
+    ):
         reservation.commit(b"x" * 100_000)
     monkeypatch.undo()
     assert [entry.state for entry in ledger.entries()] == ["reserved"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from contextlib import contextmanager
 from fractions import Fraction
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger import reservation as module
+from sabun.ledger.sqlite_store import SqliteStore
+from sabun.ledger.store import Unavailable
 
 
 def test_a_reservation_is_spent_before_it_returns(ledger, path, promise):
@@ -77,6 +80,29 @@ def test_a_commit_that_could_not_be_written_can_be_tried_again(ledger, path, pro
     path.with_name("away").rename(path)
     reservation.commit(b"result")
     assert ledger.entries()[0].state == "committed"
+
+
+def test_a_commit_that_arrived_although_the_disk_said_no_is_not_made_twice(ledger, path, promise, monkeypatch):
+    reservation = ledger.reserve(promise(), purpose="p")
+    writing = SqliteStore.writing
+
+    @contextmanager
+    def uncertain(self):
+        with writing(self) as book:
+            yield book
+        raise Unavailable("the disk said no.", "Look at it.", written=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "writing", uncertain)
+        with pytest.raises(
+            Unavailable, match=r"the disk said no\. Entry 1 stays charged; its result is not kept yet\. Look at it"
+        ):
+            reservation.commit(b"result")
+    with pytest.raises(LedgerError, match="entry 1 must be open; it is closed"):
+        reservation.commit(b"another result")
+    assert reservation.commit(b"result") == reservation.receipt
+    assert ledger.kept(1) == b"result"
+    assert ledger.verify().entries == 1
 
 
 def test_a_payload_is_bytes_of_bounded_size(ledger, promise, monkeypatch):

@@ -14,6 +14,7 @@ import pytest
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger, Verification
 from sabun.ledger.row import Row
+from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.statement import read_amount
 
 
@@ -62,6 +63,68 @@ def test_every_change_by_sql_is_found(busy_ledger, path, edit, change):
         busy_ledger.verify()
     with pytest.raises(LedgerError):
         Ledger.open(path).verify()
+
+
+FORGETFUL = "CREATE TRIGGER forget AFTER INSERT ON book BEGIN DELETE FROM book WHERE sequence = NEW.sequence; END"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        FORGETFUL,
+        "CREATE TRIGGER ignore BEFORE INSERT ON book BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE TRIGGER lose AFTER INSERT ON payloads BEGIN DELETE FROM payloads WHERE entry = NEW.entry; END",
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON book (hash)",
+        "DROP INDEX book_by_entry",
+        "DROP INDEX book_by_key",
+    ],
+)
+def test_tables_that_were_changed_are_refused_on_every_look(busy_ledger, path, edit, promise, change):
+    """A trigger more could take every charge back as it is written: a budget without end, until somebody verifies."""
+    reservation = busy_ledger.reserve(promise("0.01"), purpose="p")
+    spent = busy_ledger.spent
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(change)
+    attempts = (
+        lambda: Ledger.open(path),
+        lambda: busy_ledger.charge(promise("0.01"), purpose="p"),
+        lambda: reservation.commit(b"result"),
+        lambda: busy_ledger.spent,
+    )
+    for attempt in attempts:
+        with pytest.raises(LedgerError, match=r"the tables of the ledger were changed by another program\. Do not release"):
+            attempt()
+    if change.startswith("CREATE"):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("DROP " + " ".join(change.split()[1:3]))
+        reservation.commit(b"result")
+        assert Ledger.open(path).spent == spent
+
+
+@pytest.mark.parametrize("change", [FORGETFUL, FORGETFUL.replace("DELETE FROM book", "UPDATE book SET hash = 'x'")])
+def test_a_written_row_is_read_back_before_it_counts(busy_ledger, path, promise, monkeypatch, change):
+    """The second guard, with the first lifted: a row that is not there after it was written is no charge."""
+    monkeypatch.setattr(SqliteStore, "_must_have_its_tables", lambda *_: None)
+    guard = "book_holds" if "DELETE" in change else "book_keeps"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"DROP TRIGGER {guard}")
+        connection.execute(change)
+    with pytest.raises(LedgerError, match=r"must hold entry 5 as it was written|a row was changed after it was written"):
+        busy_ledger.charge(promise("0.01"), purpose="p")
+
+
+def test_kept_bytes_are_read_back_too(busy_ledger, path, promise, monkeypatch):
+    monkeypatch.setattr(SqliteStore, "_must_have_its_tables", lambda *_: None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER payloads_keep")
+        connection.execute("CREATE TRIGGER x AFTER INSERT ON payloads BEGIN UPDATE payloads SET payload = x'00'; END")
+    with pytest.raises(
+        LedgerError, match=r"must hold entry 5 as it was written, and does not: another program changes the file"
+    ):
+        busy_ledger.charge(promise("0.01"), purpose="p")
+    assert busy_ledger.entries(last=1)[0].entry == 4
 
 
 def test_rows_cannot_be_changed_or_deleted_by_plain_sql(busy_ledger, path):
@@ -113,6 +176,9 @@ def _set(sequence, **values):
         (_set(0, kind="void"), "row 0 must open the book"),
         (lambda records: records[5]["body"].update(void_token="00" * 32), "row 5 must be voided by its own reservation"),
         (lambda records: records[5]["body"].pop("void_token"), "row 5 must have the fields of its kind"),
+        (lambda records: records[2]["body"].update(payload_size="28"), "row 2 must have the fields of its kind"),
+        (lambda records: records[1]["body"].update(guarantee=[1]), "row 1 must have the fields of its kind"),
+        (lambda records: records[1]["body"].update(purpose=None), "row 1 must have the fields of its kind"),
         (lambda records: records[0]["body"].update(unit="\ud800"), "row 0 must hold name, unit, relation and budget"),
         (lambda records: records.append(records[-1] | {"sequence": 8}), "row 8 must change the state"),
         (lambda records: records.pop(3), "row 4 must follow the row before it"),

@@ -5,11 +5,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sabun.errors import BoundsError, DataError, ParameterError
+from sabun.ledger import Ledger
 from sabun.records import Column, Schema
-from sabun.regression import Study
+from sabun.regression import PrivateRidge, Study
+from sabun.regression.releasing import request_key
 from sabun.release import generate_key
 
 FEATURES = Schema.of_bounds({"age": (0, 120), "bmi": (10, 60)})
@@ -145,3 +148,21 @@ def test_files_that_are_no_study_are_refused(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b" " * (2**20 + 1))
     with pytest.raises(DataError, match="at most 1048576 bytes"):
         Study.load(tmp_path / "big")
+
+
+def test_organisations_with_long_names_do_not_share_a_retry_key(tmp_path: Path) -> None:
+    """A key that is cut short would be that of another organisation, which the ledger then refuses as used."""
+    terms, long = study(name="dose"), "clinic " * 40
+    names = ["north", long + "north", long + "south", "x" * 124, "x" * 125, "x" * 126]
+    keys = [request_key(terms, name) for name in names]
+    assert len(set(keys)) == len(names)
+    assert keys[0] == f"regression {terms.hash} north"
+    assert keys[3] == f"regression {terms.hash} {names[3]}"
+    assert max(len(key or "") for key in keys) <= 200
+    ledger = Ledger.create(tmp_path / "book", name="book", epsilon=9, delta="1e-4")
+    rows = np.array([[30.0, 20.0], [60.0, 30.0]]), np.array([10.0, 20.0])
+    first, other, again = (
+        PrivateRidge(study=terms, organisation=name, ledger=ledger).fit(*rows).release_ for name in (*names[1:3], names[1])
+    )
+    assert again.to_json() == first.to_json() != other.to_json()
+    assert ledger.spent.epsilon == 2

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sabun.errors import BudgetExceeded, IncompatibleGuarantees, ParameterError, SimulatedError
-from sabun.ledger import Ledger
+from sabun.errors import BudgetExceeded, IncompatibleGuarantees, LedgerError, ParameterError, SimulatedError
+from sabun.ledger import Ledger, Receipt, Reservation
+from sabun.ledger.store import Unavailable
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import discrete_laplace, os_coin, seeded_coin
-from sabun.release import Release, publish
+from sabun.release import Release, ResultNotKept, publish
 from sabun.release.publish import purpose_of, recovered
 
 PROMISE = Guarantee(epsilon=0.4, unit="patient", mechanism="discrete Laplace")
@@ -159,6 +160,56 @@ def test_a_guarantee_of_another_unit_charges_nothing(ledger: Ledger) -> None:
     with pytest.raises(IncompatibleGuarantees):
         released(ledger, never, guarantee=Guarantee(epsilon=0.1, unit="visit", mechanism="m"))
     assert ledger.spent.epsilon == 0
+
+
+# --- a ledger that cannot keep the result
+
+
+def _refusing(monkeypatch: pytest.MonkeyPatch, error: LedgerError, times: int) -> list[bytes]:
+    """Makes that many commits fail; what they were given is kept."""
+    seen: list[bytes] = []
+    commit = Reservation.commit
+
+    def refuse(self: Reservation, payload: bytes) -> Receipt:
+        seen.append(payload)
+        if len(seen) <= times:
+            raise error
+        return commit(self, payload)
+
+    monkeypatch.setattr(Reservation, "commit", refuse)
+    return seen
+
+
+BUSY = Unavailable("'x' was held by other processes for 30 seconds.", "Try again.")
+
+
+def test_a_ledger_that_is_held_is_tried_again_with_the_same_value(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, drawn = _refusing(monkeypatch, BUSY, 2), []
+
+    def draw() -> dict[str, Any]:
+        drawn.append(noisy())
+        return drawn[-1]
+
+    release = released(ledger, draw)
+    assert len(drawn) == 1
+    assert set(seen) == {release.to_json()}
+    assert recovered(ledger, 1).to_json() == release.to_json()
+
+
+@pytest.mark.parametrize(("error", "tries"), [(BUSY, 3), (LedgerError("it was replaced."), 1)])
+def test_a_result_that_no_ledger_keeps_comes_with_the_error(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: LedgerError, tries: int
+) -> None:
+    seen = _refusing(monkeypatch, error, 99)
+    with pytest.raises(ResultNotKept, match=r"The result is drawn and paid for, and comes with this error") as caught:
+        released(ledger)
+    assert len(seen) == tries
+    assert "Nothing was charged" not in str(caught.value)
+    assert caught.value.exit_code == 4
+    release = caught.value.release
+    assert release.to_json() == seen[0]
+    assert release.provenance.receipt == ledger.receipts[0]
+    assert (ledger.entry(1).state, ledger.spent.epsilon) == ("reserved", Fraction(2, 5))
 
 
 # --- seeds

@@ -5,7 +5,9 @@ Verbs are the modules of this folder and the `verbs` of every room.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -19,7 +21,7 @@ import typer
 import sabun
 from sabun.asking.directory import room_named, rooms
 from sabun.errors import InternalError, SabunError
-from sabun.telling.terminal.charging import Interrupted
+from sabun.telling.terminal.charging import Interrupted, ResultNotWritten, charged
 from sabun.telling.terminal.output import complain, print_line
 
 __all__ = ["build", "main"]
@@ -64,9 +66,11 @@ def _module_of(name: str) -> ModuleType | None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command, then leaves with its exit code.
 
-    Exit codes: 0 ok · 2 bad parameter or usage · 3 budget refused · 4 bad data · 70 a bug of ours · 130 interrupted.
+    Exit codes: 0 ok · 1 nobody reads the output any more, nothing was charged · 2 bad parameter or usage · 3 budget refused ·
+    4 bad data, or the system refuses, the output too · 70 a bug of ours · 130 interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     sys.exit(_run(given))
 
 
@@ -97,28 +101,48 @@ def _add_verb(root: typer.Typer, name: str) -> None:
 
 def _run(given: list[str]) -> int:
     as_json = "--json" in given
+    charged(anew=True)
     try:
         code = typer.main.get_command(build(_named(given))).main(args=given, prog_name="sabun", standalone_mode=False)
         if code == _INTERRUPTED:  # typer's word for an interrupt that no command explained
             raise KeyboardInterrupt
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except SabunError as error:
+    except ResultNotWritten as error:
         return complain(str(error), error, code=error.exit_code, as_json=as_json)
+    except SabunError as error:
+        return complain(_with_charges(str(error)), error, code=error.exit_code, as_json=as_json)
     except typer.TyperException as error:
         return complain(_usage(error), error, code=error.exit_code, as_json=as_json)
     except Interrupted as stop:
         return complain(str(stop), stop, code=_INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort) as stop:
         return complain("interrupted.", stop, code=_INTERRUPTED, as_json=as_json)
-    except BrokenPipeError:
-        _silence_stdout()
-        return _BROKEN_PIPE
+    except BrokenPipeError as error:
+        return _unread(error, as_json)
+    except SystemExit as stop:  # what the libraries that parse and print make of a broken pipe
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        return _unread(stop.__context__, as_json)
     except OSError as error:
+        _silence_stdout()
         place = "" if error.filename is None else f" ({error.filename})"
-        return complain(f"the operating system refuses: {error.strerror}{place}.", error, code=_BAD_DATA, as_json=as_json)
+        words = _with_charges(f"the operating system refuses: {error.strerror}{place}.")
+        return complain(words, error, code=_BAD_DATA, as_json=as_json)
     except Exception as error:
-        return complain(_bug(error), error, code=_BUG, as_json=as_json)
+        return complain(_with_charges(_bug(error)), error, code=_BUG, as_json=as_json)
+
+
+def _unread(error: BrokenPipeError, as_json: bool) -> int:
+    """No error where nothing was charged: whoever reads may stop when they have seen enough."""
+    _silence_stdout()
+    words = _with_charges("nobody reads the output any more.") if charged() else ""
+    return complain(words, error, code=_BAD_DATA if words else _BROKEN_PIPE, as_json=as_json)
+
+
+def _with_charges(message: str) -> str:
+    """The message, with what the command has charged before it ended."""
+    return " ".join(filter(None, (message, charged())))
 
 
 def _named(given: list[str]) -> str | None:
@@ -146,5 +170,30 @@ def _bug(error: Exception) -> str:
 
 
 def _silence_stdout() -> None:
-    """Whoever was reading has gone; without this, Python complains once more at exit."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (stays open until the process ends)
+    """What could not be written will not be; without this, Python complains once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (stays open until the process ends)
+
+
+class _Closed(io.TextIOBase):
+    """Stands for a stdout that was closed before we began: what is written to it is refused, not lost in silence."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "stdout is closed")
+
+
+def _open_streams() -> None:
+    """Python has no object for a stream that was closed, and the next file that is opened would get its number."""
+    if sys.stdout is not None and sys.stderr is not None:
+        return
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (stays open until the process ends)

@@ -15,6 +15,7 @@ from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.terminal.progress import progress_bar
 
 __all__ = ["app"]
 
@@ -29,6 +30,8 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 
 # An exponent of more than three digits would make a number too long to hold.
 _AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+_LISTED = 20
 
 _Path = Annotated[Path, typer.Argument(help="The ledger's file.")]
 
@@ -60,8 +63,15 @@ def create(
 
 
 @app.command()
-def show(path: _Path, json: Json = False) -> None:
-    """Show the budget, what is left of it, each charge.
+def show(
+    path: _Path,
+    last: Annotated[
+        int | None, typer.Option(min=0, help="How many of the newest charges to list; 20 unless told, with --json all.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List every charge.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the budget, what is left of it, the newest charges.
 
     Example:
 
@@ -69,11 +79,13 @@ def show(path: _Path, json: Json = False) -> None:
 
         sabun ledger show clinic.ledger
     """
+    if everything and last is not None:
+        raise ParameterError("last must be left out with --all; got both. Choose one.")
     ledger = Ledger.open(path)
     if json:
-        print_json(_record(path, ledger))
+        print_json(_record(path, ledger, last=last))
     else:
-        print_line(ledger.show())
+        print_line(ledger.show(last=None if everything else _LISTED if last is None else last))
 
 
 @app.command()
@@ -91,7 +103,8 @@ def verify(
         sabun ledger verify clinic.ledger
     """
     ledger = Ledger.open(path)
-    found = ledger.verify(expect_head=head)
+    with progress_bar("Reading every row", quiet=json) as progress:
+        found = ledger.verify(expect_head=head, progress=progress)
     if json:
         record = {
             "path": str(path),
@@ -142,8 +155,8 @@ def _amount(text: str, name: str) -> Amount:
     return exact(text, name=name)
 
 
-def _record(path: Path, ledger: Ledger) -> dict[str, Any]:
-    return {"path": str(path)} | ledger.to_dict()
+def _record(path: Path, ledger: Ledger, *, last: int | None = None) -> dict[str, Any]:
+    return {"path": str(path)} | ledger.to_dict(last=last)
 
 
 def _summary(ledger: Ledger) -> str:

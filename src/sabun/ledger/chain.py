@@ -1,33 +1,201 @@
-"""Reading the whole book again from its first row: every link, every total, every change of state."""
+"""The rules that the rows of a book must keep: the newest rows on every look, all of them on request.
+
+Every row carries the totals after it, so the newest one tells what was spent. It is not taken on trust: `followed` checks it
+and the rows just before it, in a long book as quickly as in a short one. `walk` reads the whole book from its first row, in
+pieces between which others may write.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sabun.errors import LedgerError
 from sabun.ledger.row import FIRST_PREVIOUS, FORMAT, Row, seal_of, total_after
-from sabun.ledger.statement import Budget, Entry, Terms
+from sabun.ledger.statement import Budget, Entry, Terms, Verification
 from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import RELATIONS
 
-__all__ = ["Book", "check_payload", "continued", "inspected", "replay", "terms_of"]
+__all__ = ["WINDOW", "Book", "check_payload", "followed", "inspected", "opened", "read_entry", "walk"]
+
+WINDOW = 64
+"""How many of the newest rows are checked on every look; a forgery further back shows when the whole book is read."""
+
+_PIECE = 256
+_LARGE = 1 << 20
+"""Kept bytes above this many are read in a view of their own, so that no view lasts long."""
+_FIELDS: dict[str, dict[str, type]] = {
+    "reserve": dict.fromkeys(("purpose", "note", "software", "epsilon", "delta", "void_seal"), str) | {"guarantee": dict},
+    "commit": {"payload_sha256": str, "payload_size": int},
+    "void": {"void_token": str},
+}
+_RESTORE = "the ledger was changed by something other than Sabun. Do not release from it; restore it from a backup."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """A chain that was read to its end without finding anything wrong; `seals` are those of entries still open."""
+    """Where a chain stands: its terms, and the newest row, which carries the totals."""
 
     terms: Terms
-    entries: tuple[Entry, ...]
-    seals: Mapping[int, str]
     head: Row
 
 
-def terms_of(first: Row, *, place: str) -> Terms:
-    """The terms in the first row of a book."""
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Rows that were checked one after another.
+
+    Args:
+        book: Where the chain stands after them.
+        rows: Each row with the one that reserved its entry.
+        newest: Number of the book's newest row when they were read.
+    """
+
+    book: Book
+    rows: Sequence[tuple[Row, Row]]
+    newest: int
+
+    @property
+    def last(self) -> bool:
+        """Whether the book ended with them."""
+        return self.book.head.sequence == self.newest
+
+
+def opened(view: Transaction, *, place: str) -> Book:
+    """The book in a view: its first row and its newest ones, checked."""
+    return followed(view, _beginning(view, place), place=place)
+
+
+def followed(view: Transaction, book: Book, *, place: str) -> Book:
+    """The book as it stands now: the rows since it was last seen are checked, or the newest ones where those are more."""
+    newest, head = view.last(), book.head
+    if newest.sequence - head.sequence > WINDOW:
+        base = view.at(newest.sequence - WINDOW)
+        if base is None or base.entries < head.entries:
+            raise _broken(place, newest.sequence - WINDOW, "must be there, with no fewer entries than the rows before it")
+        head = base
+    for row, _ in _checked(view.rows(head.sequence), head, book.terms, _through_index(view), place):
+        head = row
+    return Book(terms=book.terms, head=head)
+
+
+def walk(
+    reading: Callable[[], AbstractContextManager[Transaction]],
+    *,
+    place: str,
+    visit: Callable[[Transaction, Piece], None] | None = None,
+) -> Iterator[Piece]:
+    """Reads a whole book piece by piece, each in a view of its own: no writer waits until a long book is read.
+
+    Rows are never changed, so what one piece has shown stays true, and the next must follow it. `visit` sees a piece in its
+    view; it is yielded when the view has ended, so that whoever goes through the pieces holds up nobody.
+    """
+    book, piece, reserving = None, None, _by_memory()
+    while piece is None or not piece.last:
+        with reading() as view:
+            book = _beginning(view, place) if book is None else book
+            found = view.rows(book.head.sequence, limit=_PIECE)
+            rows = list(_checked(found, book.head, book.terms, reserving, place))
+            book = Book(terms=book.terms, head=rows[-1][0] if rows else book.head)
+            piece = Piece(book=book, rows=rows, newest=view.last().sequence)
+            if visit is not None:
+                visit(view, piece)
+        yield piece
+
+
+def inspected(
+    reading: Callable[[], AbstractContextManager[Transaction]],
+    *,
+    place: str,
+    expect_head: str | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> Verification:
+    """Reads all rows and all kept bytes again; the first thing that does not fit is a LedgerError."""
+    kept, large, seen = 0, list[Row](), expect_head is None
+
+    def visit(view: Transaction, piece: Piece) -> None:
+        nonlocal kept
+        for row in (row for row, _ in piece.rows if row.kind == "commit"):
+            kept += 1
+            if row.body["payload_size"] > _LARGE:
+                large.append(row)
+            else:
+                _check_kept(view, row, place)
+        if piece.last and view.counts() != (piece.newest + 1, kept):
+            raise LedgerError(f"{place}: every row must be in the chain and all kept bytes of it; some are foreign: {_RESTORE}")
+
+    for piece in walk(reading, place=place, visit=visit):
+        head = piece.book.head
+        seen = seen or expect_head in (head.hash, *(row.previous for row, _ in piece.rows))
+        if progress is not None:
+            progress(head.sequence / max(piece.newest, 1), f"{head.entries} charges")
+    for row in large:
+        with reading() as view:
+            _check_kept(view, row, place)
+    if not seen:
+        raise LedgerError(
+            f"{place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
+            "restore the newest backup that holds it."
+        )
+    return Verification(entries=head.entries, head_hash=head.hash)
+
+
+def _check_kept(view: Transaction, closing: Row, place: str) -> None:
+    check_payload(closing.entry, view.payload(closing.entry), closing.body["payload_sha256"], place=place)
+
+
+def read_entry(view: Transaction, number: int, *, place: str) -> Entry:
+    """One charge as it stands, found through the index; its rows must fit each other."""
+    match view.of_entry(number):
+        case [opening] if opening.kind == "reserve":
+            return entry_of(opening)
+        case [opening, closing] if opening.kind == "reserve" and closing.kind in ("commit", "void"):
+            return entry_of(opening, closing)
+    raise LedgerError(f"{place}: entry {number} must have a row that opens it and at most one that closes it: {_RESTORE}")
+
+
+def entry_of(opening: Row, closing: Row | None = None) -> Entry:
+    """A charge from the row that reserved it and the one that closed it, if any."""
+    body, amount = opening.body, opening.amount
+    entry = Entry(
+        entry=opening.entry,
+        time=opening.time,
+        purpose=body["purpose"],
+        epsilon=amount.epsilon,
+        delta=amount.delta,
+        state="reserved",
+        key=opening.key,
+        note=body["note"],
+        guarantee=body["guarantee"],
+        software=body["software"],
+        entry_hash=opening.hash,
+        remark=str(body.get("remark", "")),
+    )
+    if closing is None:
+        return entry
+    if closing.kind == "void":
+        return dataclasses.replace(entry, state="voided")
+    digest, size = closing.body["payload_sha256"], closing.body["payload_size"]
+    return dataclasses.replace(entry, state="committed", payload_sha256=digest, payload_size=size)
+
+
+def check_payload(entry: int, payload: bytes | None, digest: object, *, place: str) -> None:
+    """Refuses kept bytes that are not those whose digest is in the chain."""
+    if payload is None or hashlib.sha256(payload).hexdigest() != digest:
+        raise LedgerError(f"{place}: the kept bytes of entry {entry} were changed. Restore the ledger from a backup.")
+
+
+def _beginning(view: Transaction, place: str) -> Book:
+    """The book as its first row opens it."""
+    first = view.at(0)
+    if first is None:
+        raise LedgerError(f"{place}: the ledger has no first row; it was emptied. Restore it from a backup.")
+    return Book(terms=_terms_of(first, place), head=first)
+
+
+def _terms_of(first: Row, place: str) -> Terms:
     body = first.body
     if first.sequence != 0 or first.kind != "create" or first.previous != FIRST_PREVIOUS:
         raise _broken(place, 0, "must open the book")
@@ -45,102 +213,65 @@ def terms_of(first: Row, *, place: str) -> Terms:
     return terms
 
 
-def replay(rows: Iterable[Row], *, place: str) -> Book:
-    """Follows the chain from the first row; the first thing that does not fit is a LedgerError."""
-    chain = iter(rows)
-    first = next(chain, None)
-    if first is None:
-        raise LedgerError(f"{place}: the ledger has no rows; it was emptied. Restore it from a backup.")
-    opened = Book(terms=terms_of(first, place=place), entries=(), seals={}, head=first)
-    return continued(opened, chain, place=place)
+def _checked(
+    rows: Iterable[Row], head: Row, terms: Terms, reserving: Callable[[Row], Row | None], place: str
+) -> Iterator[tuple[Row, Row]]:
+    """The rows that follow `head`, each with the one that reserved its entry; the first that breaks a rule is a LedgerError.
 
-
-def inspected(view: Transaction, *, place: str) -> tuple[Book, frozenset[str]]:
-    """Reads all there is again: the place itself, every row, every kept byte; with the hashes of the rows."""
-    view.inspect()
-    rows = list(view.rows())
-    book = replay(rows, place=place)
-    kept = {entry.entry: entry.payload_sha256 for entry in book.entries if entry.state == "committed"}
-    if view.payload_entries() != sorted(kept):
-        raise LedgerError(f"{place}: each committed entry must have its kept bytes; some are missing or foreign.")
-    for entry, digest in kept.items():
-        check_payload(entry, view.payload(entry), digest, place=place)
-    return book, frozenset(row.hash for row in rows)
-
-
-def check_payload(entry: int, payload: bytes | None, digest: object, *, place: str) -> None:
-    """Refuses kept bytes that are not those whose digest is in the chain."""
-    if payload is None or hashlib.sha256(payload).hexdigest() != digest:
-        raise LedgerError(f"{place}: the kept bytes of entry {entry} were changed. Restore the ledger from a backup.")
-
-
-def continued(book: Book, rows: Iterable[Row], *, place: str) -> Book:
-    """Follows the chain from the end of a book that was read before; the same rules hold."""
-    new = list(rows)
-    head, entries, seals = book.head, {entry.entry: entry for entry in book.entries} if new else {}, dict(book.seals)
-    for row in new:
+    `reserving` finds the row that opened the entry of a row (itself, when it opens one); None when there is no open one.
+    """
+    for row in rows:
         if row.sequence != head.sequence + 1 or row.previous != head.hash:
             raise _broken(place, row.sequence, "must follow the row before it")
         try:
-            _apply(row, head, book.terms, entries, seals, place)
+            opening = _obeyed(row, reserving(row), head, terms, place)
         except LedgerError:  # a ValueError too
             raise
         except (KeyError, ValueError, TypeError, AttributeError):
             raise _broken(place, row.sequence, "must have the fields of its kind") from None
+        yield row, opening
         head = row
-    return Book(terms=book.terms, entries=tuple(entries.values()), seals=seals, head=head) if new else book
 
 
-def _apply(row: Row, head: Row, terms: Terms, entries: dict[int, Entry], seals: dict[int, str], place: str) -> None:
-    """Brings the entries up to date with one row; totals and states must be the ones the rules give."""
-    if row.kind == "reserve":
-        amount, after = row.amount, _reserved(row)
-        fits = row.entry == len(entries) + 1
-        seals[row.entry] = str(row.body["void_seal"])
-    else:
-        before = entries[row.entry]
-        amount = Budget(before.epsilon, before.delta)
-        after = _closed(row, before)
-        fits = before.state == "reserved" and row.kind in ("commit", "void")
-        seal = seals.pop(row.entry, None)
-        if fits and row.kind == "void" and seal_of(bytes.fromhex(row.body["void_token"])) != seal:
-            raise _broken(place, row.sequence, "must be voided by its own reservation")
-    if not fits:
+def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) -> Row:
+    """The opening row, once the row changes the state of one entry and carries the totals that follow from the row before."""
+    if not all(isinstance(row.body.get(name), kind) for name, kind in _FIELDS.get(row.kind, {}).items()):
+        raise KeyError
+    opens = row.kind == "reserve"
+    if opening is None or row.kind not in _FIELDS or (opens and row.entry != head.entries + 1):
         raise _broken(place, row.sequence, "must change the state of an entry by the rules")
-    entries[row.entry] = after
-    if row.entries != len(entries) or row.spent != total_after(head.spent, row.kind, amount):
+    if row.kind == "void" and seal_of(bytes.fromhex(row.body["void_token"])) != opening.body["void_seal"]:
+        raise _broken(place, row.sequence, "must be voided by its own reservation")
+    if row.entries != head.entries + opens or row.spent != total_after(head.spent, row.kind, opening.amount):
         raise _broken(place, row.sequence, "must carry the sums of the rows before it")
     if row.spent.epsilon > terms.budget.epsilon or row.spent.delta > terms.budget.delta:
         raise _broken(place, row.sequence, "must stay within the budget")
+    return opening
 
 
-def _reserved(row: Row) -> Entry:
-    body = row.body
-    return Entry(
-        entry=row.entry,
-        time=row.time,
-        purpose=body["purpose"],
-        epsilon=row.amount.epsilon,
-        delta=row.amount.delta,
-        state="reserved",
-        key=row.key,
-        note=body["note"],
-        guarantee=body["guarantee"],
-        software=body["software"],
-        entry_hash=row.hash,
-        remark=str(body.get("remark", "")),
-    )
+def _through_index(view: Transaction) -> Callable[[Row], Row | None]:
+    """Finds the row that opened an entry by its number, however far back it lies."""
+
+    def reserving(row: Row) -> Row | None:
+        if row.kind == "reserve":
+            return row
+        match [known for known in view.of_entry(row.entry) if known.sequence < row.sequence]:
+            case [opening] if opening.kind == "reserve":
+                return opening
+        return None
+
+    return reserving
 
 
-def _closed(row: Row, before: Entry) -> Entry:
-    if row.kind == "void":
-        return dataclasses.replace(before, state="voided")
-    digest, size = row.body["payload_sha256"], row.body["payload_size"]
-    return dataclasses.replace(before, state="committed", payload_sha256=digest, payload_size=size)
+def _by_memory() -> Callable[[Row], Row | None]:
+    """Finds it among the rows seen so far; of those only the ones whose entries are still open are remembered."""
+    reserved: dict[int, Row] = {}
+
+    def reserving(row: Row) -> Row | None:
+        return reserved.setdefault(row.entry, row) if row.kind == "reserve" else reserved.pop(row.entry, None)
+
+    return reserving
 
 
 def _broken(place: str, sequence: int, rule: str) -> LedgerError:
-    return LedgerError(
-        f"{place}: row {sequence} {rule}, and does not: the ledger was changed by something other than Sabun. "
-        "Do not release from it; restore it from a backup."
-    )
+    return LedgerError(f"{place}: row {sequence} {rule}, and does not: {_RESTORE}")

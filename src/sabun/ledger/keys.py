@@ -8,15 +8,15 @@ from sabun.ledger.row import Row
 from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import Guarantee
 
-__all__ = ["answer", "check_key", "refuse_answered"]
+__all__ = ["LONGEST_KEY", "answer", "check_key", "refuse_answered"]
 
-_LONGEST_KEY = 200
+LONGEST_KEY = 200
 
 
 def check_key(key: str | None) -> None:
     """A key is None or a short printable text."""
-    good = key is None or (isinstance(key, str) and len(key.strip()) > 0 and len(key) <= _LONGEST_KEY and key.isprintable())
-    checks.require(good, f"a printable text of at most {_LONGEST_KEY} characters", key=key)
+    good = key is None or (isinstance(key, str) and len(key.strip()) > 0 and len(key) <= LONGEST_KEY and key.isprintable())
+    checks.require(good, f"a printable text of at most {LONGEST_KEY} characters", key=key)
 
 
 def answer(book: Transaction, key: str, guarantee: Guarantee, purpose: str) -> tuple[Row, Row] | None:

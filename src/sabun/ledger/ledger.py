@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -16,13 +16,13 @@ from typing import Any, Self
 from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger.admission import Price, budget_of, check_words, price
-from sabun.ledger.chain import Book, check_payload, continued, inspected, replay
+from sabun.ledger.chain import Book, check_payload, entry_of, followed, inspected, opened, read_entry, walk
 from sabun.ledger.keys import answer, check_key, refuse_answered
-from sabun.ledger.reservation import Reservation
+from sabun.ledger.reservation import Reservation, keep_result
 from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
 from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
-from sabun.ledger.store import Store, Transaction
+from sabun.ledger.store import Store, Transaction, Unavailable
 from sabun.ledger.wording import page, refusal
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
@@ -36,13 +36,14 @@ class Ledger:
     Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
     (budget.epsilon, budget.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
 
-    The ledger guards against accidents, races and edited files: before each charge every row is checked that this handle has
-    not seen yet. It cannot guard against someone who copies the file, spends from both copies, writes the whole chain anew, or
-    deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed when nobody uses it,
-    after a crash together with the `-journal` beside it; it must not have a second name: a hard link is refused, and a mount
-    of the single file (instead of its folder) into two containers is not supported. A handle holds no open file: it can
-    be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always means the
-    same file.
+    The ledger guards against accidents, races and edited files: before each charge its tables, its first row and its newest
+    rows are checked, 64 of them, so that a long ledger opens as quickly as a short one; what was forged further back shows in
+    `verify`, which reads all of it. It cannot guard against someone who copies the file, spends from both copies, writes the
+    whole chain anew, or deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed
+    when nobody uses it, after a crash together with the `-journal` beside it; it must not have a second name: a hard link is
+    refused, and a mount of the single file (instead of its folder) into two containers is not supported. A handle holds no open
+    file: it can be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always
+    means the same file.
 
     Idempotency keys: `recall` returns the bytes committed under a key, for free. A key that was reserved but never committed
     (a crash) stays spent, and the next reservation with it pays again, because the noise may have been seen.
@@ -96,11 +97,11 @@ class Ledger:
         terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
         store, first = _store(path), first_row(terms, software=_software())
         store.create(first)
-        return cls(store, book=replay([first], place=store.place))
+        return cls(store, book=Book(terms=terms, head=first))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "") -> Self:
-        """Opens a ledger that exists, reading its whole chain.
+        """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
             path: Where it is.
@@ -113,7 +114,7 @@ class Ledger:
         check_words(remark=remark)
         store = _store(path)
         with store.reading() as view:
-            return cls(store, book=replay(view.rows(), place=store.place), remark=remark)
+            return cls(store, book=opened(view, place=store.place), remark=remark)
 
     @property
     def name(self) -> str:
@@ -138,7 +139,7 @@ class Ledger:
     @property
     def spent(self) -> Budget:
         """What is gone: every reservation that was not voided."""
-        return self._book().head.spent
+        return self._head().spent
 
     @property
     def remaining(self) -> Budget:
@@ -166,12 +167,17 @@ class Ledger:
             ParameterError: The key already has a result, or was used for something else.
             LedgerError: The ledger cannot be written, or went back in time.
         """
+        token = secrets.token_bytes(32)
+        row = self._booked(guarantee, purpose, key, token)
+        return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
+
+    def _booked(self, guarantee: Guarantee, purpose: str, key: str | None, token: bytes, *, result: bytes | None = None) -> Row:
+        """The reserving row, once it is on disk; with a result, so is the row that closes it."""
         cost = price(guarantee, self._terms)
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
-        token = secrets.token_bytes(32)
-        with self._writing() as (view, book):  # proof: one-writer
+        with self._charging() as (view, book):  # proof: one-writer
             if key is not None:
                 refuse_answered(view, key, guarantee, purpose)
             last = book.head  # proof: recomputed
@@ -185,10 +191,10 @@ class Ledger:
                 key=key,
             )
             view.append(row)
-        self._known = continued(book, [row], place=self._store.place)
-        receipt = self._receipt(row)
-        self._made = (*self._made, receipt)
-        return Reservation(self._store, row, receipt, token=token)  # proof: durable-before-return
+            newest = row if result is None else keep_result(view, row, result)
+        self._known = Book(terms=self._terms, head=newest)
+        self._made = (*self._made, self._receipt(row))
+        return row
 
     def _affordable(self, spent: Budget, cost: Price) -> Budget:
         """The amount to book, or the refusal."""
@@ -200,7 +206,7 @@ class Ledger:
         raise refusal(self._terms, self.budget.minus(spent), cost)
 
     def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
-        """Books a charge whose result is kept elsewhere: `reserve`, then `commit` with no bytes.
+        """Books a charge whose result is kept elsewhere: `reserve` and `commit` with no bytes, in one change of the file.
 
         A repeated key is refused, not free: with no kept bytes to return, a free retry could hide a second draw.
 
@@ -208,7 +214,7 @@ class Ledger:
             BudgetExceeded: It does not fit; nothing was charged.
             ParameterError: The key was charged before. Every other error is as in `reserve`.
         """
-        return self.reserve(guarantee, purpose=purpose, key=key).commit(b"")
+        return self._receipt(self._booked(guarantee, purpose, key, secrets.token_bytes(32), result=b""))
 
     def recall(self, key: str, *, guarantee: Guarantee, purpose: str) -> tuple[Receipt, bytes] | None:
         """The receipt with the identical bytes that were committed under a key; costs nothing.
@@ -242,39 +248,65 @@ class Ledger:
             LedgerError: The kept bytes were changed.
         """
         with self._reading() as (view, book):
-            digests = {known.entry: known.payload_sha256 for known in book.entries if known.payload_size}
-            checks.require(entry in digests, f"an entry of {self.name!r} with a kept result", entry=entry)
+            found = self._entry(view, book, entry)
+            has_result = found is not None and bool(found.payload_size)
+            checks.require(has_result, f"an entry of {self.name!r} with a kept result", entry=entry)
+            assert found is not None
             payload = view.payload(entry)
-            check_payload(entry, payload, digests[entry], place=self._store.place)
+            check_payload(entry, payload, found.payload_sha256, place=self._store.place)
         assert payload is not None
         return payload
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Every charge as it stands now, oldest first; the chain is checked on the way."""
-        return self._book().entries
+    def entry(self, number: int) -> Entry:
+        """One charge as it stands now, found by its number: as quickly in a long ledger as in a short one.
 
-    def verify(self, *, expect_head: str | None = None) -> Verification:
-        """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages.
+        Raises:
+            ParameterError: There is no such entry.
+        """
+        with self._reading() as (view, book):
+            found = self._entry(view, book, number)
+        checks.require(found is not None, f"the number of an entry of {self.name!r}", number=number)
+        assert found is not None
+        return found
+
+    def _entry(self, view: Transaction, book: Book, number: object) -> Entry | None:
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= book.head.entries:
+            return None
+        return read_entry(view, number, place=self._store.place)
+
+    def entries(self, *, last: int | None = None) -> tuple[Entry, ...]:
+        """Every charge as it stands now, oldest first; the whole chain is checked on the way.
+
+        Args:
+            last: Only so many of the newest, which needs no reading of the whole ledger.
+        """
+        return self._standing(last)[1]
+
+    def with_key(self, key: str) -> tuple[Entry, ...]:
+        """The charges made under an idempotency key, oldest first; as quickly in a long ledger as in a short one."""
+        checks.text(key=key)
+        check_key(key)
+        with self._reading() as (view, _):
+            return tuple(read_entry(view, row.entry, place=self._store.place) for row in view.with_key(key))
+
+    def verify(self, *, expect_head: str | None = None, progress: Callable[[float, str], None] | None = None) -> Verification:
+        """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages; others may charge meanwhile.
 
         A changed row cannot hide; but rows cut off the *end*, or a chain written anew from its first row, are sound in
         themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still be part of the chain.
 
         Args:
             expect_head: A `head_hash` of an earlier check, or the `entry_hash` of any receipt.
+            progress: Called now and then with the share that is done (0 to 1) and with words.
 
         Raises:
             LedgerError: Something was changed, or the expected hash is gone.
         """
         good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
         checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
-        with self._reading() as (view, _):
-            book, hashes = inspected(view, place=self._store.place)
-        if expect_head is not None and expect_head not in hashes:
-            raise LedgerError(
-                f"{self._store.place}: expect_head must be part of the chain; it is not. The ledger was cut short or replaced; "
-                "restore the newest backup that holds it."
-            )
-        return Verification(entries=len(book.entries), head_hash=book.head.hash)
+        self._must_be_open()
+        self._store.inspect()
+        return inspected(self._view, place=self._store.place, expect_head=expect_head, progress=progress)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copies the ledger while nobody writes to it; a copy made by other means may catch a charge half written.
@@ -289,23 +321,23 @@ class Ledger:
         self._must_be_open()
         self._store.backup(path)
 
-    def show(self) -> str:
-        """The ledger as a page of text: terms, sums, a line for each entry."""
-        book = self._book()
-        return page(book.terms, book.head.spent, book.entries)
+    def show(self, *, last: int | None = 20) -> str:
+        """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
+        head, entries = self._standing(last)
+        return page(self._terms, head.spent, entries, earlier=head.entries - len(entries))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The ledger in plain JSON types; amounts are exact text such as "1/10"."""
-        book = self._book()
+    def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
+        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
+        head, entries = self._standing(last)
         return {
             "name": self.name,
             "unit": self.unit,
             "relation": self.relation,
             "budget": self.budget.to_dict(),
-            "spent": book.head.spent.to_dict(),
-            "remaining": self.budget.minus(book.head.spent).to_dict(),
-            "entries": [entry.to_dict() for entry in book.entries],
-            "head_hash": book.head.hash,
+            "spent": head.spent.to_dict(),
+            "remaining": self.budget.minus(head.spent).to_dict(),
+            "entries": [entry.to_dict() for entry in entries],
+            "head_hash": head.hash,
         }
 
     def close(self) -> None:
@@ -328,9 +360,27 @@ class Ledger:
     def __repr__(self) -> str:
         return f"<Ledger {self.name!r} at {self._store.place}>"
 
-    def _book(self) -> Book:
+    def _head(self) -> Row:
         with self._reading() as (_, book):
-            return book
+            return book.head
+
+    def _standing(self, last: int | None) -> tuple[Row, tuple[Entry, ...]]:
+        """The newest row, with the newest entries (through the index) or with all (by reading the whole chain)."""
+        checks.require(last is None or (isinstance(last, int) and last >= 0), "a whole number of at least 0", last=last)
+        place, head, found = self._store.place, self._known.head, dict[int, Entry]()
+        if last is not None:
+            with self._reading() as (view, book):
+                numbers = range(max(book.head.entries - last, 0) + 1, book.head.entries + 1)
+                return book.head, tuple(read_entry(view, number, place=place) for number in numbers)
+        for piece in walk(self._view, place=place):
+            head = piece.book.head
+            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows}
+        return head, tuple(found.values())
+
+    @contextmanager
+    def _view(self) -> Iterator[Transaction]:
+        with self._reading() as (view, _):
+            yield view
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Transaction, Book]]:
@@ -339,19 +389,24 @@ class Ledger:
             yield view, self._followed(view)
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[Transaction, Book]]:
+    def _charging(self) -> Iterator[tuple[Transaction, Book]]:
+        """A change of the file that books a charge; where it cannot be made, the error says what that means for the charge."""
         self._must_be_open()
-        with self._store.writing() as view:
-            yield view, self._followed(view)
+        try:
+            with self._store.writing() as view:
+                yield view, self._followed(view)
+        except Unavailable as error:
+            means = "Nothing may be released for this charge." if error.written else "Nothing was charged."
+            raise error.meaning(means) from error
 
     def _must_be_open(self) -> None:
         if self._closed:
             raise LedgerError(f"this handle of ledger {self.name!r} must be open; it was closed. Open it again.")
 
     def _followed(self, view: Transaction) -> Book:
-        """The book as it stands, with every row since this handle last looked checked by the rules of the chain.
+        """The book as it stands: the rows since this handle last looked are checked, the newest ones where there are many.
 
-        A live handle so notices when the file is swapped for an older or another one, or when rows were forged.
+        A live handle so notices when the file is swapped for an older or another one, or when new rows were forged.
         """
         known = self._known
         row = view.at(known.head.sequence)
@@ -360,7 +415,7 @@ class Ledger:
                 f"{self._store.place}: the ledger must still hold what this handle has seen; it was replaced by an older or "
                 "another one. Find out why before you open it again."
             )
-        self._known = book = continued(known, view.rows(known.head.sequence), place=self._store.place)
+        self._known = book = followed(view, known, place=self._store.place)
         return book
 
     def _receipt(self, row: Row) -> Receipt:

@@ -13,9 +13,9 @@ from sabun import checks
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger.row import Row, next_row, seal_of
 from sabun.ledger.statement import Receipt
-from sabun.ledger.store import Store
+from sabun.ledger.store import Store, Transaction, Unavailable
 
-__all__ = ["LARGEST_PAYLOAD", "Reservation"]
+__all__ = ["LARGEST_PAYLOAD", "Reservation", "keep_result"]
 
 LARGEST_PAYLOAD = 64 * 2**20
 
@@ -60,7 +60,8 @@ class Reservation:
             payload: What is released, at most 64 MiB. `Ledger.recall` returns exactly these bytes.
 
         Raises:
-            LedgerError: The reservation is already closed, or the ledger cannot be written (the charge stays spent).
+            LedgerError: The reservation is already closed, or the ledger cannot be written. The charge stays spent; a ledger
+                that could not be written may be tried again.
         """
         checks.require(isinstance(payload, bytes), "bytes", payload=type(payload).__name__)
         if len(payload) > LARGEST_PAYLOAD:
@@ -70,8 +71,13 @@ class Reservation:
             )
         with self._mine():
             self._touched, self._token = True, b""
-            body = {"payload_sha256": hashlib.sha256(payload).hexdigest(), "payload_size": len(payload)}
-            self._close("commit", body, payload)
+            try:
+                with self._store.writing() as book:
+                    if not self._arrived(book, payload):
+                        self._must_be_open(book)
+                        keep_result(book, self._row, payload)
+            except Unavailable as error:
+                raise error.meaning(f"Entry {self._row.entry} stays charged; its result is not kept yet.") from error
             self._state = "committed"
         return self._receipt
 
@@ -95,7 +101,9 @@ class Reservation:
                 )
             # Set before writing: if the write fails half-way, nobody may go on to draw noise on a charge that may be gone.
             self._state = "voided"  # proof: void-is-final
-            self._close("void", {"void_token": self._token.hex()}, None)
+            with self._store.writing() as book:
+                self._must_be_open(book)
+                book.append(_closing_row(book, self._row, "void", {"void_token": self._token.hex()}))
 
     @contextmanager
     def _mine(self) -> Iterator[None]:
@@ -111,18 +119,16 @@ class Reservation:
                 )
             yield
 
-    def _close(self, kind: str, body: dict[str, Any], payload: bytes | None) -> None:
-        with self._store.writing() as book:
-            if [row.hash for row in book.of_entry(self._row.entry)] != [self._row.hash]:  # proof: closed-once
-                raise LedgerError(
-                    f"{self._store.place}: entry {self._row.entry} must be open; it is closed, or the ledger was replaced."
-                )
-            mine = self._row
-            book.append(
-                next_row(book.last(), kind=kind, entry=mine.entry, body=body, amount=mine.amount, time=mine.time)
-            )  # proof: no-clock
-            if payload is not None:
-                book.keep(self._row.entry, payload)
+    def _must_be_open(self, book: Transaction) -> None:
+        if [row.hash for row in book.of_entry(self._row.entry)] != [self._row.hash]:  # proof: closed-once
+            raise LedgerError(
+                f"{self._store.place}: entry {self._row.entry} must be open; it is closed, or the ledger was replaced."
+            )
+
+    def _arrived(self, book: Transaction, payload: bytes) -> bool:
+        """Whether an earlier try of this very commit reached the disk although the disk said no."""
+        hashes = [row.hash for row in book.of_entry(self._row.entry)]
+        return len(hashes) == 2 and hashes[0] == self._row.hash and book.payload(self._row.entry) == payload
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError(
@@ -131,3 +137,18 @@ class Reservation:
 
     def __repr__(self) -> str:
         return f"<Reservation entry={self._row.entry} state={self._state!r} touched={self._touched}>"
+
+
+def keep_result(book: Transaction, reserved: Row, payload: bytes) -> Row:
+    """Closes an entry with the bytes of its result; returns the row that says so."""
+    body = {"payload_sha256": hashlib.sha256(payload).hexdigest(), "payload_size": len(payload)}
+    row = _closing_row(book, reserved, "commit", body)
+    book.append(row)
+    book.keep(reserved.entry, payload)
+    return row
+
+
+def _closing_row(book: Transaction, reserved: Row, kind: str, body: dict[str, Any]) -> Row:
+    return next_row(
+        book.last(), kind=kind, entry=reserved.entry, body=body, amount=reserved.amount, time=reserved.time
+    )  # proof: no-clock

@@ -58,7 +58,7 @@ class Row:
         """SHA-256 of the record, which holds the hash of the row before."""
         return hashlib.sha256(self.record.encode("ascii")).hexdigest()
 
-    @property
+    @cached_property
     def amount(self) -> Budget:
         """What a creating row grants or a reserving row takes."""
         return Budget(read_amount(self.body["epsilon"]), read_amount(self.body["delta"]))
@@ -72,7 +72,7 @@ class Row:
             fields = json.loads(record)
             spent = Budget(read_amount(fields["spent"]["epsilon"]), read_amount(fields["spent"]["delta"]))
             row = cls(**(fields | {"spent": spent}))
-            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS
+            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS and isinstance(row.time, str)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             good = False
         if not good:
@@ -136,7 +136,9 @@ def total_after(spent: Budget, kind: str, amount: Budget) -> Budget:
 
     Totals stay exact until a denominator passes 2048 bits; then they are rounded up, so they never fall below the true sum.
     """
-    sign = {"reserve": 1, "void": -1}.get(kind, 0)
+    sign = {"reserve": 1, "void": -1}.get(kind)
+    if sign is None:
+        return spent
     return Budget(*(_compact(total + sign * part) for total, part in zip(spent, amount, strict=True)))
 
 

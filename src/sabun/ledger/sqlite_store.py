@@ -10,12 +10,14 @@ may apply it. The lock of `lock.py` is held around everything, for SQLite's own 
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from sabun import checks
@@ -23,6 +25,8 @@ from sabun.errors import LedgerError
 from sabun.ledger import journal, lock
 from sabun.ledger.chain import inspected
 from sabun.ledger.row import Row
+from sabun.ledger.sqlite_transaction import SqliteTransaction
+from sabun.ledger.store import Unavailable
 
 __all__ = ["SqliteStore"]
 
@@ -39,10 +43,12 @@ _TABLES = (
     "CREATE TRIGGER payloads_keep BEFORE UPDATE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never changed'); END",
     "CREATE TRIGGER payloads_hold BEFORE DELETE ON payloads BEGIN SELECT RAISE(ABORT, 'payloads are never deleted'); END",
 )
-_COLUMNS = "SELECT sequence, entry, key, record, hash FROM book"
+_SCHEMA = {(*statement.lower().split()[1:3], statement) for statement in _TABLES}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _NO_WRITING = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
-_NO_ACCESS = "cannot be opened or written. Nothing was charged; check the permissions of the file and of its folder."
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_GIVING_WAY = 20
+"""How often the check of all pages begins anew because somebody wants to write; then it goes on to its end."""
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
@@ -85,7 +91,7 @@ class SqliteStore:
         try:
             self._fill(first)
         except BaseException:
-            for leftover in (self._path, *self._companions(), lock.lock_of(self._path)):
+            for leftover in (self._path, *self._companions(), lock.lock_of(self._path), lock.turn_of(self._path)):
                 leftover.unlink(missing_ok=True)
             raise
 
@@ -122,18 +128,43 @@ class SqliteStore:
                 connection.execute("COMMIT")
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copies the file while nobody writes to it; an existing file is never touched."""
+        """Copies the file while nobody writes to it; an existing file is never touched, and a cut copy gets no name."""
         copy = Path(os.path.abspath(path))
+        part = copy.with_name(f".{secrets.token_hex(8)}.part")
         with self._at_rest():
             try:
-                with self._path.open("rb") as original, copy.open("xb") as made:
+                with self._path.open("rb") as original, part.open("xb") as made:
                     shutil.copyfileobj(original, made)
                     made.flush()
                     os.fsync(made.fileno())
+                _give_name(part, copy)
             except OSError as error:
                 raise LedgerError(
-                    f"a backup of {self.place} cannot be written to {str(copy)!r} ({error.strerror}). Choose a free path."
+                    f"a backup of {self.place} cannot be written to {str(copy)!r} ({error.strerror}). "
+                    "No file was left there; choose a free path with enough room."
                 ) from None
+            finally:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+        journal.sync_folder(copy.parent)
+
+    def inspect(self) -> None:
+        """Lets SQLite look at all its pages and indexes; whoever wants to write meanwhile is let in first."""
+        for polite in (*[True] * _GIVING_WAY, False):
+            with self._translated(), self._at_rest(), closing(self._begun("BEGIN")) as connection:
+                if polite:
+                    connection.set_progress_handler(lambda: lock.wanted(self._path), 10_000)
+                try:
+                    self._must_be_whole(connection)
+                    break
+                except sqlite3.OperationalError as error:
+                    if _code(error) != sqlite3.SQLITE_INTERRUPT:
+                        raise
+
+    def _must_be_whole(self, connection: sqlite3.Connection) -> None:
+        [(report,), *more] = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if report != "ok" or more:
+            raise LedgerError(f"{self.place} is damaged: SQLite finds broken pages. Restore it from a backup.")
 
     @contextmanager
     def _at_rest(self) -> Iterator[None]:
@@ -149,7 +180,7 @@ class SqliteStore:
                 with self._locked(alone=True):
                     self._settle()
             if time.monotonic() >= deadline:  # another program writes, or this folder does not let us clear up
-                raise LedgerError(f"{self.place} {self._held}" if locked else self._unfinished)
+                raise self._held if locked else LedgerError(self._unfinished)
             time.sleep(0.005)
 
     def _settle(self) -> None:
@@ -178,7 +209,9 @@ class SqliteStore:
         """Whether the file is a whole ledger without any journal."""
         try:
             with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-                inspected(SqliteTransaction(connection, self.place), place=self.place)
+                self._must_be_whole(connection)
+                self._must_have_its_tables(connection)
+                inspected(lambda: nullcontext(SqliteTransaction(connection, self.place)), place=self.place)
         except (sqlite3.Error, UnicodeDecodeError, LedgerError):
             return False
         return True
@@ -193,9 +226,9 @@ class SqliteStore:
             try:
                 locked = stack.enter_context(lock.held(self._path, alone=alone, patience=self._patience))
             except TimeoutError:
-                raise LedgerError(f"{self.place} {self._held}") from None
+                raise self._held from None
             except OSError:
-                raise LedgerError(f"{self.place} {_NO_ACCESS}") from None
+                raise self._closed_to_us from None
             yield locked
 
     def _must_be_there(self) -> None:
@@ -222,7 +255,7 @@ class SqliteStore:
             marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             if marks != [_APPLICATION, _VERSION]:
                 raise LedgerError(f"{self.place} is not a Sabun ledger. Check the path.")
-            connection.execute("SELECT 1 FROM book LIMIT 1")
+            self._must_have_its_tables(connection)
             self._must_have_one_name()
         except BaseException:
             connection.close()
@@ -234,6 +267,15 @@ class SqliteStore:
         [mode] = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
         if mode != "delete":
             raise LedgerError(f"{self.place} must keep no write-ahead log; another program holds it open with one. Close that.")
+
+    def _must_have_its_tables(self, connection: sqlite3.Connection) -> None:
+        # A trigger more could take back each row as it is written, and nobody would notice until all is read again.
+        found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        if len(found) != len(_SCHEMA) or set(found) != _SCHEMA:
+            raise LedgerError(
+                f"{self.place}: the tables of the ledger were changed by another program. Do not release from it; restore it "
+                "from a backup."
+            )
 
     def _must_have_one_name(self) -> None:
         # After a crash the journal lies beside one of the names, and whoever comes by another would not find it.
@@ -261,95 +303,40 @@ class SqliteStore:
             yield
         # SQLite quotes damaged text in its messages, which Python then cannot decode.
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise LedgerError(f"{self.place} {self._trouble(error)}") from error
+            raise self._trouble(error) from error
 
     @property
-    def _held(self) -> str:
-        return f"was held by other processes for {self._patience:g} seconds. Nothing was charged; try again."
+    def _held(self) -> Unavailable:
+        return Unavailable(f"{self.place} was held by other processes for {self._patience:g} seconds.", "Try again.")
 
-    def _trouble(self, error: Exception) -> str:
+    @property
+    def _closed_to_us(self) -> Unavailable:
+        advice = "Check the permissions of the file and of its folder."
+        return Unavailable(f"{self.place} cannot be opened or written.", advice)
+
+    def _trouble(self, error: Exception) -> LedgerError:
         code = _code(error)
         if code in _BUSY:
             return self._held
         if code in _NO_WRITING:
-            return _NO_ACCESS
+            return self._closed_to_us
+        if code in _FULL:
+            return Unavailable(f"{self.place} could not be written to disk.", "Make room or check the disk.", written=True)
         if code == sqlite3.SQLITE_NOTADB:
-            return "is not a Sabun ledger. Check the path."
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            return "could not be written to disk. Nothing may be released for this charge; make room or check the disk."
-        return f"is damaged ({error}). Do not release from it; restore it from a backup."
+            return LedgerError(f"{self.place} is not a Sabun ledger. Check the path.")
+        return LedgerError(f"{self.place} is damaged ({error}). Do not release from it; restore it from a backup.")
 
 
-class SqliteTransaction:
-    """One transaction on the file."""
-
-    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
-        self._connection = connection
-        self._place = place
-
-    def last(self) -> Row:
-        """The newest row."""
-        found = self._rows("ORDER BY sequence DESC LIMIT 1")
-        for row in found:
-            return row
-        raise LedgerError(f"{self._place}: the ledger has no rows; it was emptied. Restore it from a backup.")
-
-    def at(self, sequence: int) -> Row | None:
-        """The row with that number, or None."""
-        return next(self._rows("WHERE sequence = ?", sequence), None)
-
-    def rows(self, after: int = -1) -> Iterator[Row]:
-        """The rows with a number above `after`, oldest first."""
-        return self._rows("WHERE sequence > ? ORDER BY sequence", after)
-
-    def of_entry(self, entry: int) -> list[Row]:
-        """The rows that speak of one entry, oldest first."""
-        return list(self._rows("WHERE entry = ? ORDER BY sequence", entry))
-
-    def with_key(self, key: str) -> list[Row]:
-        """The reserving rows with that key, oldest first."""
-        return list(self._rows("WHERE key = ? ORDER BY sequence", key))
-
-    def _rows(self, condition: str, *values: object) -> Iterator[Row]:
-        for sequence, entry, key, record, digest in self._connection.execute(f"{_COLUMNS} {condition}", values):
-            row = Row.read(record, digest, place=self._place)
-            if (row.sequence, row.entry, row.key) != (sequence, entry, key):
-                raise LedgerError(
-                    f"{self._place}: a row was moved or relabelled after it was written. Restore it from a backup."
-                )
-            yield row
-
-    def payload(self, entry: int) -> bytes | None:
-        """The bytes kept for an entry, or None."""
-        found = self._connection.execute("SELECT payload FROM payloads WHERE entry = ?", (entry,)).fetchone()
-        if found is None:
-            return None
-        if not isinstance(found[0], bytes):
-            raise LedgerError(f"{self._place}: the kept bytes of entry {entry} were changed. Restore it from a backup.")
-        return found[0]
-
-    def payload_entries(self) -> list[int]:
-        """The entries that have bytes, in order."""
-        return [entry for (entry,) in self._connection.execute("SELECT entry FROM payloads ORDER BY entry")]
-
-    def append(self, row: Row) -> None:
-        """Adds a row."""
-        self._connection.execute(
-            "INSERT INTO book VALUES (?, ?, ?, ?, ?)", (row.sequence, row.entry, row.key, row.record, row.hash)
-        )
-
-    def keep(self, entry: int, payload: bytes) -> None:
-        """Keeps the bytes of an entry."""
-        self._connection.execute("INSERT INTO payloads VALUES (?, ?)", (entry, payload))
-
-    def inspect(self) -> None:
-        """Damaged pages, indexes or foreign tables are a LedgerError."""
-        schema = [statement for (statement,) in self._connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
-        if schema != list(_TABLES):
-            raise LedgerError(f"{self._place}: the tables of the ledger were changed. Restore it from a backup.")
-        [(report,), *more] = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
-        if report != "ok" or more:
-            raise LedgerError(f"{self._place} is damaged: SQLite finds broken pages. Restore it from a backup.")
+def _give_name(part: Path, copy: Path) -> None:
+    """Names a file only if the name is free."""
+    try:
+        os.link(part, copy)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: an earlier look is the best there is
+        if os.path.lexists(copy):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        os.rename(part, copy)
 
 
 def _code(error: Exception) -> int | None:

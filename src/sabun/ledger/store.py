@@ -7,7 +7,9 @@ these two protocols and hands the store to `Ledger.create` or `Ledger.open` in p
 2. When a `writing` block ends without an exception, what it appended survives a crash of the machine, and is part of whatever a
    user would move or copy as "the ledger" (a file with a second file beside it that holds the newest rows breaks this law).
 3. When it ends with an exception, nothing it appended remains.
-4. A failure of the place itself is a `LedgerError`; exceptions of the block pass through unchanged.
+4. A failure of the place itself is a `LedgerError` (`Unavailable` when the same call may succeed later, which never says what
+   was charged: that is for the caller to know); exceptions of the block pass through unchanged.
+5. A writer gets its turn however many readers there are, and readers however many writers.
 """
 
 from __future__ import annotations
@@ -16,9 +18,30 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from sabun.errors import LedgerError
 from sabun.ledger.row import Row
 
-__all__ = ["Store", "Transaction"]
+__all__ = ["Store", "Transaction", "Unavailable"]
+
+
+class Unavailable(LedgerError):
+    """The place was held by others, or could not be written: the same call may succeed later.
+
+    Args:
+        what: What happened.
+        advice: What to do.
+        means: What that means for a charge; whoever makes one says it, for the place does not know.
+        written: Whether the change may have reached the disk all the same.
+    """
+
+    def __init__(self, what: str, advice: str, *, means: str = "", written: bool = False) -> None:
+        super().__init__(" ".join(filter(None, (what, means, advice))))
+        self._parts = what, advice
+        self.written = written
+
+    def meaning(self, means: str) -> Unavailable:
+        """The same, with what it means for a charge."""
+        return Unavailable(*self._parts, means=means, written=self.written)
 
 
 class Transaction(Protocol):
@@ -30,8 +53,8 @@ class Transaction(Protocol):
     def at(self, sequence: int) -> Row | None:
         """The row with that number, or None."""
 
-    def rows(self, after: int = -1) -> Iterator[Row]:
-        """The rows with a number above `after` (all when left out), oldest first."""
+    def rows(self, after: int = -1, *, limit: int | None = None) -> Iterator[Row]:
+        """The rows with a number above `after` (all when left out), oldest first, at most `limit` of them."""
 
     def of_entry(self, entry: int) -> list[Row]:
         """The rows that speak of one entry, oldest first."""
@@ -42,17 +65,14 @@ class Transaction(Protocol):
     def payload(self, entry: int) -> bytes | None:
         """The bytes kept for an entry, or None."""
 
-    def payload_entries(self) -> list[int]:
-        """The entries that have bytes, in order."""
+    def counts(self) -> tuple[int, int]:
+        """How many rows there are, and how many entries have bytes."""
 
     def append(self, row: Row) -> None:
         """Adds a row; only inside `writing`."""
 
     def keep(self, entry: int, payload: bytes) -> None:
         """Keeps the bytes of an entry; only inside `writing`."""
-
-    def inspect(self) -> None:
-        """Raises LedgerError when the place itself finds damage (indexes, pages, foreign tables)."""
 
 
 class Store(Protocol):
@@ -70,3 +90,6 @@ class Store(Protocol):
 
     def writing(self) -> AbstractContextManager[Transaction]:
         """An exclusive, atomic, durable change."""
+
+    def inspect(self) -> None:
+        """Raises LedgerError when the place itself finds damage (pages, indexes)."""

@@ -81,12 +81,16 @@ def refusal(terms: Terms, remaining: Budget, asked: Price) -> BudgetExceeded:
     )
 
 
-def page(terms: Terms, spent: Budget, entries: Sequence[Entry]) -> str:
-    """A whole ledger as text: terms, sums, a line for each entry."""
+def page(terms: Terms, spent: Budget, entries: Sequence[Entry], *, earlier: int = 0) -> str:
+    """A ledger as text: terms, sums, a line for each entry, how many earlier ones are left out."""
     lines = [f"Ledger {terms.name!r}", f"unit      {_one_line(terms.unit)}", f"relation  {terms.relation}"]
     for word, budget, gone in zip(("epsilon", "delta"), terms.budget, spent, strict=True):
         lines.append(f"{word:<9} {at_most(budget)} budget, {at_least(gone)} spent, {at_most(budget - gone)} left")
-    return "\n".join([*lines, "", *_table(entries)])
+    if earlier:
+        lines += ["", f"Earlier entries that are not shown: {earlier}."]
+    if entries or not earlier:
+        lines += ["", *_table(entries)]
+    return "\n".join(lines)
 
 
 def _table(entries: Sequence[Entry]) -> list[str]:

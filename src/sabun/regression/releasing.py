@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError, ParameterError
+from sabun.ledger.keys import LONGEST_KEY
 from sabun.privacy.noise import Coin
 from sabun.regression.contribution import KIND
 from sabun.regression.moments import Moments
@@ -24,8 +26,15 @@ __all__ = ["guarantee_of", "release_moments", "request_key"]
 
 
 def request_key(study: Study, organisation: str | None) -> str | None:
-    """The idempotency key of an organisation's release in a study; None outside a study."""
-    return None if study.name is None or organisation is None else f"regression {study.hash} {organisation}"[:200]
+    """The idempotency key of an organisation's release in a study; None outside a study.
+
+    A name too long for a key stands in it by its digest: cut short, two organisations would share a key.
+    """
+    if study.name is None or organisation is None:
+        return None
+    whole = f"regression {study.hash} {organisation}"
+    digest = hashlib.sha256(organisation.encode("utf-8", "surrogatepass")).hexdigest()
+    return whole if len(whole) <= LONGEST_KEY else f"regression {study.hash} sha256:{digest}"
 
 
 def release_moments(

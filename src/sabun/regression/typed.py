@@ -169,7 +169,7 @@ def ask(plan: Plan, *, yes: bool, quiet: bool) -> None:
 
 def must_be_free(out: Path, request: str | None, book: Ledger | None) -> None:
     """Refuses a file that cannot be written; one that exists may be there from the same request, which then costs nothing."""
-    asked_before = book is not None and request is not None and any(entry.key == request for entry in book.entries())
+    asked_before = book is not None and request is not None and bool(book.with_key(request))
     if not (asked_before and out.is_file()):
         new_file(out)
 

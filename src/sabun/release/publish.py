@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from sabun import checks
-from sabun.errors import ParameterError, SimulatedError
-from sabun.ledger import Ledger
+from sabun.errors import LedgerError, ParameterError, SimulatedError
+from sabun.ledger import Ledger, Reservation
 from sabun.ledger.reservation import LARGEST_PAYLOAD
+from sabun.ledger.store import Unavailable
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin
 from sabun.release.document import Release, check_facts
@@ -20,10 +21,25 @@ from sabun.release.encoding import canonical, encode
 from sabun.release.provenance import Provenance
 from sabun.release.tree import Frozen
 
-__all__ = ["kept", "publish", "purpose_of", "recovered"]
+__all__ = ["ResultNotKept", "kept", "publish", "purpose_of", "recovered"]
 
 _DIGEST = b"sha256:"
 _NAMED = 3
+_ATTEMPTS = 3
+_SAVE_IT = "The result is drawn and paid for, and comes with this error as `error.release`: save it, for no retry returns it."
+
+
+class ResultNotKept(LedgerError):
+    """The ledger holds the charge but could not keep the result: it is on the error, for it is paid for.
+
+    Args:
+        message: What happened.
+        release: The result. Save it now; no retry returns it.
+    """
+
+    def __init__(self, message: str, *, release: Release) -> None:
+        super().__init__(message)
+        self.release = release
 
 
 def publish(
@@ -54,6 +70,7 @@ def publish(
         | budget too small                            | BudgetExceeded; `draw` is not called                |
         | `draw` raises                               | the exception; the charge stays spent               |
         | `draw` returns what no release can hold     | ParameterError; the value is lost, the charge spent |
+        | the ledger cannot keep the result           | ResultNotKept, with the release on it               |
         | any public fact no file can hold            | ParameterError; nothing charged, nothing drawn      |
         | `key` seen before, all public facts the same | the stored release                                 |
 
@@ -73,6 +90,7 @@ def publish(
         SimulatedError: A seeded coin (or a simulated guarantee) came with a ledger.
         BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
         ParameterError: A parameter breaks its rule.
+        ResultNotKept: The charge stands, but its result could not be written beside it; `error.release` is the result.
     """
     checks.text(kind=kind)
     _check_kinds(guarantee, coin)
@@ -97,8 +115,21 @@ def publish(
     provenance = dataclasses.replace(origin, receipt=reservation.receipt)  # proof: facts-before-draw
     reservation.touch()
     release = Release(value=_drawn(draw), guarantee=promise, provenance=provenance)  # proof: draw-once
-    reservation.commit(kept(release.to_json()))  # proof: commit-last
+    _keep(reservation, release)  # proof: commit-last
     return release
+
+
+def _keep(reservation: Reservation, release: Release) -> None:
+    """Commits the result; where the ledger is held by others it is tried again, for the result is drawn and paid for."""
+    content = kept(release.to_json())
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            reservation.commit(content)
+        except LedgerError as error:
+            if attempt < _ATTEMPTS and isinstance(error, Unavailable):
+                continue
+            raise ResultNotKept(f"{error} {_SAVE_IT}", release=release) from error  # proof: handed-over
+        return
 
 
 @np.errstate(all="ignore")

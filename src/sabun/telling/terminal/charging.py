@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, final
 
 import typer
 
-from sabun.errors import DataError, ParameterError
+from sabun.errors import DataError, ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
@@ -21,10 +21,10 @@ from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.telling.terminal.output import print_line, warn
 
 if TYPE_CHECKING:
-    from sabun.ledger import Receipt
+    from sabun.ledger import Entry, Receipt
     from sabun.release import Release
 
-__all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "warn_if_large"]
+__all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
 
 LedgerFile: TypeAlias = Annotated[Path | None, typer.Option("--ledger", help="The ledger to charge.")]
 Purpose: TypeAlias = Annotated[
@@ -34,6 +34,14 @@ Purpose: TypeAlias = Annotated[
 
 class Interrupted(Exception):
     """The command was stopped; the words say what stays spent."""
+
+
+class ResultNotWritten(DataError):
+    """A result that is paid for could not be written; the words say where it is now."""
+
+
+_payments: list[Payment] = []
+"""Those of the command that runs; an error that no payment explains is explained by them."""
 
 
 @final
@@ -57,14 +65,20 @@ class Payment:
         if file is None and purpose is not None:
             raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
         book = None if file is None else Ledger.open(file, remark=purpose or "")
-        return cls(book=book, file=file, checkpoint=checkpoint)
+        made = cls(book=book, file=file, checkpoint=checkpoint)
+        _payments.append(made)
+        return made
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        from sabun.release import ResultNotKept
+
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(self._left_behind()) from None
+        if isinstance(error, ResultNotKept):
+            raise _handed_over(str(error.__cause__), error.release) from None
 
     @contextmanager
     def writing(self, release: Release) -> Iterator[None]:
@@ -74,12 +88,11 @@ class Payment:
         except (DataError, OSError) as error:
             reason = str(error) if isinstance(error, DataError) else f"the operating system refuses: {error.strerror}."
             receipt = release.provenance.receipt
-            if receipt is not None:
-                raise DataError(
-                    f"{reason} The charge stands, and the ledger kept the result. {self._way_back(receipt)}"
-                ) from None
-            sys.stdout.write(release.to_json().decode("utf-8") + "\n")
-            raise DataError(f"{reason} The result was drawn, so it is printed on stdout instead: keep it.") from None
+            if receipt is None:
+                raise _handed_over(reason, release) from None
+            raise ResultNotWritten(
+                f"{reason} The charge stands, and the ledger kept the result. {self._way_back(receipt)}"
+            ) from None
 
     def tell(self, release: Release, out: Path | None = None) -> None:
         """Prints the promise, who paid for it, where the release is, what is left."""
@@ -119,11 +132,37 @@ class Payment:
         receipt = release.provenance.receipt
         return self.book is not None and receipt is not None and receipt not in self.book.receipts
 
-    def _way_back(self, receipt: Receipt) -> str:
-        keys = {entry.entry: entry.key for entry in self.book.entries()} if self.book is not None else {}
-        if keys.get(receipt.entry) is not None:
-            return "Give the same command again, with an --out that can be written: it costs nothing."
+    def stands(self) -> str:
+        """What this command charged and where the results are, in words; empty when it charged nothing."""
+        return " ".join(self._stands(receipt) for receipt in (self.book.receipts if self.book is not None else ()))
+
+    def _stands(self, receipt: Receipt) -> str:
+        match self._state(receipt):
+            case "committed":
+                return f"Entry {receipt.entry} is paid for, and the ledger kept its result. {self._recovery(receipt)}"
+            case "voided":
+                return f"Entry {receipt.entry} was given back."
+        return f"Entry {receipt.entry} is charged: epsilon {at_least(receipt.epsilon)} stays spent in {receipt.ledger_name!r}."
+
+    def _entry(self, receipt: Receipt) -> Entry | None:
+        """The charge as it stands; None where it cannot be looked up, for something went wrong already."""
+        try:
+            return None if self.book is None else self.book.entry(receipt.entry)
+        except SabunError:
+            return None
+
+    def _state(self, receipt: Receipt) -> str:
+        entry = self._entry(receipt)
+        return "reserved" if entry is None else entry.state
+
+    def _recovery(self, receipt: Receipt) -> str:
         return f"Get it with: sabun ledger recover {self.file} {receipt.entry} --out FILE"
+
+    def _way_back(self, receipt: Receipt) -> str:
+        entry = self._entry(receipt)
+        if entry is not None and entry.key is not None:
+            return "Give the same command again, with an --out that can be written: it costs nothing."
+        return self._recovery(receipt)
 
     def _left_behind(self) -> str:
         if self.checkpoint is not None and self.checkpoint.exists():
@@ -133,16 +172,34 @@ class Payment:
             )
         if self.book is None:
             return "interrupted; nothing was released."
-        made = {receipt.entry: receipt for receipt in self.book.receipts}
-        states = {entry.entry: entry.state for entry in self.book.entries() if entry.entry in made}
-        kept = [made[entry] for entry, state in states.items() if state == "committed"]
+        states = [(receipt, self._state(receipt)) for receipt in self.book.receipts]
+        kept = [receipt for receipt, state in states if state == "committed"]
         if kept:
             return f"interrupted; the result is paid for, and the ledger kept it. {self._way_back(kept[-1])}"
-        gone = [made[entry] for entry, state in states.items() if state == "reserved"]
+        gone = [receipt for receipt, state in states if state == "reserved"]
         if gone:
             spent = "; ".join(f"epsilon {at_least(one.epsilon)} stays spent (entry {one.entry})" for one in gone)
             return f"interrupted; nothing was released, but records may have been read: {spent} in {self.book.name!r}."
         return f"interrupted; nothing was released, nothing was charged to {self.book.name!r}."
+
+
+def charged(*, anew: bool = False) -> str:
+    """What the command that runs has charged, in words; empty when nothing. `anew` forgets the command before."""
+    if anew:
+        _payments.clear()
+    return " ".join(filter(None, (payment.stands() for payment in _payments)))
+
+
+def _handed_over(reason: str, release: Release) -> ResultNotWritten:
+    """Prints a result that is kept nowhere else; the error that says where."""
+    text, place = release.to_json().decode("utf-8") + "\n", "stdout"
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        sys.stderr.write(text)
+        place = "stderr"
+    return ResultNotWritten(f"{reason} The result was drawn, so it is printed on {place} instead: keep it.")
 
 
 def warn_if_large(epsilon: AmountLike) -> None:

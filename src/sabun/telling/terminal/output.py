@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -38,11 +39,12 @@ def complain(message: str, error: BaseException, *, code: int, as_json: bool) ->
     """Prints an error on stderr, as words or as JSON; returns the exit code. No message, no line."""
     if not message:
         return code
-    if as_json:
-        record = {"error": {"type": type(error).__name__, "message": message, "exit_code": code}}
-        sys.stderr.write(json.dumps(record) + "\n")
-    else:
-        _print(f"error: {message}", sys.stderr)
+    with contextlib.suppress(OSError):  # who closed stderr too gets the exit code
+        if as_json:
+            record = {"error": {"type": type(error).__name__, "message": message, "exit_code": code}}
+            sys.stderr.write(json.dumps(record) + "\n")
+        else:
+            _print(f"error: {message}", sys.stderr)
     return code
 
 
