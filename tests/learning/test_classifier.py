@@ -17,10 +17,9 @@ from sklearn.preprocessing import FunctionTransformer
 from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.learning import Card, PrivateClassifier, load_model, verify
-from sabun.learning.folder import warnings_for
+from sabun.learning.card import warnings_for
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
-from sabun.release import Release, generate_key
 
 QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
 EVERY = {
@@ -388,16 +387,3 @@ def test_a_stream_of_rows_is_read_once() -> None:
     clf = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, n_synthetic=50, epochs=1)
     clf.fit((frame.iloc[at : at + 20] for at in (0, 20, 40)), label)
     assert clf.predict(frame).shape == (60,)
-
-
-def test_a_folder_replaced_as_a_whole_is_noticed_by_whoever_trusts_a_key(folder: Path, tmp_path: Path) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    assert verify(tmp_path).endswith("who made it is not checked")
-    ours, theirs = generate_key(), generate_key()
-    with pytest.raises(ReleaseError, match="the release must be signed; it is not"):
-        verify(tmp_path, public_key=ours.public_key())
-    Release.load(tmp_path / "release.json").sign(ours).save(tmp_path / "release.json", overwrite=True)
-    assert "signed by the trusted key" in verify(tmp_path, public_key=ours.public_key())
-    with pytest.raises(ReleaseError):
-        verify(tmp_path, public_key=theirs.public_key())

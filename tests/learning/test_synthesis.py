@@ -156,7 +156,7 @@ def test_replacing_a_record_changes_each_groups_sum_by_at_most_one_record(seed: 
         inputs, _ = aggregation.means(rows[members], labels[members], coin=silent)  # type: ignore[arg-type]
         sums.append(inputs)
     # Without noise the means differ by at most the distance of two records over the group size, group by group.
-    assert (np.abs(sums[0] - sums[1]).sum(axis=1) * 4 <= aggregation.record_steps / 1024 + 1e-9).all()
+    assert (np.abs(sums[0] - sums[1]).sum(axis=1) * aggregation.members <= aggregation.record_steps / 1024 + 1e-9).all()
 
 
 class _NoNoise:

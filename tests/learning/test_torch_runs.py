@@ -24,6 +24,7 @@ from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training, flat  # noqa: E402
 from sabun.learning.training import unheard  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
+from sabun.release.tree import Frozen  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
 
@@ -82,7 +83,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(tmp_path
     assert not (tmp_path / "run" / "run.secret").exists()
     whole = trainer(n_public=n_public)._run(*rows())
     value = whole.train(Stream(key), unheard)
-    assert dict(resumed.release_.value) == value
+    assert resumed.release_.value == Frozen(value)
     assert np.array_equal(flat(list(resumed.module.parameters())), flat(list(whole.module.parameters())))
     resumed.save(tmp_path / "model")
 
