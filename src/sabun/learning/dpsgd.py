@@ -156,7 +156,7 @@ class DpSgd:
         if self.problem.n_public is not None:
             return None
         noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
-        return max(1, len(data.labelled().labels) + noise)  # proof: noisy-count
+        return max(1, int((data.labels >= 0).sum()) + noise)  # proof: noisy-count
 
     def _divisor(self, data: Data, stream: Stream) -> float:
         """The constant by which sums become means: from the public number of records, else from the noisy one."""
