@@ -16,7 +16,7 @@ from cli.terminal import exit_code
 from learning.learning_samples import SCHEMA, people
 from sabun.errors import DataError, ReleaseError
 from sabun.learning import Card, PrivateClassifier, card, load_model, sign_model, verify
-from sabun.learning.folder import CARD, FILES, MODEL, RELEASE, _digests, _list_of, model_bytes
+from sabun.learning.folder import CARD, FILES, MODEL, RELEASE, _digest_of, _list_of, _names, model_bytes
 from sabun.learning.safetensors import tensors_to_bytes
 from sabun.release import Release, generate_key, load_key
 from sabun.release.tree import Frozen
@@ -47,7 +47,8 @@ def copy(signed: Path, tmp_path: Path) -> Path:
 def relisted(folder: Path) -> None:
     """What a forger does last: a list of the files as they are now; only the key is missing."""
     release = Release.load(folder / RELEASE)
-    _list_of(_digests(folder, release), release).save(folder / FILES, overwrite=True)
+    digests = {name: _digest_of(folder / name, release) for name in _names(folder)}
+    _list_of(digests, release).save(folder / FILES, overwrite=True)
 
 
 def with_card(folder: Path, **changes: Any) -> None:
@@ -137,6 +138,8 @@ def test_a_signature_covers_every_file(change: Callable[[Path], None], copy: Pat
     change(copy)
     with pytest.raises(ReleaseError, match=r"must be the file on the folder's list|is not on it"):
         verify(copy)
+    with pytest.raises(ReleaseError, match=r"must be the file on the folder's list|is not on it"):
+        sign_model(copy, THEIRS)
     relisted(copy)
     assert "who made it is not checked" in verify(copy)
     with pytest.raises(ReleaseError, match="the folder must be signed as a whole"):
@@ -161,6 +164,13 @@ def test_a_missing_file_is_noticed(name: str, copy: Path) -> None:
         verify(copy)
 
 
+def test_a_page_beside_a_model_does_not_stop_it_from_predicting(copy: Path) -> None:
+    (copy / "release.html").write_text("a report")
+    assert load_model(copy).classes == ("no", "yes")
+    with pytest.raises(ReleaseError, match=r"'release.html' is not on it. Move away what does not belong to it"):
+        verify(copy)
+
+
 def test_a_file_on_the_list_that_is_missing_is_noticed(copy: Path) -> None:
     one_more(copy)
     relisted(copy)
@@ -176,14 +186,11 @@ def test_a_list_without_a_signature_does_not_pass_for_an_older_folder(copy: Path
         verify(copy, public_key=TRUSTED)
 
 
-def test_folders_within_and_links_are_refused(copy: Path) -> None:
-    (copy / "inner").mkdir()
-    with pytest.raises(ReleaseError, match="must hold plain files only"):
-        verify(copy)
-    (copy / "inner").rmdir()
-    (copy / "link").symlink_to(copy / CARD)
-    with pytest.raises(ReleaseError, match="must hold plain files only"):
-        verify(copy)
+def test_a_folder_within_is_no_file(copy: Path, older: Path) -> None:
+    for folder in (copy, older):
+        (folder / "inner").mkdir()
+        with pytest.raises(ReleaseError, match=r"'inner' is not on it|must hold plain files only"):
+            sign_model(folder, OURS)
 
 
 def test_another_release_is_no_list(copy: Path) -> None:

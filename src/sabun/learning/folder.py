@@ -38,7 +38,6 @@ STATE_DICT, ONNX = "state_dict.pt", "model.onnx"
 _OURS = (MODEL, CARD, RELEASE, FILES, STATE_DICT, ONNX)
 _KIND = "learning.folder"
 _LARGEST = 1 << 30
-_MOST_FILES = 1000
 _AT_A_TIME = 1 << 20
 _ONE_STORY = "card, release and model must tell one story; they differ. One of them was replaced."
 _NOT_LISTED = "Move away what does not belong to it, or ask for the folder again."
@@ -137,12 +136,13 @@ def write_folder(
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a folder that `PrivateClassifier.save` wrote, after `verify`.
+    """The model in a folder that `PrivateClassifier.save` wrote, after `verify`; a file more than listed, which decides nothing
+    here, is left alone.
 
     Raises:
         ReleaseError: A file is missing, damaged or does not belong to the others.
     """
-    model = _checked(path).model
+    model = _checked(path, strictly=False).model
     if model is None:
         raise ReleaseError("the folder must hold a classifier of Sabun's own; it holds a torch module. Load it with torch.")
     return model
@@ -187,14 +187,15 @@ def sign_model(path: str | os.PathLike[str], private_key: Ed25519PrivateKey) -> 
     folder, held = Path(path), _checked(path)
     listed = held.listed
     if listed is None:
-        listed = _list_of(_digests(folder, held.release), held.release)
+        digests = {name: _digest_of(folder / name, held.release) for name in sorted(_names(folder))}
+        listed = _list_of(digests, held.release)
     signed = listed.sign(private_key)
     signed.save(folder / FILES, overwrite=True)
     return signed.verify().fingerprint
 
 
-def _checked(path: str | os.PathLike[str]) -> _Checked:
-    """The parts of a folder, once they tell one story."""
+def _checked(path: str | os.PathLike[str], *, strictly: bool = True) -> _Checked:
+    """The parts of a folder, once they tell one story; strictly: and there is no file that is not on the list."""
     folder = Path(path)
     raw = read_whole(folder / MODEL, max_bytes=_LARGEST)
     card = Card.from_json(read_whole(folder / CARD, max_bytes=LARGEST_CARD))
@@ -202,7 +203,8 @@ def _checked(path: str | os.PathLike[str]) -> _Checked:
     found = card.check(raw)
     _must_agree(card, release)
     model = _model(card, release, raw) if release.provenance.kind == "learning.classifier" else None
-    return _Checked(card=card, release=release, model=model, listed=_list_in(folder, release), found=found)
+    listed = _list_in(folder, release, strictly=strictly)
+    return _Checked(card=card, release=release, model=model, listed=listed, found=found)
 
 
 def _must_agree(card: Card, release: Release) -> None:
@@ -250,8 +252,8 @@ def _list_of(digests: Mapping[str, str], release: Release) -> Release:
     return Release(value={"files": dict(digests)}, guarantee=free, provenance=origin)
 
 
-def _list_in(folder: Path, release: Release) -> Release | None:
-    """The folder's list, once every file was found on it and every entry in the folder.
+def _list_in(folder: Path, release: Release, *, strictly: bool) -> Release | None:
+    """The folder's list, once every entry was found in the folder and, strictly, every file on it.
 
     Raises:
         ReleaseError: There is a file more or less, a file is another one, or there is no list though the release is of a
@@ -262,37 +264,34 @@ def _list_in(folder: Path, release: Release) -> Release | None:
             raise ReleaseError(f"the folder must hold {FILES}, the list of its files; it does not. Ask for the folder again.")
         return None
     listed = Release.load(folder / FILES)
-    entries, found = listed.value.get("files"), _digests(folder, release)
+    entries, there = listed.value.get("files"), _names(folder)
     if listed.provenance.kind != _KIND or not isinstance(entries, Mapping):
         raise ReleaseError(f"{FILES} must be the list of a model folder's files; it is something else. {_NOT_LISTED}")
-    for name in sorted({*entries, *found}):
-        if name not in found:
-            raise ReleaseError(f"the folder must hold every file on its list; {name!r} is missing. Ask for the folder again.")
-        if name not in entries:
-            raise ReleaseError(f"the folder must hold the files on its list and no other; {name!r} is not on it. {_NOT_LISTED}")
-        if entries[name] != found[name]:
+    for name in sorted(set(entries) - there):
+        raise ReleaseError(f"the folder must hold every file on its list; {name!r} is missing. Ask for the folder again.")
+    for name in sorted(there - set(entries)) if strictly else ():
+        raise ReleaseError(f"the folder must hold the files on its list and no other; {name!r} is not on it. {_NOT_LISTED}")
+    for name, digest in entries.items():
+        if digest != _digest_of(folder / name, release):
             raise ReleaseError(f"{name} must be the file on the folder's list; it was changed or replaced. {_NOT_LISTED}")
     return listed
 
 
-def _digests(folder: Path, release: Release) -> dict[str, str]:
-    """The SHA-256 of every file but the list; that of the release leaves its signature out, which may be added later."""
-    found = {}
-    for place, file in enumerate(sorted(folder.iterdir())):
-        if file.is_symlink() or not file.is_file() or place > _MOST_FILES:
-            raise ReleaseError(f"a model folder must hold plain files only, and few; {file.name!r} is too much. {_NOT_LISTED}")
-        if file.name == RELEASE:
-            found[RELEASE] = _digest(dataclasses.replace(release, signature=None).to_json())
-        elif file.name != FILES:
-            found[file.name] = _digest_of(file)
-    return found
+def _names(folder: Path) -> set[str]:
+    """What is in a folder beside the list."""
+    return {file.name for file in folder.iterdir()} - {FILES}
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _digest_of(file: Path) -> str:
+def _digest_of(file: Path, release: Release) -> str:
+    """The SHA-256 of a file; that of the release leaves its signature out, which may be added later."""
+    if file.name == RELEASE:
+        return _digest(dataclasses.replace(release, signature=None).to_json())
+    if not file.is_file():
+        raise ReleaseError(f"a model folder must hold plain files only; {file.name!r} is something else. {_NOT_LISTED}")
     digest = hashlib.sha256()
     try:
         with open(file, "rb") as opened:
@@ -312,7 +311,7 @@ def _covered_before(held: _Checked, folder: Path) -> str:
         covers += ["the weights", "the columns with their bounds and categories"]
         named = "classes" in held.release.provenance.parameters
         (covers if named else open_to_change).append("the classes in their order")
-    open_to_change += sorted(file.name for file in folder.iterdir() if file.name not in (MODEL, CARD, RELEASE))
+    open_to_change += sorted(_names(folder) - {MODEL, CARD, RELEASE})
     return f"which covers {', '.join(covers)}, but not {', '.join(open_to_change)}: it was made before folders had a list"
 
 
