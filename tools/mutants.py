@@ -408,6 +408,13 @@ MUTANTS = (
         '        start = purpose.to_bytes(1, "big") + bytes(15)\n        return',
     ),
     _m("learning", "more rows than accounted", "learning/poisson.py", "drawn < self.threshold)", "drawn < 2 * self.threshold)"),
+    _m(
+        "learning",
+        "forged states believed",
+        "learning/checkpoint.py",
+        "if tagged and not hmac.compare_digest(tag, _tag(key, body)):",
+        "if False:",
+    ),
     # Torch
     _m("torch", "margin of norms gone", "learning/torch_modules/ghost.py", "MARGIN = 2.0**-30", "MARGIN = 0.0"),
     _m(
@@ -435,8 +442,8 @@ MUTANTS = (
         "torch",
         "add for replace",
         "learning/torch_modules/trainer.py",
-        "return halved(self.epsilon, self.delta)",
-        "return Target(epsilon=self.epsilon, delta=self.delta)",
+        "return halved(self.epsilon, delta)",
+        "return Target(epsilon=self.epsilon, delta=delta)",
     ),
     # Key-value
     _m(

@@ -21,7 +21,7 @@ from sabun.learning.accounting import (
     update_epsilon,
 )
 from sabun.learning.poisson import PoissonPlan
-from sabun.privacy import Guarantee
+from sabun.privacy import Guarantee, tight_epsilon
 
 PLAN = PoissonPlan.of(sampling_rate=0.1, epochs=10)
 DELTA = Fraction(1, 10**5)
@@ -130,3 +130,9 @@ def test_a_card_cannot_ask_for_endless_work(change: dict[str, object]) -> None:
     event = {"kind": "sampled-gaussian", "count": 10, "noise_multiplier": "2", "sampling_probability": "1/10"} | change
     with pytest.raises(ParameterError):
         recompute({"rule": "sampled-gaussian", "relation": "add-remove", "events": [event], "delta": "1e-5"})
+
+
+def test_a_delta_that_pays_alone_does_not_stop_the_search() -> None:
+    plan = PoissonPlan.of(sampling_rate=0.1, epochs=30)
+    found = noise_multiplier(plan, Target(epsilon=Fraction(1), delta=Fraction(3, 10)), Fraction(0))
+    assert tight_epsilon(training_events(plan, found, Fraction(0)), delta=Fraction(3, 10)) <= 1

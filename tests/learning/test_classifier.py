@@ -16,11 +16,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
-from sabun.learning import Card, PrivateClassifier, load_model, verify
-from sabun.learning.folder import warnings_for
+from sabun.learning import Card, PlainClassifier, PrivateClassifier, load_model, verify
+from sabun.learning.card import warnings_for
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
-from sabun.release import Release, generate_key
 
 QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
 EVERY = {
@@ -292,6 +291,11 @@ def test_the_papers_own_readings_run(synthesis: str) -> None:
     ).fit(frame, label)
     assert clf.guarantee_.epsilon == 2
     assert clf.predict(frame).shape == (300,)
+    made = clf.synthetic_.to_frame()
+    assert made.columns.tolist() == ["age", "income", "sex", "town", "label"]
+    assert len(made) == (300 if synthesis == "microaggregation" else 100)
+    assert made["age"].between(0, 100).all()
+    assert set(made["label"]) <= {"no", "yes"}
 
 
 def test_a_plan_costs_nothing_and_knows_the_price() -> None:
@@ -390,14 +394,47 @@ def test_a_stream_of_rows_is_read_once() -> None:
     assert clf.predict(frame).shape == (60,)
 
 
-def test_a_folder_replaced_as_a_whole_is_noticed_by_whoever_trusts_a_key(folder: Path, tmp_path: Path) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    assert verify(tmp_path).endswith("who made it is not checked")
-    ours, theirs = generate_key(), generate_key()
-    with pytest.raises(ReleaseError, match="the release must be signed; it is not"):
-        verify(tmp_path, public_key=ours.public_key())
-    Release.load(tmp_path / "release.json").sign(ours).save(tmp_path / "release.json", overwrite=True)
-    assert "signed by the trusted key" in verify(tmp_path, public_key=ours.public_key())
-    with pytest.raises(ReleaseError):
-        verify(tmp_path, public_key=theirs.public_key())
+def test_a_target_among_the_inputs_is_not_paid_for(tmp_path: Path) -> None:
+    import polars as pl
+
+    frame, _ = people(60)
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    for target in (frame["age"], frame["sex"], pl.Series("age", frame["age"].to_numpy())):
+        for model in (PrivateClassifier(schema=SCHEMA, ledger=book, **QUICK), PlainClassifier(schema=SCHEMA)):
+            with pytest.raises(ParameterError, match=r"schema must declare the inputs alone; got the target '(age|sex)' among"):
+                model.fit(frame, target)
+    assert book.entries() == ()
+
+
+def test_labels_that_no_release_can_hold_show_before_the_charge(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    X, y = points(60)
+    with pytest.raises(DataError, match="y must hold labels that are text, whole numbers or booleans"):
+        PrivateClassifier(ledger=book, epsilon=1, delta=1e-3).fit(X, [10**30 if label else 0 for label in y])
+    assert book.entries() == ()
+
+
+def test_a_noisy_count_is_released_and_warns_of_a_delta_too_large() -> None:
+    X, y = points(400)
+    with pytest.warns(
+        UserWarning, match=r"delta 0.3 is not below one over the number of records \(about \d+, by a noisy count"
+    ):
+        clf = PrivateClassifier(delta=0.3, epsilon=2, classes=[0, 1], **QUICK).fit(X, y)
+    assert any("to publish a whole record in the clear" in words for words in clf.card_.warnings)
+    quiet = PrivateClassifier(delta=1e-6, epsilon=2, classes=[0, 1], **QUICK).fit(X, y)
+    assert quiet.card_.warnings == ()
+    assert abs(quiet.release_["noisy_count"] - 400) < 1000  # Laplace of scale 25, but for one run in 10^17
+    public = PrivateClassifier(delta=1e-6, epsilon=2, n_public=400, **QUICK).fit(X, y)
+    assert "noisy_count" not in public.release_.value
+
+
+def test_a_plan_warns_of_a_delta_too_large_for_the_records_one_expects() -> None:
+    clf = PrivateClassifier(delta=0.3, epsilon=2, **QUICK)
+    plan = clf.plan(n_records=2000, n_features=3)
+    [words] = plan.warnings
+    assert words.startswith("delta 0.3 is not below one over the number of records (2000)")
+    assert f"Warning: {words}." in str(plan)
+    assert plan.to_dict()["warnings"] == [words]
+    assert PrivateClassifier(delta=1e-6, epsilon=2, **QUICK).plan(n_records=2000, n_features=3).warnings == ()
+    with pytest.raises(ParameterError, match="delta must be below 1/2000"):
+        PrivateClassifier(delta=0.3, relation="replace-one", **QUICK).plan(n_records=2000, n_features=3)

@@ -200,3 +200,65 @@ def test_a_table_without_rows_is_not_paid_for(table: Path, capsys: pytest.Captur
     assert exit_code(*command, "--method", "objective-perturbation", "--out", "model") == 4
     assert "a table must have at least one row; got none." in capsys.readouterr().err
     assert ledger.entries() == ()
+
+
+def test_the_means_of_groups_are_written_as_a_table(table: Path) -> None:
+    Ledger.create("book", name="book", epsilon=3)
+    words = ("learning", "train", "people.csv", "--target", "answer", "--schema", "schema.json", "--ledger", "book")
+    grouped = ("--method", "anonymizing-first", "--set", "synthesis=microaggregation", "--set", "group_size=100")
+    assert exit_code(*words, *grouped, "--out", "model", "--synthetic", "made.csv") == 0
+    lines = Path("made.csv").read_text().splitlines()
+    assert lines[0] == '"age","income","sex","town","label"'
+    assert len(lines) == 301
+    assert len(set(lines[1:])) <= 3
+    Path("other.csv.release.json").write_text("")
+    assert exit_code(*words, *grouped, "--out", "model2", "--synthetic", "other.csv") == 2
+    assert not Path("model2").exists()
+    assert Ledger.open("book").spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "classes", "message"),
+    [
+        ("age", None, "target must be a column of categories; the schema declares 'age' a number"),
+        ("age", "young,old", "classes must be labels that the schema declares for 'age': numbers from 0 to 100; got 'young'"),
+        ("age", "5,150", "got '150'"),
+        ("answer", "ja,nein", "classes must be labels that the schema declares for 'answer': the categories no, yes; got 'ja'"),
+        ("answer", "yes,maybe", "got 'maybe'"),
+    ],
+)
+def test_a_target_that_cannot_hold_the_classes_is_not_paid_for(
+    target: str, classes: str | None, message: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Ledger.create("book", name="book", relation="add-remove", epsilon=3, delta=0.01)
+    given = () if classes is None else ("--classes", classes)
+    words = ("people.csv", "--target", target, "--schema", "schema.json", *given, "--epsilon", "2", "--delta", "1e-3")
+    assert exit_code("learning", "train", *words, "--ledger", "book", "--out", "model") == 2
+    assert message in capsys.readouterr().err
+    assert exit_code("learning", "audit", *words) == 2
+    assert Ledger.open("book").entries() == ()
+    assert not Path("model").exists()
+
+
+def test_numbers_within_the_bounds_can_be_classes(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("coded.csv").write_text(Path("people.csv").read_text().replace(",yes\n", ",1\n").replace(",no\n", ",0\n"))
+    Schema(columns=[*SCHEMA.columns, Column.number("answer", lower=0, upper=1)]).save("coded.json")
+    words = ("learning", "train", "coded.csv", "--target", "answer", "--schema", "coded.json", "--classes", "1,0")
+    assert exit_code(*words, "--method", "objective-perturbation", "--epsilon", "40", "--out", "model") == 0
+    assert exit_code("learning", "predict", "model", "coded.csv", "--out", "found.csv") == 0
+    assert {line.split(",")[0] for line in Path("found.csv").read_text().splitlines()[1:]} == {"0", "1"}
+    plan = ("learning", "plan", "--records", "300", "--schema", "coded.json", "--target", "answer")
+    assert exit_code(*plan) == 2
+    assert exit_code(*plan, "--classes", "2") == 0
+
+
+def test_a_delta_too_large_is_said_before_and_after(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = tuple("0.3" if word == "1e-3" else word for word in TRAIN)
+    assert exit_code(*words, "--out", "model", "--set", "epochs=2", "--set", "sampling_rate=0.5") == 0
+    said = capsys.readouterr()
+    assert "Warning: delta 0.3 is not below one over the number of records (about " in said.out
+    assert "UserWarning" not in said.err
+    plan = ("learning", "plan", "--records", "2000", "--features", "3", "--delta", "0.3")
+    assert exit_code(*plan) == 0
+    assert "Warning: delta 0.3 is not below one over the number of records (2000)" in capsys.readouterr().out
+    assert exit_code(*plan, "--relation", "replace-one") == 2

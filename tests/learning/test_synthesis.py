@@ -156,7 +156,26 @@ def test_replacing_a_record_changes_each_groups_sum_by_at_most_one_record(seed: 
         inputs, _ = aggregation.means(rows[members], labels[members], coin=silent)  # type: ignore[arg-type]
         sums.append(inputs)
     # Without noise the means differ by at most the distance of two records over the group size, group by group.
-    assert (np.abs(sums[0] - sums[1]).sum(axis=1) * 4 <= aggregation.record_steps / 1024 + 1e-9).all()
+    assert (np.abs(sums[0] - sums[1]).sum(axis=1) * aggregation.members <= aggregation.record_steps / 1024 + 1e-9).all()
+
+
+def test_the_table_of_groups_has_the_mean_of_its_group_for_each_record() -> None:
+    frame, label = people(110, 3)
+    frame.loc[:, "sex"] = "X"  # none of the declared ones
+    rows = SCHEMA.design(SCHEMA.encode(frame), to=(0.0, 1.0))
+    labels = (label == "yes").astype(np.int64)
+    grouped = Microaggregation(schema=SCHEMA, classes=2, epsilon=Fraction(1), group_size=50, n_records=110)
+    assert grouped.members.tolist() == [50, 50, 10]
+    means, _ = grouped.means(rows, labels, coin=_NoNoise())  # type: ignore[arg-type]
+    table = grouped.records(means)
+    assert table.shape == (110, 4)
+    order = np.argsort(rows[:, 0], kind="stable")  # records are put in order by age first
+    for place in (slice(0, 50), slice(50, 100), slice(100, 110)):
+        own = rows[order[place]].mean(axis=0)
+        assert np.allclose(table[place, 0], 100 * own[0], atol=0.2)
+        assert np.allclose(table[place, 1], np.expm1(own[1] * np.log1p(10_000)), rtol=0.02)
+        assert (table[place, 2] == -1).all()
+        assert (table[place, 3] == own[4:].argmax()).all()
 
 
 class _NoNoise:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +15,8 @@ pytest.importorskip("safetensors", reason="needs the extra: pip install 'sabun[l
 
 from torch import nn  # noqa: E402
 
-from sabun.errors import DataError, ParameterError, SimulatedError  # noqa: E402
-from sabun.learning import verify  # noqa: E402
+from sabun.errors import DataError, ParameterError, ReleaseError, SimulatedError  # noqa: E402
+from sabun.learning import sign_model, verify  # noqa: E402
 from sabun.learning.clipping import ClippedSum  # noqa: E402
 from sabun.learning.network import Network  # noqa: E402
 from sabun.learning.poisson import PoissonPlan  # noqa: E402
@@ -23,8 +25,10 @@ from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training, plain_step  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
+from sabun.release import generate_key  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
+KEY = generate_key()
 
 
 class Twice(nn.Module):
@@ -167,6 +171,40 @@ def test_a_module_is_trained_saved_and_verified(tmp_path: Path) -> None:
     assert "not above the promise" in verify(tmp_path / "model")
     state = torch.load(tmp_path / "model" / "state_dict.pt")
     assert set(state) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+@pytest.fixture(scope="module")
+def handed_over(tmp_path_factory: pytest.TempPathFactory) -> tuple[TorchTrainer, Path]:
+    done, place = trainer().fit(*table()), tmp_path_factory.mktemp("signed") / "model"
+    done.save(place)
+    sign_model(place, KEY)
+    return done, place
+
+
+def test_every_file_of_a_signed_module_is_covered(handed_over: tuple[TorchTrainer, Path], tmp_path: Path) -> None:
+    done, place = handed_over
+    assert "every file is signed by the trusted key" in verify(place, public_key=KEY.public_key())
+    with pytest.raises(DataError, match="exists already"):
+        done.save(place)
+    for name in ("state_dict.pt", "model.safetensors", "model.onnx"):
+        forged = Path(shutil.copytree(place, tmp_path / name))
+        (forged / name).write_bytes(b"junk")
+        with pytest.raises(ReleaseError):
+            verify(forged)
+
+
+def test_a_module_signed_before_there_were_lists_says_what_its_signature_covers(
+    handed_over: tuple[TorchTrainer, Path], tmp_path: Path
+) -> None:
+    release, older = handed_over[0].release_, Path(shutil.copytree(handed_over[1], tmp_path / "older"))
+    value = {name: release.value[name] for name in ("model_sha256", "n_parameters")}
+    dataclasses.replace(release, value=value).sign(KEY).save(older / "release.json", overwrite=True)
+    (older / "files.json").unlink()
+    found = verify(older, public_key=KEY.public_key())
+    assert "which covers the promise, model.safetensors, but not the words of the card, state_dict.pt" in found
+    (older / "model.safetensors").write_bytes(b"junk")
+    with pytest.raises(ReleaseError, match="SHA-256 differs"):
+        verify(older, public_key=KEY.public_key())
 
 
 def test_onnx_gives_the_same_answers(tmp_path: Path) -> None:

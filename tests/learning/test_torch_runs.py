@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +27,7 @@ from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training, flat  # noqa: E402
 from sabun.learning.training import unheard  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
+from sabun.release.tree import Frozen  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
 
@@ -82,7 +86,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(tmp_path
     assert not (tmp_path / "run" / "run.secret").exists()
     whole = trainer(n_public=n_public)._run(*rows())
     value = whole.train(Stream(key), unheard)
-    assert dict(resumed.release_.value) == value
+    assert resumed.release_.value == Frozen(value)
     assert np.array_equal(flat(list(resumed.module.parameters())), flat(list(whole.module.parameters())))
     resumed.save(tmp_path / "model")
 
@@ -253,3 +257,132 @@ def test_an_error_in_a_resumable_run_is_silent_and_the_run_can_go_on(tmp_path: P
     assert caught.value.__context__ is None
     monkeypatch.setattr(Training, "advance", advance)
     assert trainer(checkpoint=tmp_path / "run").fit(*rows()).guarantee_.epsilon == 2
+
+
+LOSSES = """
+import functools
+from torch import nn
+from torch.nn import functional as F
+
+def scores(outputs, targets, scale=1.0):
+    return scale * F.cross_entropy(outputs, targets, reduction="none")
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale, self.inner = scale, {"of": (scores, nn.CrossEntropyLoss(reduction="none"))}
+
+    def __call__(self, outputs, targets):
+        return self.scale * scores(outputs, targets)
+
+    def method(self, outputs, targets):
+        return self(outputs, targets)
+
+class Module(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale, self.function = scale, scores
+        self.register_buffer("kept", __import__("torch").ones(2))
+
+    def forward(self, outputs, targets):
+        return self.scale * self.function(outputs, targets)
+
+def made(scale):
+    return {
+        "function": scores,
+        "partial": functools.partial(scores, scale=scale),
+        "object": Scaled(scale),
+        "method": Scaled(scale).method,
+        "module": Module(scale),
+        "class": nn.CrossEntropyLoss(reduction="none", label_smoothing=scale / 10),
+    }
+"""
+
+
+@pytest.fixture
+def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], dict[str, Any]]:
+    """Losses of a module of somebody's own, each time as a new process would find them."""
+    (tmp_path / "somebodys_losses.py").write_text(LOSSES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def made(scale: float) -> dict[str, Any]:
+        sys.modules.pop("somebodys_losses", None)
+        return dict(importlib.import_module("somebodys_losses").made(scale))
+
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:the loss is not the built-in")
+@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "class"])
+def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
+    def told(loss: Any) -> list[bytes]:
+        return list(trainer(loss=loss)._run(*rows()).fingerprint())
+
+    first = told(losses(1.0)[kind])
+    assert first == told(losses(1.0)[kind])
+    assert kind == "function" or first != told(losses(2.0)[kind])
+
+
+@pytest.mark.filterwarnings("ignore:the loss is not the built-in")
+def test_a_run_with_a_loss_function_goes_on_in_a_new_process(tmp_path: Path, losses: Any) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    whole = trainer(loss=losses(1.0)["function"])._run(*rows())
+    interrupted(tmp_path / "run", loss=losses(1.0)["function"], ledger=book)
+    key = (tmp_path / "run" / "run.secret").read_bytes()
+    resumed = trainer(checkpoint=tmp_path / "run", loss=losses(1.0)["function"], ledger=book).fit(*rows())
+    assert book.spent.epsilon == 2
+    assert resumed.release_.value == Frozen(whole.train(Stream(key), unheard))
+
+
+def nameless() -> dict[str, Any]:
+    def closed(outputs: Any, targets: Any) -> Any:
+        return LOSS(outputs, targets)
+
+    class Local(nn.Module):
+        def forward(self, outputs: Any, targets: Any) -> Any:
+            return LOSS(outputs, targets)
+
+    patched = nn.CrossEntropyLoss(reduction="none")
+    patched.forward = closed  # type: ignore[method-assign]
+    return {
+        "lambda": lambda outputs, targets: LOSS(outputs, targets),
+        "closure": closed,
+        "partial": functools.partial(closed),
+        "class": Local(),
+        "patched": patched,
+    }
+
+
+@pytest.mark.filterwarnings("ignore:the loss is not the built-in")
+@pytest.mark.parametrize("kind", ["lambda", "closure", "partial", "class", "patched"])
+def test_a_loss_that_nobody_could_find_again_is_not_paid_for(kind: str, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    with pytest.raises(ParameterError, match="loss must be known again by another process when there is a checkpoint"):
+        trainer(loss=nameless()[kind], checkpoint=tmp_path / "run", ledger=book).fit(*rows())
+    assert book.entries() == ()
+    assert trainer(loss=nameless()[kind])._run(*rows()).guarantee.epsilon == 2  # it will do where nothing is to go on
+
+
+@pytest.mark.parametrize("changes", [{"n_public": 60}, {"relation": "replace-one"}])
+def test_a_delta_that_would_allow_to_publish_a_record_is_not_paid_for(changes: dict[str, Any], tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation=changes.get("relation", "add-remove"), epsilon=3, delta=0.9)
+    with pytest.raises(ParameterError, match="delta must be below 1/60, one over the number of records"):
+        trainer(delta=0.3, ledger=book, **changes).fit(*rows())
+    assert book.entries() == ()
+
+
+def test_a_noisy_count_warns_of_a_delta_too_large_and_the_card_keeps_it(tmp_path: Path) -> None:
+    large = trainer(delta=0.3, n_public=None)
+    with pytest.warns(
+        UserWarning, match=r"delta 0.3 is not below one over the number of records \(about \d+, by a noisy count"
+    ):
+        large.fit(*rows())
+    large.save(tmp_path / "large")
+    assert any("to publish a whole record in the clear" in words for words in large.card_.warnings)
+    small = trainer(delta="1/1000000", n_public=None).fit(*rows())
+    small.save(tmp_path / "small")
+    assert small.card_.warnings == ()
+
+
+def test_delta_is_chosen_by_a_public_number_of_records() -> None:
+    assert trainer(delta=None, n_public=10**6)._run(*rows()).guarantee.delta == Fraction(1, 10**7)
+    assert trainer(delta=None, n_public=None)._run(*rows()).guarantee.delta == Fraction(1, 10**5)

@@ -1,7 +1,7 @@
 """Train a network on personal records, hand the model to a third party.
 
-`PrivateClassifier` is the door in; `load_model` and `verify` are for whoever receives a model. Names are loaded on first use,
-so that the torch trainer can be used without scikit-learn.
+`PrivateClassifier` is the door in; with `sign_model` its maker stands behind a model; `load_model` and `verify` are for whoever
+receives it. Names are loaded on first use, so that the torch trainer can be used without scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sabun.learning.audit import canary_audit, membership_inference
     from sabun.learning.card import Card
     from sabun.learning.classifier import PrivateClassifier
-    from sabun.learning.folder import load_model, verify
+    from sabun.learning.folder import load_model, sign_model, verify
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.planning import Plan
@@ -30,6 +30,7 @@ __all__ = [
     "canary_audit",
     "load_model",
     "membership_inference",
+    "sign_model",
     "verify",
 ]
 
@@ -43,6 +44,7 @@ _HOMES = {
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
     "load_model": "folder",
+    "sign_model": "folder",
     "verify": "folder",
 }
 

@@ -22,6 +22,7 @@ Joint: TypeAlias = tuple[Amount, Fraction]
 """The joint (epsilon, delta) under the relation the account names."""
 
 _MOST_EVENTS, _MOST_STEPS, _LEAST_NOISE = 8, 10**7, Fraction(1, 5)
+_MOST_PARTS = 10_000
 
 
 def recompute(account: Mapping[str, Any]) -> Joint:
@@ -126,6 +127,7 @@ def _noisy_updates(account: Mapping[str, Any]) -> Joint:
 
 def _parts(account: Mapping[str, Any]) -> Joint:
     """Epsilons of the parts of a synthetic table add up; with a delta the Gaussian parts' rho joins them as zCDP."""
+    checks.require(len(account["pure"]) <= _MOST_PARTS, f"at most {_MOST_PARTS}", parts=len(account["pure"]))
     delta, pure = _amount(account, "delta"), [_amount({"part": part}, "part") for part in account["pure"]]
     rho = _amount(account, "rho")
     checks.require(len(pure) > 0 or rho > 0, "at least one", parts=len(pure))

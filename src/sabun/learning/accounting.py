@@ -123,7 +123,7 @@ def _smallest(spent: Callable[[Fraction], Amount], epsilon: Fraction, *, start: 
             low = float(tried)
         if _CLOSE * epsilon <= found <= epsilon or high <= max(low, _LEAST) * 1.001 or low > 1e6:
             break
-        seen.append((math.log(float(tried)), math.log(min(float(found), 1e9))))
+        seen.append((math.log(float(tried)), math.log(min(max(float(found), 1e-9), 1e9))))  # a large delta alone may pay
         guess = max(_LEAST, _next_guess(seen, math.log(0.9985 * float(epsilon)), low, high))
     if best is None:
         raise ParameterError(

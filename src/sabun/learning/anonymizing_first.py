@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.errors import InternalError
 from sabun.learning.network import Floats
@@ -111,6 +112,13 @@ class AnonymizingFirst:
         name = "group_means" if isinstance(self.synthesis, Microaggregation) else "synthetic_table"
         of = "group_labels" if isinstance(self.synthesis, Microaggregation) else "synthetic_labels"
         return {"weights": weights, name: table.reshape(rows, columns), of: labels.astype(np.int64)}
+
+    def table(self, value: Mapping[str, Any]) -> tuple[Floats, NDArray[np.int64]]:
+        """The anonymised table in what was released, encoded under the schema, with a label for each row."""
+        if not isinstance(self.synthesis, Microaggregation):
+            return np.asarray(value["synthetic_table"]), np.asarray(value["synthetic_labels"])
+        labels = np.repeat(np.asarray(value["group_labels"]), self.synthesis.members)
+        return self.synthesis.records(np.asarray(value["group_means"])), labels
 
     def _anonymised(self, data: Data, coin: Coin) -> tuple[Floats, Data]:
         """The released table; the rows that are learned from it."""

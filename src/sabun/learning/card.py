@@ -11,14 +11,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
+from warnings import warn
 
-from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError
+from sabun.errors import IncompatibleGuarantees, ReleaseError
 from sabun.learning.account import recompute, recompute_alone
 from sabun.privacy import Guarantee, plain
+from sabun.privacy.guarantee import LARGE_EPSILON
 
-__all__ = ["FORMAT", "Card"]
+__all__ = ["FORMAT", "LARGEST_CARD", "Card", "warn_of_delta", "warnings_for"]
 
 FORMAT = "sabun-privacy-card-1"
+LARGEST_CARD = 1 << 24
+"""Bytes: a card has the names of columns and classes, never the weights."""
 
 _COVERED = ("every weight and bias, together", "anything computed from the model without looking at the records again")
 _NOT_COVERED = (
@@ -104,7 +108,8 @@ class Card:
                 warnings=tuple(map(str, record["warnings"])),
             )
             same = card.to_json() == content
-        except (ValueError, TypeError, KeyError, AttributeError, ParameterError):
+            str(card)  # whoever reads it next must be able to show it
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
             raise ReleaseError(f"a privacy card must be JSON of format {FORMAT!r} with all its fields; this is not.") from None
         if not same:
             raise ReleaseError("a privacy card must be as it was written; this one was edited or reformatted.")
@@ -121,9 +126,9 @@ class Card:
         try:
             epsilon, delta = recompute(self.account)
             alone = None if self.guarantee.scope == "joint" else recompute_alone(self.account)
-        except (ParameterError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):
             raise ReleaseError("the card's account must hold numbers that prove its promise; it cannot be read.") from None
-        sizes = self.model.get("sizes")
+        sizes = _sizes(self.model)
         weights = sum((a + 1) * b for a, b in itertools.pairwise(sizes)) if sizes else self.account.get("n_weights")
         if self.account.get("n_weights", weights) != weights:
             raise ReleaseError("the card's account must be about all weights of the model; it is about another number of them.")
@@ -159,7 +164,45 @@ def _text(record: Mapping[str, Any]) -> bytes:
 def _named(model: Mapping[str, Any]) -> str:
     if "module" in model:
         return f"a torch module {model['module']} with {model['parameters']} parameters"
-    return f"a model with sizes {'-'.join(map(str, model['sizes']))}, {len(model['classes'])} classes"
+    return f"a model with sizes {'-'.join(map(str, _sizes(model)))}, {len(model['classes'])} classes"
+
+
+def _sizes(model: Mapping[str, Any]) -> list[int]:
+    """The sizes of a model's layers; none for a torch module.
+
+    Raises:
+        ReleaseError: They are no whole numbers.
+    """
+    sizes = model.get("sizes")
+    if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
+        raise ReleaseError("the sizes on a card must be a list of whole numbers above 0; they are not. Ask for it again.")
+    return sizes
+
+
+def warnings_for(guarantee: Guarantee, n_records: int | None, *, noisy: bool = False) -> tuple[str, ...]:
+    """What a reader of a card with that promise must be told.
+
+    Args:
+        guarantee: The promise.
+        n_records: The number of records, if anybody may know it: declared, or noisy.
+        noisy: Whether it is a noisy one that was paid for.
+    """
+    epsilon, delta = guarantee.cost
+    found = []
+    if epsilon > LARGE_EPSILON:
+        found.append(f"joint epsilon {plain(epsilon)} is above {LARGE_EPSILON}: such a promise means little to a single person")
+    about = f"about {n_records}, by a noisy count" if noisy else f"{n_records}"
+    if n_records is not None and delta * n_records >= 1:
+        found.append(
+            f"delta {plain(delta)} is not below one over the number of records ({about}): "
+            "to publish a whole record in the clear would keep such a promise"
+        )
+    elif n_records is not None and delta * 10 * n_records > 1:
+        found.append(
+            f"delta {plain(delta)} is above a tenth of one over the number of records ({about}): "
+            "with such a probability a record may be exposed entirely"
+        )
+    return tuple(found)
 
 
 def _equivalent(guarantee: Guarantee) -> dict[str, Any]:
@@ -170,3 +213,10 @@ def _equivalent(guarantee: Guarantee) -> dict[str, Any]:
         return {}
     epsilon, delta = other.cost
     return {"replace-one": {"epsilon": str(epsilon), "delta": str(delta)}}
+
+
+def warn_of_delta(guarantee: Guarantee, noisy_count: int | None) -> None:
+    """Warns the caller of the caller where, by a noisy count, delta would allow to publish a whole record."""
+    if noisy_count is not None and guarantee.cost[1] * noisy_count >= 1:
+        *_, words = warnings_for(guarantee, noisy_count, noisy=True)
+        warn(f"{words}. Choose a smaller delta.", stacklevel=3)

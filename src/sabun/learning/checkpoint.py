@@ -1,9 +1,9 @@
 """Long runs that survive a crash: the same key gives the same noise, so what is run again releases nothing new.
 
 The charge is on disk before the first step. `run.secret` holds the run's key (file mode 0600): whoever reads it can subtract
-the noise. It is written once, into that file only, overwritten when the run ends; `run.state` holds the rest. A run goes on
-only with the same bytes of data, settings and software, on a machine that computes its last step again bit for bit; anything
-else is refused. Proved in checkpoint.proof.md.
+the noise. It is written once, into that file only, overwritten when the run ends; `run.state` holds the rest, under a tag that
+only the key can make. A run goes on only with the same bytes of data, settings and software, on a machine that computes its
+last step again bit for bit; anything else is refused. Proved in checkpoint.proof.md.
 """
 
 from __future__ import annotations
@@ -47,9 +47,16 @@ _KEY_BYTES = 32
 _SECONDS = 5.0
 _WRITING_SHARE = 20
 _OWNER_ONLY = 0o600
+_DOMAIN = b"sabun checkpoint state\n"
+"""Stands before what is tagged; what is fingerprinted under the same key begins with a length, never with these letters."""
 _REFUSED = (
     "the run in this checkpoint folder must go on with the same data, settings, software and machine; something differs. "
     "Running it on anything else would reveal differences without noise. Start a new run in another folder: it is charged anew."
+)
+_CHANGED = (
+    "run.state must be as this run wrote it; it was changed since, and who changed it may have read the key beside it. "
+    "If it was damaged by accident, remove its first line: the run then starts again from its first step, and is not charged "
+    "again."
 )
 
 
@@ -73,8 +80,8 @@ class Resumable(Protocol):
     def states(self, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
         """The state after each further step; nothing after the last one."""
 
-    def value(self, last: State) -> Mapping[str, Any]:
-        """What the release holds; a function of the last state and public facts."""
+    def value(self, last: State, stream: Stream) -> Mapping[str, Any]:
+        """What the release holds; a function of the last state, public facts, and what was drawn once for the whole run."""
 
 
 @final
@@ -88,37 +95,51 @@ class _Saved:
     before: State
     now: State
 
-    def to_json(self) -> bytes:
-        """All but the key as JSON."""
+    def to_bytes(self) -> bytes:
+        """A tag, a line break, all but the key as JSON in one line."""
         record = {
             "fingerprint": self.fingerprint,
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
             "before": _state_record(self.before),
             "now": _state_record(self.now),
         }
-        return json.dumps(record).encode()
+        body = json.dumps(record).encode()
+        return _tag(self.key, body) + b"\n" + body
 
     @classmethod
     def read(cls, place: Path, first: State) -> _Saved:
-        """Reads the key and what `to_json` wrote: states of the same shape as the first one."""
+        """Reads the key and what `to_bytes` wrote: states of the same shape as the first one.
+
+        A file without a tag is one of an older version. Its states cannot be told from forged ones, so they are not used: the
+        run starts again from its first step, under its key and its charge. Its fingerprint is keyed, and vouches for itself.
+        """
         key = read_whole(place / _SECRET, max_bytes=_KEY_BYTES + 1)
-        content = read_whole(place / _STATE, max_bytes=1 << 32)
+        tag, _, body = read_whole(place / _STATE, max_bytes=1 << 32).partition(b"\n")
+        tagged = bool(body)
+        if tagged and not hmac.compare_digest(tag, _tag(key, body)):  # proof: authentic
+            raise DataError(_CHANGED)
         try:
             if len(key) != _KEY_BYTES:
                 raise ValueError
-            record = json.loads(content)
+            record = json.loads(body if tagged else tag)
             receipt = record["receipt"]
+            before, now = (_state(record[name], first) for name in ("before", "now"))
             return cls(
                 key=key,
                 fingerprint=str(record["fingerprint"]),
                 receipt=None if receipt is None else Receipt.from_dict(receipt),
-                before=_state(record["before"], first),
-                now=_state(record["now"], first),
+                before=before if tagged else first,  # proof: from-the-start
+                now=now if tagged else first,
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DataError(
                 "the checkpoint files must be whole; they cannot be read. Start a new run in another folder."
             ) from None
+
+
+def _tag(key: bytes, body: bytes) -> bytes:
+    """What only a holder of the key can write before that body."""
+    return hmac.new(key, _DOMAIN + body, hashlib.sha256).hexdigest().encode()
 
 
 def train_resumably(
@@ -155,7 +176,7 @@ def train_resumably(
             reservation, saved = _begun(place, run, ledger, purpose)
         last = _run(place / _STATE, run, saved, progress)
         origin = dataclasses.replace(origin, receipt=saved.receipt)
-        release = Release(value=run.value(last), guarantee=promise, provenance=origin)
+        release = Release(value=run.value(last, Stream(saved.key)), guarantee=promise, provenance=origin)
         if reservation is not None:
             reservation.commit(kept(release.to_json()))
         elif ledger is not None and saved.receipt is not None:
@@ -179,7 +200,7 @@ def _begun(place: Path, run: Resumable, ledger: Ledger | None, purpose: str) -> 
         now=first,
     )
     _write_key(place / _SECRET, stream.key)  # proof: key-in-one-place
-    write_whole(place / _STATE, saved.to_json(), mode=_OWNER_ONLY)
+    write_whole(place / _STATE, saved.to_bytes(), mode=_OWNER_ONLY)
     return reservation, saved
 
 
@@ -264,7 +285,7 @@ def _run(file: Path, run: Resumable, saved: _Saved, progress: Progress) -> State
 
 
 def _write(file: Path, saved: _Saved, before: State, now: State) -> None:
-    content = dataclasses.replace(saved, before=before, now=now).to_json()
+    content = dataclasses.replace(saved, before=before, now=now).to_bytes()
     write_whole(file, content, overwrite=True, mode=_OWNER_ONLY)
 
 

@@ -16,17 +16,19 @@ from sklearn.exceptions import NotFittedError
 from sabun import checks
 from sabun.errors import DataError, SimulatedError
 from sabun.learning.anonymized_learning import AnonymizedLearning
-from sabun.learning.card import Card
-from sabun.learning.features import Features, Labels
-from sabun.learning.folder import model_bytes, save_folder, software, warnings_for
+from sabun.learning.anonymizing_first import AnonymizingFirst
+from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.features import Features, Labels, must_not_be_input
+from sabun.learning.folder import model_bytes, save_folder, software
 from sabun.learning.intervals import compared
 from sabun.learning.methods import calibrated, must_round_by_row
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
 from sabun.learning.planning import Plan
 from sabun.learning.settings import Settings
+from sabun.learning.stream import Stream
 from sabun.learning.synthetic_table import SyntheticTable
-from sabun.learning.training import Data, Method, Problem, Progress, Run, train, unheard
+from sabun.learning.training import NOISY_COUNT, Data, Method, Problem, Progress, Run, unheard
 from sabun.ledger import Ledger
 from sabun.privacy import exact_positive
 from sabun.privacy.amounts import AmountLike
@@ -69,7 +71,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         regularisation: For `objective-perturbation`.
         joint_epsilon: For the paper's two methods: solve for the per-parameter epsilon with this joint one.
         synthesis: For `anonymizing-first`: `bayes-net`, `microaggregation` or `histogram`.
-        n_synthetic: Rows of the synthetic table.
+        n_synthetic: Rows of the synthetic table; with `microaggregation` there are as many as records, whose number is public.
         bins: Cells of a number column in a synthetic table.
         group_size: For `microaggregation`.
         ledger: The book to charge, or None.
@@ -188,9 +190,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         must_round_by_row(method)
         self.release_ = self._released(problem, method, data, coin)
         self._learned(problem, method)
+        warn_of_delta(self.guarantee_, self.release_.value.get(NOISY_COUNT))  # last: a warning may be made to raise
         return self
 
     def _opened(self, settings: Settings, X: object, y: object) -> tuple[Problem, Data]:
+        must_not_be_input(y, self.schema)
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
         if not labels.declared:
             warn(f"{_READ_OFF}. Pass classes=[...].", stacklevel=3)
@@ -232,7 +236,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind=_KIND,
             guarantee=run.guarantee,
             parameters=run.facts,
-            draw=lambda: train(method, data, coin=coin, progress=heard),
+            draw=lambda: run.train(Stream.fresh(coin), heard),
             ledger=self.ledger,
             coin=coin,
             **about,
@@ -250,7 +254,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features=problem.features,
             classes=problem.labels.classes,
         )
-        facts, warnings = _facts(self.method, problem, method), warnings_for(release.guarantee, problem.n_public)
+        facts, count = _facts(self.method, problem, method), release.value.get(NOISY_COUNT)
+        warnings = warnings_for(release.guarantee, count or problem.n_public, noisy=count is not None)
         if isinstance(method, AnonymizedLearning) and self.schema is not None:
             facts["intervals"], more = compared(
                 network, self.model_.weights, threshold=method.threshold, batch_size=method.batch_size
@@ -272,8 +277,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else "seeded: NOT PRIVATE",
             warnings=warnings,
         )
-        if "synthetic_table" in release.value:
-            self.synthetic_ = SyntheticTable.of(release, problem.features, problem.labels)
+        if isinstance(method, AnonymizingFirst) and self.schema is not None:
+            matrix, codes = method.table(release.value)
+            self.synthetic_ = SyntheticTable.of(release, matrix, codes, schema=self.schema, classes=problem.labels.classes)
 
     def predict(self, X: object) -> NDArray[Any]:
         """The most likely class of each row."""

@@ -151,13 +151,16 @@ class DpSgd:
         """The weights; the velocity stays behind."""
         return {"weights": last.weights}
 
+    def noisy_count(self, data: Data, stream: Stream) -> int | None:
+        """The number of labelled rows with noise, which is released; None where the number of records is public."""
+        if self.problem.n_public is not None:
+            return None
+        noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
+        return max(1, int((data.labels >= 0).sum()) + noise)  # proof: noisy-count
+
     def _divisor(self, data: Data, stream: Stream) -> float:
-        """The constant by which sums become means: from the public number of records, else from a noisy one."""
-        size = self.problem.n_public
-        if size is None:
-            coin = stream.coin(COUNT, 0)
-            size = max(1, len(data.labels) + discrete_laplace(1 / self.count_epsilon, coin=coin))  # proof: noisy-count
-        return float(self.plan.probability) * size
+        """The constant by which sums become means: from the public number of records, else from the noisy one."""
+        return float(self.plan.probability) * (self.problem.n_public or self.noisy_count(data, stream) or 1)
 
     def _next(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.learning.network import Floats
-from sabun.records import CategoryColumn, Column, Schema, open_source, open_unbounded
+from sabun.records import CategoryColumn, Column, NumberColumn, Schema, open_source, open_unbounded
+from sabun.release.tree import Frozen
 
-__all__ = ["LARGEST", "Features", "Labels"]
+__all__ = ["LARGEST", "Features", "Labels", "classes_of_target", "must_not_be_input"]
 
 LARGEST = 1e6
 _MOST_READ = 100
@@ -126,7 +128,9 @@ class Labels:
                 "numbers of people, and all of them would be published. Name the public list of labels (classes)."
             )
         try:
-            return cls(classes=tuple(found), declared=False)
+            labels = cls(classes=tuple(found), declared=False)
+            Frozen({"classes": labels.classes})  # they are released with the model: what no file can hold has to show now
+            return labels
         except ParameterError:  # its words would show a private label
             raise DataError(
                 "y must hold labels that are text, whole numbers or booleans, each written in one way. "
@@ -143,6 +147,54 @@ class Labels:
 
     def _column(self) -> CategoryColumn:
         return Column.category("y", self.classes)
+
+
+def classes_of_target(column: Column, classes: Sequence[Any] | None) -> tuple[Any, ...]:
+    """The public list of labels of a target that a schema declares: the given one, else the declared categories.
+
+    Raises:
+        ParameterError: The column is declared a number and no list is given: its values would be published as names of classes.
+            Or a class of the list is one that the column, as declared, cannot hold: nobody would be in it.
+    """
+    if isinstance(column, CategoryColumn):
+        listed = column.categories if classes is None else tuple(classes)
+        holds, declares = column.encode(list(listed), keep_missing=True) >= 0, f"the categories {', '.join(column.categories)}"
+    elif classes is None:
+        raise ParameterError(
+            f"target must be a column of categories; the schema declares {column.name!r} a number, and its values would be "
+            "published as names of classes. Declare its categories, or name the public list of labels (classes)."
+        )
+    else:
+        assert isinstance(column, NumberColumn)
+        listed = tuple(classes)
+        values = column.encode(list(listed), keep_missing=True)
+        holds = np.array([value == _number(label) for value, label in zip(values, listed, strict=True)])
+        declares = f"numbers from {column.lower:g} to {column.upper:g}"
+    for label, good in zip(listed, holds, strict=True):
+        rule = f"labels that the schema declares for {column.name!r}: {declares}"
+        checks.require(bool(good), rule, "Correct the list or the schema.", classes=label)
+    return listed
+
+
+def must_not_be_input(y: object, schema: Schema | None) -> None:
+    """Refuses labels that carry the name of an input, as a column taken out of a frame does; names are public.
+
+    Raises:
+        ParameterError: The schema declares the target among the inputs.
+    """
+    name = getattr(y, "name", None)
+    if schema is not None and isinstance(name, str) and name in schema.names:
+        raise ParameterError(
+            f"schema must declare the inputs alone; got the target {name!r} among them. Leave it out: "
+            "schema.select([name for name in schema.names if name != target])."
+        )
+
+
+def _number(label: Any) -> float:
+    try:
+        return float(label)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _cells(y: object) -> NDArray[Any]:

@@ -1,42 +1,66 @@
-"""A model on disk: a folder with the weights, the privacy card, the release."""
+"""A model on disk: a folder with the weights, the privacy card, the release, and a list of its files that can be signed.
+
+The list (`files.json`) is a small release of its own, of cost zero: the SHA-256 of every file in the folder. Folders made
+before there was one are read as what they are: a signature on their release covers the release alone, and `verify` says so.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from sabun.errors import DataError, ParameterError, ReleaseError
-from sabun.learning.card import Card
+from sabun.learning.card import LARGEST_CARD, Card
+from sabun.learning.features import Features, Labels
 from sabun.learning.model import Model
-from sabun.learning.safetensors import tensors_from_bytes, tensors_to_bytes
+from sabun.learning.network import Network
+from sabun.learning.safetensors import tensors_to_bytes
 from sabun.privacy import Guarantee, plain
-from sabun.privacy.guarantee import LARGE_EPSILON
-from sabun.release import Release
+from sabun.release import Provenance, Release
 from sabun.release.files import read_whole, write_whole
 from sabun.release.signature import TrustedKeys
 
-__all__ = ["Folder", "load_model", "save_folder", "software", "verify"]
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-MODEL, CARD, RELEASE = "model.safetensors", "card.json", "release.json"
+__all__ = ["load_model", "model_bytes", "save_folder", "sign_model", "software", "verify", "write_folder"]
+
+MODEL, CARD, RELEASE, FILES = "model.safetensors", "card.json", "release.json", "files.json"
+STATE_DICT, ONNX = "state_dict.pt", "model.onnx"
+_OURS = (MODEL, CARD, RELEASE, FILES, STATE_DICT, ONNX)
+_KIND = "learning.folder"
 _LARGEST = 1 << 30
+_AT_A_TIME = 1 << 20
 _ONE_STORY = "card, release and model must tell one story; they differ. One of them was replaced."
+_NOT_LISTED = "Move away what does not belong to it, or ask for the folder again."
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Folder:
-    """What a folder holds, read and checked to fit together."""
+class _Checked:
+    """What a folder holds, read and found to fit together.
 
-    model: Model
+    Args:
+        card: The privacy card.
+        release: What the ledger was charged for.
+        model: A classifier's; None for a torch module.
+        listed: The list of files; None in a folder made before there was one.
+        found: What recomputing the promise found, in words.
+    """
+
     card: Card
     release: Release
+    model: Model | None
+    listed: Release | None
+    found: str
 
 
 def software() -> dict[str, str]:
@@ -64,7 +88,7 @@ def save_folder(
     overwrite: bool,
     allow_per_parameter: bool,
 ) -> None:
-    """Writes the three files.
+    """Writes a classifier's folder.
 
     Raises:
         SimulatedError: The model came from a seeded coin.
@@ -72,7 +96,7 @@ def save_folder(
         ReleaseError: The weights were changed after they were released.
         DataError: A file exists and `overwrite` is False, or the folder cannot be written.
     """
-    content = release.to_json()
+    release.to_json()  # a simulation is refused before anything else is said about it
     if release.guarantee.scope == "per-parameter" and not allow_per_parameter:
         joint = plain(release.guarantee.cost[0])
         raise ParameterError(
@@ -82,54 +106,213 @@ def save_folder(
     weights = model_bytes(model)
     if hashlib.sha256(weights).hexdigest() != card.sha256:
         raise ReleaseError("the model must be the one that was released; its weights were changed since. Save a fitted one.")
+    write_folder(path, {MODEL: weights}, card=card, release=release, overwrite=overwrite)
+
+
+def write_folder(
+    path: str | os.PathLike[str], files: Mapping[str, bytes], *, card: Card, release: Release, overwrite: bool
+) -> None:
+    """Writes files with card and release beside them, and last the list of them all.
+
+    Raises:
+        SimulatedError: The model came from a seeded coin.
+        DataError: A file exists and `overwrite` is False, or the folder cannot be written.
+    """
+    parts = {**files, RELEASE: release.to_json(), CARD: card.to_json()}
+    parts[FILES] = _list_of({name: _digest(content) for name, content in parts.items()}, release).to_json()
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{folder} must be a folder that can be made; the system says: {error.strerror}.") from None
-    for name in (MODEL, CARD, RELEASE):
-        if not overwrite and (folder / name).exists():
-            raise DataError(
-                f"{folder / name} must be a new file; it exists already. Choose another name, or allow overwriting."
-            )
-    write_whole(folder / MODEL, weights, overwrite=overwrite)
-    write_whole(folder / RELEASE, content, overwrite=overwrite)
-    write_whole(folder / CARD, card.to_json(), overwrite=overwrite)
+    there = [folder / name for name in dict.fromkeys((*parts, *_OURS)) if (folder / name).exists()]
+    if there and not overwrite:
+        raise DataError(f"{there[0]} must be a new file; it exists already. Choose another name, or allow overwriting.")
+    for file in there:
+        if file.name not in parts:  # left over from another model
+            file.unlink()
+    for name, content in parts.items():
+        write_whole(folder / name, content, overwrite=overwrite)
 
 
-def open_folder(path: str | os.PathLike[str]) -> Folder:
-    """Reads a folder that `PrivateClassifier.save` wrote, after `verify`.
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """The model in a folder that `PrivateClassifier.save` wrote, after `verify`; a file more than listed, which decides nothing
+    here, is left alone.
 
     Raises:
-        ReleaseError: A file is missing or damaged, or they contradict each other.
+        ReleaseError: A file is missing, damaged or does not belong to the others.
     """
-    card, release, raw, _ = _checked(path)
-    try:
-        model = Model.from_parts(dict(card.model), tensors_from_bytes(raw)[0])
-    except (ParameterError, KeyError, TypeError, AttributeError):
-        raise ReleaseError("the card must describe the model; it does not fit it. Ask for the files again.") from None
-    weights: Any = release.value.get("weights")
-    if not np.array_equal(np.asarray(weights), model.weights, equal_nan=True):
-        raise ReleaseError(_ONE_STORY)
-    return Folder(model=model, card=card, release=release)
+    model = _checked(path, strictly=False).model
+    if model is None:
+        raise ReleaseError("the folder must hold a classifier of Sabun's own; it holds a torch module. Load it with torch.")
+    return model
 
 
-def _checked(path: str | os.PathLike[str]) -> tuple[Card, Release, bytes, str]:
-    """The parts of a folder with what recomputing found."""
+def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> str:
+    """Recomputes what a model folder promises; returns a sentence, or raises.
+
+    Args:
+        path: The folder.
+        public_key: The key or keys the reader trusts; with them the list of files must be signed by one (`sign_model`), and
+            through it every file. Of a folder made before there were lists the release must be signed, and the sentence says
+            what that leaves open. Without a key, a folder that somebody replaced as a whole cannot be told from the real one.
+
+    Raises:
+        ReleaseError: The files contradict each other, there is one more or one less than the list says, the numbers do not
+            support the promise, or no trusted key signed.
+    """
+    held = _checked(path)
+    if public_key is None:
+        return f"{held.found}; who made it is not checked"
+    if held.listed is None:
+        name = held.release.verify(public_key).fingerprint
+        return f"{held.found}; its release is signed by the trusted key {name}, {_covered_before(held, Path(path))}"
+    if held.listed.signature is None:
+        raise ReleaseError(
+            f"the folder must be signed as a whole; {FILES} is not. Ask its publisher to sign it: sabun learning sign."
+        )
+    return f"{held.found}; every file is signed by the trusted key {held.listed.verify(public_key).fingerprint}"
+
+
+def sign_model(path: str | os.PathLike[str], private_key: Ed25519PrivateKey) -> str:
+    """Signs the list of a folder's files, and through it every file; returns the short name of the key.
+
+    A folder made before there were lists gets one. What `verify` refuses is not signed.
+
+    Raises:
+        ReleaseError: The files contradict each other or are not those on the list.
+        ParameterError: The key is not a private Ed25519 key.
+        DataError: The list cannot be written.
+    """
+    folder, held = Path(path), _checked(path)
+    listed = held.listed
+    if listed is None:
+        digests = {name: _digest_of(folder / name, held.release) for name in sorted(_names(folder))}
+        listed = _list_of(digests, held.release)
+    signed = listed.sign(private_key)
+    signed.save(folder / FILES, overwrite=True)
+    return signed.verify().fingerprint
+
+
+def _checked(path: str | os.PathLike[str], *, strictly: bool = True) -> _Checked:
+    """The parts of a folder, once they tell one story; strictly: and there is no file that is not on the list."""
     folder = Path(path)
     raw = read_whole(folder / MODEL, max_bytes=_LARGEST)
-    card = Card.from_json(read_whole(folder / CARD, max_bytes=_LARGEST))
+    card = Card.from_json(read_whole(folder / CARD, max_bytes=LARGEST_CARD))
     release = Release.load(folder / RELEASE, max_bytes=_LARGEST)
     found = card.check(raw)
+    _must_agree(card, release)
+    model = _model(card, release, raw) if release.provenance.kind == "learning.classifier" else None
+    listed = _list_in(folder, release, strictly=strictly)
+    return _Checked(card=card, release=release, model=model, listed=listed, found=found)
+
+
+def _must_agree(card: Card, release: Release) -> None:
+    """Refuses a card that says something else than the release, wherever both speak."""
     if release.guarantee != card.guarantee or release.value.get("model_sha256", card.sha256) != card.sha256:
         raise ReleaseError(_ONE_STORY)
     facts = release.provenance.parameters
     told = {"account": card.account, "classes": card.model.get("classes"), **card.parameters}
     if facts.get("n_public") is None:
         told.pop("n_public", None)  # a card says "private" there
-    if any(name in facts and _plain(facts[name]) != _plain(fact) for name, fact in told.items()):  # what a signature covers
+    same = all(_plain(facts[name]) == _plain(fact) for name, fact in told.items() if name in facts)
+    if not same or _plain(release.value.get("model", card.model)) != _plain(card.model):
         raise ReleaseError(_ONE_STORY)
-    return card, release, raw, found
+
+
+def _model(card: Card, release: Release, raw: bytes) -> Model:
+    """The classifier that card and release describe, if the model file is this one to the last byte.
+
+    Nothing is read out of the model file: the release has the weights, so a file with something more in it is another file.
+    """
+    try:
+        network, weights = Network(sizes=tuple(card.model["sizes"])), release.value["weights"]
+        if weights.dtype != np.float64 or weights.shape != (network.n_weights,):
+            raise ValueError
+        features = Features.from_dict(card.model["features"])
+        classes = Labels(classes=tuple(card.model["classes"]), declared=True).classes
+        if (features.width, len(classes)) != (network.sizes[0], network.sizes[-1]):
+            raise ValueError
+        model = Model(network=network, weights=np.array(weights), features=features, classes=classes)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ReleaseError("the card must describe the model; it does not fit it. Ask for the files again.") from None
+    schema_hash = None if features.schema is None else features.schema.hash
+    covered = (schema_hash, list(features.names), model.to_dict())
+    columns = _plain(release.provenance.parameters.get("columns"))
+    if covered != (release.provenance.schema_hash, columns, card.model) or model_bytes(model) != raw:
+        raise ReleaseError(_ONE_STORY)
+    return model
+
+
+def _list_of(digests: Mapping[str, str], release: Release) -> Release:
+    """A list of files, not signed yet."""
+    whose, nothing = release.guarantee, "none: digests of files that are released already"
+    free = Guarantee(epsilon=0, relation=whose.relation, unit=whose.unit, mechanism=nothing)
+    origin = Provenance(kind=_KIND, mechanism=nothing, parameters={})
+    return Release(value={"files": dict(digests)}, guarantee=free, provenance=origin)
+
+
+def _list_in(folder: Path, release: Release, *, strictly: bool) -> Release | None:
+    """The folder's list, once every entry was found in the folder and, strictly, every file on it.
+
+    Raises:
+        ReleaseError: There is a file more or less, a file is another one, or there is no list though the release is of a
+            version that always wrote one.
+    """
+    if not (folder / FILES).exists():
+        if "model" in release.value:  # or the list could be taken away, to have the folder pass for an older one
+            raise ReleaseError(f"the folder must hold {FILES}, the list of its files; it does not. Ask for the folder again.")
+        return None
+    listed = Release.load(folder / FILES)
+    entries, there = listed.value.get("files"), _names(folder)
+    if listed.provenance.kind != _KIND or not isinstance(entries, Mapping):
+        raise ReleaseError(f"{FILES} must be the list of a model folder's files; it is something else. {_NOT_LISTED}")
+    for name in sorted(set(entries) - there):
+        raise ReleaseError(f"the folder must hold every file on its list; {name!r} is missing. Ask for the folder again.")
+    for name in sorted(there - set(entries)) if strictly else ():
+        raise ReleaseError(f"the folder must hold the files on its list and no other; {name!r} is not on it. {_NOT_LISTED}")
+    for name, digest in entries.items():
+        if digest != _digest_of(folder / name, release):
+            raise ReleaseError(f"{name} must be the file on the folder's list; it was changed or replaced. {_NOT_LISTED}")
+    return listed
+
+
+def _names(folder: Path) -> set[str]:
+    """What is in a folder beside the list."""
+    return {file.name for file in folder.iterdir()} - {FILES}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest_of(file: Path, release: Release) -> str:
+    """The SHA-256 of a file; that of the release leaves its signature out, which may be added later."""
+    if file.name == RELEASE:
+        return _digest(dataclasses.replace(release, signature=None).to_json())
+    if not file.is_file():
+        raise ReleaseError(f"a model folder must hold plain files only; {file.name!r} is something else. {_NOT_LISTED}")
+    digest = hashlib.sha256()
+    try:
+        with open(file, "rb") as opened:
+            while part := opened.read(_AT_A_TIME):
+                digest.update(part)
+    except OSError as error:
+        raise ReleaseError(f"{file} must be a readable file; the system says: {error.strerror}.") from None
+    return digest.hexdigest()
+
+
+def _covered_before(held: _Checked, folder: Path) -> str:
+    """What the signature on a release covers in a folder without a list, in words."""
+    covers, open_to_change = ["the promise"], ["the words of the card"]
+    if held.model is None:
+        covers += [MODEL]
+    else:
+        covers += ["the weights", "the columns with their bounds and categories"]
+        named = "classes" in held.release.provenance.parameters
+        (covers if named else open_to_change).append("the classes in their order")
+    open_to_change += sorted(_names(folder) - {MODEL, CARD, RELEASE})
+    return f"which covers {', '.join(covers)}, but not {', '.join(open_to_change)}: it was made before folders had a list"
 
 
 def _plain(fact: Any) -> Any:
@@ -139,46 +322,3 @@ def _plain(fact: Any) -> Any:
     if isinstance(fact, list | tuple):
         return [_plain(part) for part in fact]
     return fact if isinstance(fact, int | float | None) else str(fact)
-
-
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a folder that `PrivateClassifier.save` wrote, after `verify`.
-
-    Raises:
-        ReleaseError: A file is missing, damaged or does not belong to the others.
-    """
-    return open_folder(path).model
-
-
-def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> str:
-    """Recomputes what a model folder promises; returns a sentence, or raises.
-
-    Args:
-        path: The folder.
-        public_key: The key or keys the reader trusts; with them the release must be signed by one. Without, a folder that
-            somebody replaced as a whole cannot be told from the real one, and the sentence says so.
-
-    Raises:
-        ReleaseError: The files contradict each other, the numbers do not support the promise, or no trusted key signed the
-            release. The card's warnings are its own words: a signature covers the release alone.
-    """
-    card, release, _, found = _checked(path)
-    if "module" not in card.model:
-        open_folder(path)
-    if public_key is None:
-        return f"{found}; who made it is not checked"
-    return f"{found}; signed by the trusted key {release.verify(public_key).fingerprint}"
-
-
-def warnings_for(guarantee: Guarantee, n_public: int | None) -> tuple[str, ...]:
-    """What a reader of a card with that promise must be told."""
-    epsilon, delta = guarantee.cost
-    found = []
-    if epsilon > LARGE_EPSILON:
-        found.append(f"joint epsilon {plain(epsilon)} is above {LARGE_EPSILON}: such a promise means little to a single person")
-    if n_public is not None and delta * 10 * n_public > 1:
-        found.append(
-            f"delta {plain(delta)} is above a tenth of one over the number of records ({n_public}): "
-            "with such a probability a record may be exposed entirely"
-        )
-    return tuple(found)

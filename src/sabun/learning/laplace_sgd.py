@@ -139,9 +139,13 @@ class LaplaceSgd:
         spent = sampled_laplace_epsilon(first, self.step_epsilon) + self.count_epsilon
         return plain(spent if self.problem.relation == "add-remove" else 2 * spent)
 
+    def noisy_count(self, data: Data, stream: Stream) -> int | None:
+        """The number of labelled rows with noise, which is released; None where the number of records is public."""
+        if self.problem.n_public is not None:
+            return None
+        noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
+        return max(1, int((data.labels >= 0).sum()) + noise)  # proof: noisy-count
+
     def _divisor(self, data: Data, stream: Stream) -> float:
-        size = self.problem.n_public
-        if size is None:
-            noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
-            size = max(1, len(data.labels) + noise)  # proof: noisy-count
-        return float(self.plan.probability) * size
+        """The constant by which sums become means: from the public number of records, else from the noisy one."""
+        return float(self.plan.probability) * (self.problem.n_public or self.noisy_count(data, stream) or 1)

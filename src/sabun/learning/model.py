@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.errors import ReleaseError
 from sabun.learning.features import Features, Labels
 from sabun.learning.network import Floats, Network
 
-__all__ = ["Model"]
+__all__ = ["Model", "described"]
 
 
 @final
@@ -58,22 +58,9 @@ class Model:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the weights, in plain JSON types."""
-        return {"sizes": list(self.network.sizes), "classes": list(self.classes), "features": self.features.to_dict()}
+        return described(self.network.sizes, self.features, self.classes)
 
-    @classmethod
-    def from_parts(cls, record: dict[str, Any], tensors: dict[str, Floats]) -> Model:
-        """Reads what `to_dict` and `tensors` wrote.
 
-        Raises:
-            ReleaseError: They do not fit together.
-        """
-        network = Network(sizes=tuple(record["sizes"]))
-        weights = np.empty(network.n_weights)
-        for place, (matrix, bias) in enumerate(network.layers(weights)):
-            given = tensors.get(f"{2 * place}.weight"), tensors.get(f"{2 * place}.bias")
-            if given[0] is None or given[1] is None or given[0].shape != matrix.T.shape or given[1].shape != bias.shape:
-                raise ReleaseError("a model's tensors must fit the sizes on its card; they do not. Ask for the files again.")
-            matrix[:], bias[:] = given[0].T, given[1]
-        return cls(
-            network=network, weights=weights, features=Features.from_dict(record["features"]), classes=tuple(record["classes"])
-        )
+def described(sizes: Sequence[int], features: Features, classes: Sequence[Any]) -> dict[str, Any]:
+    """All that decides a prediction, but for the weights, in plain JSON types."""
+    return {"sizes": list(sizes), "classes": list(classes), "features": features.to_dict()}

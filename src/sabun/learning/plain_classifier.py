@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from sabun import checks
 from sabun.errors import DataError
-from sabun.learning.features import Features, Labels
+from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
 from sabun.learning.plain_training import PlainTraining
@@ -84,6 +84,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             DataError: The table does not fit the schema.
         """
         self._check()
+        must_not_be_input(y, self.schema)
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
         rows, codes = features.rows(X), labels.codes(y)
         if len(rows) != len(codes):

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Self, final
 
 from sabun import checks
+from sabun.learning.card import warnings_for
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
 from sabun.learning.methods import calibrated
@@ -34,6 +35,7 @@ class Plan:
         noise_multiplier: Noise in units of the clip norm; None where it is not Gaussian.
         noise_to_signal: Standard deviation of the noise on the mean clipped gradient of one step, over the largest it can
             be (the clip norm); above about 0.05 for each weight, expect a clear loss of accuracy. None where not Gaussian.
+        warnings: What a reader of the card would be told if there are as many records as one expects.
     """
 
     method: str
@@ -45,6 +47,7 @@ class Plan:
     steps: int | None
     noise_multiplier: float | None
     noise_to_signal: float | None
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -88,11 +91,12 @@ class Plan:
             steps=None if plan is None else plan.steps,
             noise_multiplier=noise,
             noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),
+            warnings=warnings_for(method.guarantee, n_records),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self)
+        return asdict(self) | {"warnings": list(self.warnings)}
 
     def __str__(self) -> str:
         lines = [
@@ -103,4 +107,4 @@ class Plan:
                 f"{self.steps} steps; noise {self.noise_multiplier:.3g} times the clip norm on each sum, "
                 f"{self.noise_to_signal:.2g} of the clip norm on each mean."
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"Warning: {words}." for words in self.warnings)])

@@ -10,7 +10,7 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 
-__all__ = ["METHODS", "PURE", "SYNTHESES", "Settings"]
+__all__ = ["METHODS", "PURE", "SYNTHESES", "Settings", "delta_for"]
 
 METHODS = ("dp-sgd", "laplace-sgd", "objective-perturbation", "anonymizing-first", "learning-first", "anonymized-learning")
 PURE = ("laplace-sgd", "objective-perturbation", "learning-first")
@@ -139,23 +139,13 @@ class Settings:
         return ledger_relation or "add-remove"
 
     def stated_delta(self, n_public: int | None) -> Fraction:
-        """The delta of the promise; the default for 'dp-sgd' is 1e-5, or a tenth of 1 / n_public where that is less.
+        """The delta of the promise: 0 unless it was given, or the method is 'dp-sgd' (see `delta_for`).
 
         Raises:
             ParameterError: Delta is so large that handing out one record in the clear would be allowed.
         """
-        if self.delta is not None:
-            delta = Fraction(exact(self.delta, name="delta"))
-        elif self.method != "dp-sgd":
-            delta = Fraction(0)
-        else:
-            delta = Fraction(1, max(10**5, 10 * (n_public or 1)))
-        if n_public is not None:
-            advice = "A larger delta would allow to publish one of the records."
-            checks.require(
-                delta * n_public < 1, f"below 1/{n_public}, one over the number of records", advice, delta=self.delta
-            )
-        return delta
+        given = 0 if self.delta is None and self.method != "dp-sgd" else self.delta
+        return delta_for(given, n_public)
 
     def layers(self, n_public: int | None) -> tuple[int, ...]:
         """Sizes of the hidden layers; 'auto' is linear unless n epsilon is known to be at least 10,000."""
@@ -165,6 +155,20 @@ class Settings:
             return (32, 32, 32)
         plenty = n_public is not None and n_public * exact_positive(self.epsilon, name="epsilon") >= _FEW
         return (32,) if plenty and self.method == "dp-sgd" else ()
+
+
+def delta_for(delta: AmountLike | None, n_public: int | None) -> Fraction:
+    """The delta of a promise about so many records; None is 1e-5, or a tenth of 1 / n_public where that is less.
+
+    Raises:
+        ParameterError: Delta is so large that handing out one record in the clear would be allowed.
+    """
+    stated = Fraction(1, max(10**5, 10 * (n_public or 1))) if delta is None else Fraction(exact(delta, name="delta"))
+    if n_public is not None:
+        advice = "A larger delta would allow to publish one of the records."
+        rule = f"below 1/{n_public}, one over the number of records"
+        checks.require(stated * n_public < 1, rule, advice, delta=delta)
+    return stated
 
 
 def _must_be_payable(**named: AmountLike) -> None:

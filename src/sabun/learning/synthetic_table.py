@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sabun.errors import InternalError, ParameterError
-from sabun.learning.features import Features, Labels
+from sabun.errors import ParameterError
 from sabun.learning.network import Floats
 from sabun.learning.synthesis.domain import Domain
+from sabun.records import Schema
 from sabun.release import Release
 from sabun.release.files import write_whole
 
@@ -35,16 +37,15 @@ class SyntheticTable:
     release: Release
 
     @classmethod
-    def of(cls, release: Release, features: Features, labels: Labels) -> SyntheticTable:
-        """Reads the table out of a release."""
-        if features.schema is None:
-            raise InternalError("a synthetic table has a schema.")
-        matrix: Floats = np.asarray(release["synthetic_table"])
-        columns = Domain(schema=features.schema, bins=2).frame(matrix)
+    def of(
+        cls, release: Release, matrix: Floats, codes: NDArray[np.int64], *, schema: Schema, classes: Sequence[Any]
+    ) -> SyntheticTable:
+        """The table that a release holds, from its encoded rows and the positions of their labels."""
+        columns = Domain(schema=schema, bins=2).frame(matrix)
         target = "label"
         while target in columns:
             target += "_"
-        columns[target] = [labels.classes[int(code)] for code in release["synthetic_labels"]]
+        columns[target] = [classes[int(code)] for code in codes]
         return cls(columns=columns, target=target, release=release)
 
     def __len__(self) -> int:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun.learning.features import Features, Labels
+from sabun.learning.model import described
 from sabun.learning.network import Floats, Network
 from sabun.learning.stream import Stream
 from sabun.privacy import Guarantee
@@ -19,6 +20,8 @@ from sabun.privacy.noise import Coin
 
 __all__ = [
     "KEYSTREAM",
+    "NOISY_COUNT",
+    "Counting",
     "Data",
     "Meter",
     "Method",
@@ -34,6 +37,9 @@ __all__ = [
 ]
 
 KEYSTREAM = "the noise is a function of AES-256 keystream under a key from the operating system, which nobody else knows"
+
+NOISY_COUNT = "noisy_count"
+"""The name in a release of the noisy number of records."""
 
 _PRICED = 10
 
@@ -181,11 +187,23 @@ class Method(Protocol):
         """What is released, `weights` among it."""
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """A way of training that pays for a noisy number of records where the true one is private."""
+
+    def noisy_count(self, data: Data, stream: Stream) -> int | None:
+        """At least 1, the same each time it is asked of one stream; None where the number is public."""
+
+
 def train(method: Method, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
-    """All steps under a fresh key."""
+    """All steps under a fresh key; what the method releases."""
+    return method.value(_last(method, data, Stream.fresh(coin), progress))
+
+
+def _last(method: Method, data: Data, stream: Stream, progress: Progress) -> State:
     with one_thread():
-        *_, last = method.states(data, Stream.fresh(coin), progress=progress, start=method.first())
-    return method.value(last)
+        *_, last = method.states(data, stream, progress=progress, start=method.first())
+    return last
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -234,9 +252,16 @@ class Run:
         """The method's, on this table."""
         return self.method.states(self.data, stream, progress=progress, start=start)
 
-    def value(self, last: State) -> Mapping[str, Any]:
-        """The method's."""
-        return self.method.value(last)
+    def train(self, stream: Stream, progress: Progress) -> Mapping[str, Any]:
+        """All steps, without keeping states in between."""
+        return self.value(_last(self.method, self.data, stream, progress), stream)
+
+    def value(self, last: State, stream: Stream) -> Mapping[str, Any]:
+        """The method's, with all else that decides a prediction, and the noisy number of records where one was paid for."""
+        sizes, labels = self.method.parameters["sizes"], self.problem.labels
+        value = {**self.method.value(last), "model": described(sizes, self.problem.features, labels.classes)}
+        count = self.method.noisy_count(self.data, stream) if isinstance(self.method, Counting) else None
+        return value if count is None else {**value, NOISY_COUNT: count}
 
 
 def promise(problem: Problem, *, mechanism: str, more: tuple[str, ...] = (), **amounts: Any) -> Guarantee:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from sabun.errors import BoundsError, ParameterError
-from sabun.records import CategoryColumn, Schema
+from sabun.records import Schema
 from sabun.records.files import file_column, file_names
 from sabun.telling.terminal.columns import typed_bounds
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
 
-__all__ = ["Declared", "cells", "chosen", "declared", "layers", "must_be_joint", "numbers"]
+__all__ = ["Declared", "cells", "chosen", "declared", "inputs_of", "layers", "must_be_joint", "numbers"]
 
 _WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
 _DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound")
@@ -35,6 +35,7 @@ def declared(schema: Path | None, bounds: list[str] | None, target: str, classes
 
     Raises:
         BoundsError: There is neither a schema nor bounds.
+        ParameterError: The target, as declared, cannot hold the classes.
     """
     if schema is None and not bounds:
         raise BoundsError(
@@ -45,11 +46,15 @@ def declared(schema: Path | None, bounds: list[str] | None, target: str, classes
     whole = Schema.of_bounds(dict(map(typed_bounds, bounds or []))) if schema is None else Schema.load(schema)
     listed = None if classes is None else tuple(part.strip() for part in classes.split(","))
     if target in whole.names:
-        column = whole[target]
-        if listed is None and isinstance(column, CategoryColumn):
-            listed = column.categories
-        whole = whole.select([name for name in whole.names if name != target])
-    return Declared(schema=whole, classes=listed)
+        from sabun.learning.features import classes_of_target
+
+        listed = classes_of_target(whole[target], listed)
+    return Declared(schema=inputs_of(whole, target), classes=listed)
+
+
+def inputs_of(schema: Schema, target: str | None) -> Schema:
+    """The columns that a network reads: all but the target."""
+    return schema.select([name for name in schema.names if name != target])
 
 
 def cells(data: Path, column: str, *, name: str = "target") -> list[Any]:

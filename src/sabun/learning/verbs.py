@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun.errors import ParameterError
-from sabun.learning.typed import cells, chosen, declared, layers, must_be_joint
+from sabun.learning.typed import cells, chosen, declared, inputs_of, layers, must_be_joint
+from sabun.records import Schema
 from sabun.telling.terminal.charging import LedgerFile, Payment, Purpose, warn_if_large
 from sabun.telling.terminal.output import Json, new_file, new_folder, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
-from sabun.telling.terminal.releases import public_key
+from sabun.telling.terminal.releases import private_key, public_key
 
 if TYPE_CHECKING:
     from sabun.learning.audit import CanaryAudit, MembershipAttack
@@ -120,7 +121,7 @@ def train(
             # Pricing the steps so far takes time that nobody watches without a terminal.
             classifier.set_params(progress=progress if sys.stderr.isatty() and not json else None)
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="the list of labels was read off")  # the notice above says it
+                warnings.simplefilter("ignore", UserWarning)  # the notice above says it, or the card, which is told below
                 classifier.fit(data, labels)
         with payment.writing(classifier.release_):
             classifier.save(out, allow_per_parameter=allow_per_parameter)
@@ -129,7 +130,9 @@ def train(
     if json:
         print_json({"model": str(out), "card": classifier.card_.to_dict()} | payment.facts(classifier.release_))
         return
-    print_line(f"Wrote {out}: model.safetensors, card.json, release.json.", style="bold")
+    print_line(f"Wrote {out}: model.safetensors, card.json, release.json, files.json.", style="bold")
+    for words in classifier.card_.warnings:
+        print_line(f"Warning: {words}.")
     payment.tell(classifier.release_)
 
 
@@ -138,7 +141,8 @@ def _must_be_writable(synthetic: Path, method: str) -> None:
         raise ParameterError(f"synthetic must be left out unless the method is 'anonymizing-first'; got {method!r}.")
     if synthetic.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"synthetic must end in .csv or .parquet; got {synthetic.name!r}.")
-    new_file(synthetic, name="synthetic")
+    for written in (synthetic, synthetic.with_name(f"{synthetic.name}.release.json")):
+        new_file(written, name="synthetic")
 
 
 @app.command()
@@ -197,11 +201,11 @@ def card(model: _Model, json: Json = False) -> None:
 
         sabun learning card model
     """
-    from sabun.learning import Card
+    from sabun.learning.card import LARGEST_CARD, Card
     from sabun.release.files import read_whole
 
     _must_be_model(model)
-    found = Card.from_json(read_whole(model / "card.json", max_bytes=1 << 26))
+    found = Card.from_json(read_whole(model / "card.json", max_bytes=LARGEST_CARD))
     if json:
         print_json(found.to_dict())
     else:
@@ -212,7 +216,7 @@ def card(model: _Model, json: Json = False) -> None:
 def verify(
     model: _Model,
     key: Annotated[
-        list[Path] | None, typer.Option(help="A public key you trust (PEM): it must have signed release.json; repeat it.")
+        list[Path] | None, typer.Option(help="A public key you trust (PEM): it must have signed the folder; repeat it.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -234,6 +238,34 @@ def verify(
         print_json({"model": str(model), "ok": True, "found": found})
     else:
         print_line(f"{model}: {found}; weights, card and release belong together.")
+
+
+@app.command()
+def sign(
+    model: _Model,
+    key: Annotated[Path, typer.Option(help="Your private key (PEM); `sabun regression keygen NAME` makes one.")],
+    json: Json = False,
+) -> None:
+    """Stand behind a model: sign the list of its folder's files, and through it every file.
+
+    Example:
+
+        sabun datasets save ionosphere radar.csv --schema radar.schema.json
+
+        sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
+
+        sabun regression keygen clinic
+
+        sabun learning sign model --key clinic.pem
+    """
+    from sabun.learning import sign_model
+
+    _must_be_model(model)
+    shown = sign_model(model, private_key(key))
+    if json:
+        print_json({"model": str(model), "signed_by": shown})
+    else:
+        print_line(f"Signed every file in {model} by {shown}.", style="bold")
 
 
 @app.command()
@@ -260,10 +292,13 @@ def plan(
         sabun learning plan --features 30 --records 569 --epsilon 1
     """
     from sabun.learning import PrivateClassifier
+    from sabun.learning.features import classes_of_target
 
     payment = Payment.of(ledger, None)
-    facts = None if schema is None else declared(schema, None, target or "", None)
-    known = 2 if facts is None or facts.classes is None else len(facts.classes)
+    whole = None if schema is None else Schema.load(schema)
+    column = None if whole is None or target not in whole.names else whole[target or ""]
+    if n_classes is None:
+        n_classes = 2 if column is None else len(classes_of_target(column, None))
     classifier = PrivateClassifier(
         method=method,
         epsilon=epsilon,
@@ -271,11 +306,11 @@ def plan(
         hidden=layers(hidden),
         relation=relation,
         n_public=n_public,
-        schema=None if facts is None else facts.schema,
+        schema=None if whole is None else inputs_of(whole, target),
         ledger=payment.book,
         **chosen(settings),
     )
-    found = classifier.plan(n_records=records, n_features=features, n_classes=n_classes or known)
+    found = classifier.plan(n_records=records, n_features=features, n_classes=n_classes)
     if json:
         print_json(found.to_dict())
         return

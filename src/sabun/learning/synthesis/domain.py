@@ -13,7 +13,7 @@ from sabun.learning.network import Floats
 from sabun.privacy.noise import Coin
 from sabun.records import NumberColumn, Schema
 
-__all__ = ["Codes", "Domain"]
+__all__ = ["Codes", "Domain", "value_at"]
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class Domain:
         for place, column in enumerate(self.schema.columns):
             if isinstance(column, NumberColumn):
                 inside = coin.words(len(codes)).astype(np.float64) * 2.0**-64
-                result[:, place] = _value(column, (codes[:, place] + inside) / self.bins)
+                result[:, place] = value_at(column, (codes[:, place] + inside) / self.bins)
             else:
                 outside = codes[:, place] >= len(column.features)
                 result[:, place] = np.where(outside, -1, codes[:, place])
@@ -85,7 +85,7 @@ class Domain:
         return columns
 
 
-def _value(column: NumberColumn, unit: Floats) -> Floats:
+def value_at(column: NumberColumn, unit: Floats) -> Floats:
     """The number at that share of the way between the bounds."""
     if not column.log1p:
         return np.asarray(np.clip(column.lower + unit * (column.upper - column.lower), column.lower, column.upper))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.learning.network import Floats
+from sabun.learning.synthesis.domain import value_at
 from sabun.privacy.noise import Coin, Grid, discrete_laplace
 from sabun.records import NumberColumn, Schema
 
@@ -50,6 +51,11 @@ class Microaggregation:
         return -(-self.n_records // self.group_size)
 
     @property
+    def members(self) -> NDArray[np.int64]:
+        """How many records each group has: k, and what is left for the last one."""
+        return np.diff(np.minimum(np.arange(self.groups + 1) * self.group_size, self.n_records))
+
+    @property
     def record_steps(self) -> int:
         """How far two records can be apart in L1, in grid steps: 1 for a number, 2 for a category, 2 for the label."""
         apart = sum(1 if isinstance(column, NumberColumn) else 2 for column in self.schema.columns) + 2
@@ -74,6 +80,24 @@ class Microaggregation:
         sums = np.zeros((self.groups, spread.shape[1]), dtype=np.int64)
         np.add.at(sums, np.arange(len(rows)) // self.group_size, spread[order])
         noise = discrete_laplace(self.scale, coin=coin, size=sums.size).reshape(sums.shape)  # proof: noise
-        noisy = (sums + noise).astype(np.float64) * float(_GRID.step) / self.group_size
+        noisy = (sums + noise).astype(np.float64) * float(_GRID.step) / self.members[:, None]
         inputs = np.clip(noisy[:, : rows.shape[1]], 0.0, 1.0)
         return inputs, np.asarray(noisy[:, rows.shape[1] :].argmax(axis=1), dtype=np.int64)
+
+    def records(self, means: Floats) -> Floats:
+        """The anonymised table: each record replaced by the mean of its group, encoded under the schema.
+
+        A category is the one with the largest share in the group, or "none of these" where that is larger than any.
+        """
+        table, at = np.empty((self.groups, len(self.schema.columns))), 0
+        for place, column in enumerate(self.schema.columns):
+            shares = means[:, at : at + len(column.features)]
+            at += len(column.features)
+            if isinstance(column, NumberColumn):
+                table[:, place] = value_at(column, shares[:, 0])
+            else:
+                others = 1 - shares.sum(axis=1)
+                most = shares.argmax(axis=1)
+                outside = (column.missing is None) & (others > shares.max(axis=1))  # type: ignore[attr-defined]
+                table[:, place] = np.where(outside, -1, most)
+        return np.repeat(table, self.members, axis=0)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sabun.errors import MissingExtra
 
-__all__ = ["write_onnx", "written"]
+__all__ = ["described", "onnx_files", "state_dict_bytes", "written"]
+
+
+def described(module: nn.Module) -> dict[str, Any]:
+    """What a card says about a module; sizes, classes and features are for classifiers of our own."""
+    size = sum(p.numel() for p in module.parameters())
+    return {"sizes": [], "classes": [], "features": {}, "module": type(module).__name__, "parameters": size}
 
 
 def written(module: nn.Module) -> bytes:
@@ -25,8 +34,15 @@ def written(module: nn.Module) -> bytes:
     return bytes(save({name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}))
 
 
-def write_onnx(module: nn.Module, example: Tensor, path: Path) -> None:
-    """Traces the module on a made-up batch.
+def state_dict_bytes(module: nn.Module) -> bytes:
+    """The same as torch itself writes them."""
+    sink = io.BytesIO()
+    torch.save(module.state_dict(), sink)
+    return sink.getvalue()
+
+
+def onnx_files(module: nn.Module, example: Tensor, name: str) -> dict[str, bytes]:
+    """The module traced on a made-up batch; large ones come in several files.
 
     Raises:
         MissingExtra: onnx is not installed.
@@ -37,12 +53,14 @@ def write_onnx(module: nn.Module, example: Tensor, path: Path) -> None:
         raise MissingExtra(job="writing ONNX", package="onnx", extra="learning") from None
     device = next((p.device for p in module.parameters()), torch.device("cpu"))
     module.eval()
-    torch.onnx.export(
-        module,
-        (example.to(device),),
-        str(path),
-        dynamo=False,
-        input_names=["rows"],
-        output_names=["scores"],
-        dynamic_axes={"rows": {0: "n"}},
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        torch.onnx.export(
+            module,
+            (example.to(device),),
+            str(Path(folder) / name),
+            dynamo=False,
+            input_names=["rows"],
+            output_names=["scores"],
+            dynamic_axes={"rows": {0: "n"}},
+        )
+        return {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,16 +17,20 @@ from torch import Tensor, nn
 from sabun.errors import InternalError
 from sabun.learning.accounting import Target, spent_after, training_events
 from sabun.learning.stream import COUNT, Stream
-from sabun.learning.torch_modules.export import written
+from sabun.learning.torch_modules.export import described, written
+from sabun.learning.torch_modules.identity import identified, tensor_bytes
 from sabun.learning.torch_modules.loop import Loop, Training, flat, put
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.structure import Loss
-from sabun.learning.training import Meter, Progress, State
+from sabun.learning.training import NOISY_COUNT, Meter, Progress, State
 from sabun.privacy import Guarantee
 from sabun.privacy.events import Event
 from sabun.privacy.noise import discrete_laplace
 
 __all__ = ["ModuleRun"]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where a thing lies in this process's memory, which says nothing about what it is."""
 
 _STOPPED = (
     "training stopped halfway; the reason is not shown, for it may speak of a row. The charge stays. "
@@ -82,15 +87,17 @@ class ModuleRun:
 
     def fingerprint(self) -> Iterable[bytes]:
         """Every setting, what torch computes with, every tensor that is not trained, every row."""
-        for part in (self.module, self.loss, self.loop, [(name, p.shape, p.dtype) for name, p in self._named()]):
-            yield repr(part).encode()
-        for fact in (*_surroundings(self.rows.x.device), *_settings(self.loss)):
+        loss = repr(self.loss) if isinstance(self.loss, nn.Module) else ""
+        for part in (repr(self.module), loss, repr(self.loop), repr([(name, p.shape, p.dtype) for name, p in self._named()])):
+            yield _ADDRESS.sub("", part).encode()
+        for fact in _surroundings(self.rows.x.device):
             yield repr(fact).encode()
+        yield from identified(self.loss, name="loss")
         yield str(self.rows.count).encode()
         of_loss = (*self.loss.parameters(), *self.loss.buffers()) if isinstance(self.loss, nn.Module) else ()
         for tensor in (*_fixed(self.module).values(), *of_loss, self.rows.x, self.rows.y):
             yield f"{tensor.dtype} {tuple(tensor.shape)}".encode()
-            yield tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+            yield tensor_bytes(tensor)
 
     def first(self) -> State:
         """The parameters as they were given, which are public."""
@@ -106,18 +113,21 @@ class ModuleRun:
         """All steps, without keeping states in between."""
         for _ in self._steps(stream, progress, None):
             pass
-        return self._value()
+        return self._value(stream)
 
-    def value(self, last: State) -> Mapping[str, Any]:
+    def value(self, last: State, stream: Stream) -> Mapping[str, Any]:
         """The digest of the module file; the module holds the last parameters afterwards."""
         put([p for _, p in self._named()], last.weights)
-        return self._value()
+        return self._value(stream)
 
-    def _value(self) -> Mapping[str, Any]:
-        return {
+    def _value(self, stream: Stream) -> Mapping[str, Any]:
+        model, count = described(self.module), self._noisy_count(stream)
+        value = {
             "model_sha256": hashlib.sha256(written(self.module)).hexdigest(),
-            "n_parameters": sum(p.numel() for p in self.module.parameters()),
+            "n_parameters": model["parameters"],
+            "model": model,
         }
+        return value if count is None else {**value, NOISY_COUNT: count}
 
     def _named(self) -> list[tuple[str, nn.Parameter]]:
         return [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
@@ -130,7 +140,7 @@ class ModuleRun:
             spent=lambda step: spent_after(step, self.events, self.target, self.guarantee.relation),
         )
         self.module.train()
-        divisor = float(plan.probability) * self._size(stream)
+        divisor = float(plan.probability) * (self.n_public or self._noisy_count(stream) or 1)
         training = Training(self.loop, self.module, self.loss, self.rows.x, self.rows.y, stream=stream, divisor=divisor)
         if start is not None:
             training.restore(start.step, start.weights, start.velocity)
@@ -142,9 +152,10 @@ class ModuleRun:
         finally:
             _put_back(self.module, fixed)  # proof: put-back
 
-    def _size(self, stream: Stream) -> int:
+    def _noisy_count(self, stream: Stream) -> int | None:
+        """The number of rows with noise, which is released; None where it is public."""
         if self.n_public is not None:
-            return self.n_public
+            return None
         noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
         return max(1, self.rows.count + noise)  # proof: noisy-count
 
@@ -173,14 +184,6 @@ def _put_back(module: nn.Module, fixed: dict[str, Tensor]) -> None:
             now[name].copy_(value)
     if changed:
         raise InternalError("a buffer or frozen parameter changed in training.")
-
-
-def _settings(loss: Loss) -> Iterator[Any]:
-    """Names with plain values on a loss that is a module, most of which its text leaves out."""
-    for place, part in loss.named_modules() if isinstance(loss, nn.Module) else ():
-        for name, value in sorted(vars(part).items()):
-            if value is None or isinstance(value, bool | int | float | str | bytes | tuple | list):
-                yield place, name, value
 
 
 def _surroundings(device: torch.device) -> Iterator[Any]:

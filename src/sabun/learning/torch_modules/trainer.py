@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -14,23 +13,24 @@ from torch import Tensor, nn
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.learning.accounting import Target, halved, noise_multiplier
-from sabun.learning.card import Card
-from sabun.learning.folder import software
+from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.settings import delta_for
 from sabun.learning.stream import Stream
-from sabun.learning.torch_modules.export import write_onnx, written
+from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
 from sabun.learning.torch_modules.ghost import check_module, needs_fallback
+from sabun.learning.torch_modules.identity import identified
 from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
 from sabun.learning.torch_modules.structure import Loss, rounds_by_row
-from sabun.learning.training import KEYSTREAM, Progress, unheard
+from sabun.learning.training import KEYSTREAM, NOISY_COUNT, Progress, unheard
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee, exact_positive
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin, coin_for
 from sabun.release import Release, publish
-from sabun.release.files import write_whole
 
 __all__ = ["TorchTrainer"]
 
@@ -69,8 +69,9 @@ class TorchTrainer:
         module: Any nn.Module without layers that keep statistics or draw random numbers; it is trained in place. A (nested)
             nn.Sequential of known layers is fast; anything else has each example's gradient written out.
         epsilon: The price, read exactly.
-        delta: The same for delta.
-        loss: "cross_entropy", or a function of outputs and targets that gives one number for each example.
+        delta: The same for delta; None is 1e-5, less where a public number of records asks for less.
+        loss: "cross_entropy", or a function of outputs and targets that gives one number for each example. With a `checkpoint`
+            it must be something that another process finds again: a function or class of a module, no lambda.
         relation: None is the ledger's, or add-remove.
         n_public: The number of records, if it is public under add-remove; otherwise a noisy one is paid for.
         sampling_rate: The probability to take part in a step.
@@ -100,7 +101,7 @@ class TorchTrainer:
         module: nn.Module,
         *,
         epsilon: AmountLike = 1.0,
-        delta: AmountLike = 1e-5,
+        delta: AmountLike | None = None,
         loss: str | Loss = "cross_entropy",
         relation: str | None = None,
         n_public: int | None = None,
@@ -142,8 +143,8 @@ class TorchTrainer:
             checks.whole(minimum=1, tokens=tokens)
         checks.probability(momentum=momentum)
         self.epsilon = exact_positive(epsilon, name="epsilon")
-        self.delta = exact_positive(delta, name="delta")
-        checks.require(self.delta < 1, "below 1", delta=delta)
+        self.delta = None if delta is None else exact_positive(delta, name="delta")
+        checks.require(self.delta is None or self.delta < 1, "below 1", delta=delta)
         self.module, self.loss, self.relation, self.n_public = module, loss, relation, n_public
         self.plan = PoissonPlan.of(sampling_rate=sampling_rate, epochs=epochs)
         self.clip_norm, self.learning_rate, self.momentum, self.most_rows = clip_norm, learning_rate, momentum, most_rows
@@ -166,13 +167,17 @@ class TorchTrainer:
         written(self.module)  # a missing package has to show before the charge
         self.release_ = self._released(run, coin)
         self.guarantee_ = self.release_.guarantee
-        self._account = run.account
+        self._account, self._n_public = run.account, run.n_public
         self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
+        warn_of_delta(self.guarantee_, self.release_.value.get(NOISY_COUNT))  # last: a warning may be made to raise
         return self
 
     def _run(self, X: Any, y: Any) -> ModuleRun:
         """Everything that has to be right before the charge."""
         loss = self._loss()
+        if self.checkpoint is not None:
+            for _ in identified(loss, name="loss"):
+                pass  # what cannot be identified is refused here, before the charge
         rows = Rows.of(
             X,
             y,
@@ -187,7 +192,8 @@ class TorchTrainer:
         relation = self.relation or ("add-remove" if self.ledger is None else self.ledger.relation)
         checks.one_of(("add-remove", "replace-one"), **{"relation of the ledger": relation})
         public = rows.count if relation == "replace-one" else self.n_public
-        target = self._target(relation)
+        delta = delta_for(self.delta, public)
+        target = self._target(relation, delta)
         count = Fraction(0) if public is not None else _COUNT_SHARE * target.epsilon
         loop = Loop(
             plan=self.plan,
@@ -205,7 +211,7 @@ class TorchTrainer:
             loss=loss,
             rows=rows,
             loop=loop,
-            guarantee=self._guarantee(relation, public, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
+            guarantee=self._guarantee(relation, delta, public, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
             target=target,
             count_epsilon=count,
             n_public=public,
@@ -236,13 +242,13 @@ class TorchTrainer:
         chosen: Loss = self.loss if callable(self.loss) else nn.CrossEntropyLoss(reduction="none")
         return chosen
 
-    def _target(self, relation: str) -> Target:
+    def _target(self, relation: str, delta: Fraction) -> Target:
         """The add-remove promise behind the stated one."""
         if relation == "add-remove":
-            return Target(epsilon=self.epsilon, delta=self.delta)
-        return halved(self.epsilon, self.delta)  # proof: restated
+            return Target(epsilon=self.epsilon, delta=delta)
+        return halved(self.epsilon, delta)  # proof: restated
 
-    def _guarantee(self, relation: str, public: int | None, *, chain: bool) -> Guarantee:
+    def _guarantee(self, relation: str, delta: Fraction, public: int | None, *, chain: bool) -> Guarantee:
         unit = "record" if self.ledger is None else self.ledger.unit
         words = [
             f"each {unit} has at most one row",
@@ -255,7 +261,7 @@ class TorchTrainer:
             words.append("the number of records is public")
         return Guarantee(
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=delta,
             relation=relation,
             unit=unit,
             mechanism=_MECHANISM[self.noise],
@@ -293,29 +299,22 @@ class TorchTrainer:
         """
         if not hasattr(self, "release_"):
             raise ParameterError("the trainer must be fitted before it is saved; it is not. Call fit(X, y).")
-        content, folder = self.release_.to_json(), Path(path)
+        self.release_.to_json()  # a simulation is refused before anything else is said about it
         raw = written(self.module)
         if hashlib.sha256(raw).hexdigest() != self.release_.value["model_sha256"]:
             raise ParameterError("the module must be the one that fit released; it was changed since. Call fit(X, y) again.")
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "model.safetensors", raw, overwrite=overwrite)
-        write_whole(folder / "release.json", content, overwrite=overwrite)
-        torch.save(self.module.state_dict(), folder / "state_dict.pt")
+        files = {MODEL: raw, STATE_DICT: state_dict_bytes(self.module)}
         if example is not None:
-            write_onnx(self.module, example, folder / "model.onnx")
+            files |= onnx_files(self.module, example, ONNX)
+        count = self.release_.value.get(NOISY_COUNT)
         self.card_ = Card(
             guarantee=self.guarantee_,
             account=self._account,
-            model={
-                "sizes": [],
-                "classes": [],
-                "features": {},
-                "module": type(self.module).__name__,
-                "parameters": self.release_.value["n_parameters"],
-            },
+            model=described(self.module),
             parameters=self._settings,
             sha256=hashlib.sha256(raw).hexdigest(),
             software=software() | {"torch": str(torch.__version__)},
             randomness=_RANDOMNESS[self.noise],
+            warnings=warnings_for(self.guarantee_, count or self._n_public, noisy=count is not None),
         )
-        write_whole(folder / "card.json", self.card_.to_json(), overwrite=overwrite)
+        write_folder(path, files, card=self.card_, release=self.release_, overwrite=overwrite)
