@@ -89,7 +89,7 @@ BAD = [
     (("count", "t.csv", *BOUNDS, "--radius", "-1", "--epsilon", "1"), 2, "radius must be"),
     (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--out", "t.csv"), 2, "out must be a new file"),
     (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "no.json"), 4, "cannot be read"),
-    (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "t.csv"), 4, "must be JSON"),
+    (("count", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--regions", "t.csv"), 4, "must be valid JSON"),
     (("choose", "t.csv", *BOUNDS, "--radius", "1", "--epsilon", "1", "--subspace", "a"), 2, "subspace must look like"),
     (("radius", "t.csv"), 2, "columns must be declared"),
     (

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -274,9 +275,10 @@ def test_the_size_is_checked_before_anything_is_parsed() -> None:
 
 
 def test_amounts_too_long_to_read_back_are_refused_when_made() -> None:
-    long = type(PROMISE)(epsilon=Fraction(1, 10**4001), mechanism="m")
-    with pytest.raises(ParameterError, match="exact fraction"):
-        sample(guarantee=long)
+    with pytest.raises(ParameterError, match="epsilon must be a fraction of at most 4000 digits"):
+        dataclasses.replace(PROMISE, epsilon=Fraction(1, 10**4001), joint_epsilon=None)
+    longest = dataclasses.replace(PROMISE, epsilon=Fraction(1, 10**3999), joint_epsilon=None)
+    assert Release.from_json(sample(guarantee=longest).to_json()).guarantee == longest
 
 
 # --- files

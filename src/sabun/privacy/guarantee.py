@@ -247,8 +247,10 @@ def _amount(value: AmountLike, name: str, top: int | None = None) -> Amount:
     read = exact(value, name=name)
     rule = ">= 0" if top is None else f">= 0 and <= {top}"
     checks.require(read >= 0 and (top is None or read <= top), rule, **{name: value})
-    advice = "Round it up with sabun.privacy.rounded_up."
-    checks.require(is_short(read), "a fraction of at most 4000 digits", advice, **{name: "a longer one"})
+    if not is_short(read):
+        raise ParameterError(
+            f"{name} must be a fraction of at most 4000 digits; got a longer one. Round it up with sabun.privacy.rounded_up."
+        )
     return read
 
 
