@@ -173,6 +173,9 @@ def test_a_foreign_write_ahead_log_is_refused(ledger, path, promise):
 
 OTHER = """
 import sys
+from sabun.errors import LedgerError
+from sabun.ledger import Ledger
+from sabun.ledger.sqlite_store import SqliteStore
 
 try:
     ledger = Ledger.open(SqliteStore(sys.argv[1], patience=0.3))

@@ -23,6 +23,7 @@ from sabun.ledger.sqlite_store import SqliteStore
 
 CRASHING = """
 import sys
+from sabun.ledger import Ledger
 from sabun.privacy.guarantee import Guarantee
 
 for line in sys.stdin:
@@ -36,6 +37,8 @@ for line in sys.stdin:
 RACING = """
 import sys
 from sabun.errors import BudgetExceeded
+from sabun.ledger import Ledger
+from sabun.privacy.guarantee import Guarantee
 
 print("ready", flush=True)
 for line in sys.stdin:
