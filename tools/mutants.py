@@ -546,7 +546,7 @@ MUTANTS = (
         '            case [opening] if opening.kind == "reserve":\n                return opening\n',
         '            case [opening, *_] if opening.kind == "reserve":\n                return opening\n',
     ),
-    _m("ledger", "foreign rows pass", "ledger/chain.py", "piece.view.counts() != (head.sequence + 1, kept)", "False"),
+    _m("ledger", "foreign rows pass", "ledger/chain.py", "view.counts() != (piece.newest + 1, kept)", "False"),
     _m("ledger", "seeded results are charged", "release/publish.py", "    if promise.simulated:", "    if False:"),
     # Records
     _m(

@@ -6,8 +6,7 @@ import importlib.metadata
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from types import TracebackType
@@ -16,13 +15,14 @@ from typing import Any, Self
 from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger.admission import Price, budget_of, check_words, price
-from sabun.ledger.chain import Book, check_payload, entry_of, followed, inspected, opened, read_entry, walk
+from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
 from sabun.ledger.keys import answer, check_key, refuse_answered
+from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
 from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
 from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
-from sabun.ledger.store import Store, Transaction, Unavailable
+from sabun.ledger.store import Store
 from sabun.ledger.wording import page, refusal
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
@@ -60,11 +60,9 @@ class Ledger:
 
     def __init__(self, store: Store, *, book: Book, remark: str = "") -> None:
         self._store = store
-        self._terms = book.terms
-        self._known = book
+        self._outlook = Outlook(store, book)
         self._remark = remark
         self._made: tuple[Receipt, ...] = ()
-        self._closed = False
 
     @classmethod
     def create(
@@ -119,27 +117,27 @@ class Ledger:
     @property
     def name(self) -> str:
         """What people call it."""
-        return self._terms.name
+        return self._outlook.terms.name
 
     @property
     def unit(self) -> str:
         """Whose data is protected."""
-        return self._terms.unit
+        return self._outlook.terms.unit
 
     @property
     def relation(self) -> str:
         """The neighbour relation of the budget."""
-        return self._terms.relation
+        return self._outlook.terms.relation
 
     @property
     def budget(self) -> Budget:
         """The whole budget."""
-        return self._terms.budget
+        return self._outlook.terms.budget
 
     @property
     def spent(self) -> Budget:
         """What is gone: every reservation that was not voided."""
-        return self._head().spent
+        return self._outlook.head().spent
 
     @property
     def remaining(self) -> Budget:
@@ -173,11 +171,11 @@ class Ledger:
 
     def _booked(self, guarantee: Guarantee, purpose: str, key: str | None, token: bytes, *, result: bytes | None = None) -> Row:
         """The reserving row, once it is on disk; with a result, so is the row that closes it."""
-        cost = price(guarantee, self._terms)
+        cost = price(guarantee, self._outlook.terms)
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
-        with self._charging() as (view, book):  # proof: one-writer
+        with self._outlook.charging() as (view, book):  # proof: one-writer
             if key is not None:
                 refuse_answered(view, key, guarantee, purpose)
             last = book.head  # proof: recomputed
@@ -192,7 +190,7 @@ class Ledger:
             )
             view.append(row)
             newest = row if result is None else keep_result(view, row, result)
-        self._known = Book(terms=self._terms, head=newest)
+        self._outlook.has_written(newest)
         self._made = (*self._made, self._receipt(row))
         return row
 
@@ -203,7 +201,7 @@ class Ledger:
             after = total_after(spent, "reserve", amount)
             if after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta:  # proof: filter
                 return amount
-        raise refusal(self._terms, self.budget.minus(spent), cost)
+        raise refusal(self._outlook.terms, self.budget.minus(spent), cost)
 
     def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
         """Books a charge whose result is kept elsewhere: `reserve` and `commit` with no bytes, in one change of the file.
@@ -226,11 +224,11 @@ class Ledger:
             ParameterError: The key was used for another guarantee or purpose.
             LedgerError: The kept bytes were changed.
         """
-        price(guarantee, self._terms)
+        price(guarantee, self._outlook.terms)
         checks.text(purpose=purpose)
         checks.text(key=key)
         check_key(key)
-        with self._reading() as (view, _):
+        with self._outlook.reading() as (view, _):
             found = answer(view, key, guarantee, purpose)
             if found is None:
                 return None
@@ -247,8 +245,8 @@ class Ledger:
             ParameterError: There is no such entry, or no result was kept with it.
             LedgerError: The kept bytes were changed.
         """
-        with self._reading() as (view, book):
-            found = self._entry(view, book, entry)
+        with self._outlook.reading() as (view, book):
+            found = self._outlook.entry(view, book, entry)
             has_result = found is not None and bool(found.payload_size)
             checks.require(has_result, f"an entry of {self.name!r} with a kept result", entry=entry)
             assert found is not None
@@ -263,16 +261,11 @@ class Ledger:
         Raises:
             ParameterError: There is no such entry.
         """
-        with self._reading() as (view, book):
-            found = self._entry(view, book, number)
+        with self._outlook.reading() as (view, book):
+            found = self._outlook.entry(view, book, number)
         checks.require(found is not None, f"the number of an entry of {self.name!r}", number=number)
         assert found is not None
         return found
-
-    def _entry(self, view: Transaction, book: Book, number: object) -> Entry | None:
-        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= book.head.entries:
-            return None
-        return read_entry(view, number, place=self._store.place)
 
     def entries(self, *, last: int | None = None) -> tuple[Entry, ...]:
         """Every charge as it stands now, oldest first; the whole chain is checked on the way.
@@ -280,13 +273,13 @@ class Ledger:
         Args:
             last: Only so many of the newest, which needs no reading of the whole ledger.
         """
-        return self._standing(last)[1]
+        return self._outlook.standing(last)[1]
 
     def with_key(self, key: str) -> tuple[Entry, ...]:
         """The charges made under an idempotency key, oldest first; as quickly in a long ledger as in a short one."""
         checks.text(key=key)
         check_key(key)
-        with self._reading() as (view, _):
+        with self._outlook.reading() as (view, _):
             return tuple(read_entry(view, row.entry, place=self._store.place) for row in view.with_key(key))
 
     def verify(self, *, expect_head: str | None = None, progress: Callable[[float, str], None] | None = None) -> Verification:
@@ -304,9 +297,9 @@ class Ledger:
         """
         good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
         checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
-        self._must_be_open()
+        self._outlook.must_be_open()
         self._store.inspect()
-        return inspected(self._view, place=self._store.place, expect_head=expect_head, progress=progress)
+        return inspected(self._outlook.view, place=self._store.place, expect_head=expect_head, progress=progress)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copies the ledger while nobody writes to it; a copy made by other means may catch a charge half written.
@@ -318,17 +311,17 @@ class Ledger:
         """
         if not isinstance(self._store, SqliteStore):
             raise LedgerError(f"a ledger must be kept in a file to be copied; {self._store.place} is not.")
-        self._must_be_open()
+        self._outlook.must_be_open()
         self._store.backup(path)
 
     def show(self, *, last: int | None = 20) -> str:
         """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
-        head, entries = self._standing(last)
-        return page(self._terms, head.spent, entries, earlier=head.entries - len(entries))
+        head, entries = self._outlook.standing(last)
+        return page(self._outlook.terms, head.spent, entries, earlier=head.entries - len(entries))
 
     def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
         """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
-        head, entries = self._standing(last)
+        head, entries = self._outlook.standing(last)
         return {
             "name": self.name,
             "unit": self.unit,
@@ -342,7 +335,7 @@ class Ledger:
 
     def close(self) -> None:
         """Ends this handle; the file stays, as do reservations already made."""
-        self._closed = True
+        self._outlook.close()
 
     def __enter__(self) -> Self:
         return self
@@ -359,64 +352,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {self.name!r} at {self._store.place}>"
-
-    def _head(self) -> Row:
-        with self._reading() as (_, book):
-            return book.head
-
-    def _standing(self, last: int | None) -> tuple[Row, tuple[Entry, ...]]:
-        """The newest row, with the newest entries (through the index) or with all (by reading the whole chain)."""
-        checks.require(last is None or (isinstance(last, int) and last >= 0), "a whole number of at least 0", last=last)
-        place, head, found = self._store.place, self._known.head, dict[int, Entry]()
-        if last is not None:
-            with self._reading() as (view, book):
-                numbers = range(max(book.head.entries - last, 0) + 1, book.head.entries + 1)
-                return book.head, tuple(read_entry(view, number, place=place) for number in numbers)
-        for piece in walk(self._view, place=place):
-            head = piece.book.head
-            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows}
-        return head, tuple(found.values())
-
-    @contextmanager
-    def _view(self) -> Iterator[Transaction]:
-        with self._reading() as (view, _):
-            yield view
-
-    @contextmanager
-    def _reading(self) -> Iterator[tuple[Transaction, Book]]:
-        self._must_be_open()
-        with self._store.reading() as view:
-            yield view, self._followed(view)
-
-    @contextmanager
-    def _charging(self) -> Iterator[tuple[Transaction, Book]]:
-        """A change of the file that books a charge; where it cannot be made, the error says what that means for the charge."""
-        self._must_be_open()
-        try:
-            with self._store.writing() as view:
-                yield view, self._followed(view)
-        except Unavailable as error:
-            means = "Nothing may be released for this charge." if error.written else "Nothing was charged."
-            raise error.meaning(means) from error
-
-    def _must_be_open(self) -> None:
-        if self._closed:
-            raise LedgerError(f"this handle of ledger {self.name!r} must be open; it was closed. Open it again.")
-
-    def _followed(self, view: Transaction) -> Book:
-        """The book as it stands: the rows since this handle last looked are checked, the newest ones where there are many.
-
-        A live handle so notices when the file is swapped for an older or another one, or when new rows were forged.
-        """
-        known = self._known
-        row = view.at(known.head.sequence)
-        if row is None or row.hash != known.head.hash:
-            raise LedgerError(
-                f"{self._store.place}: the ledger must still hold what this handle has seen; it was replaced by an older or "
-                "another one. Find out why before you open it again."
-            )
-        self._known = book = followed(view, known, place=self._store.place)
-        return book
 
     def _receipt(self, row: Row) -> Receipt:
         return Receipt(
