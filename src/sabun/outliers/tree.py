@@ -92,7 +92,7 @@ def neighbours_of(graph: Graph, record: int, found: _Short) -> int:
     """Writes the neighbours of a record, all of them, in no particular order; returns how many there are."""
     number = 0
     if graph.starts[record] >= 0:
-        start, number = graph.starts[record], graph.counts[record]
+        start, number = int(graph.starts[record]), int(graph.counts[record])
         found[:number] = graph.lists[start : start + number]
         return number
     tree, reach = graph.tree, graph.squared_radius * _SLACK
