@@ -103,11 +103,18 @@ def main() -> int:
             )
         return 1 if problems else 0
     options.out.write_text(page(files), encoding="utf-8")
+    try:
+        _fill_texts()
+    except LookupError as problem:
+        parser.exit(1, f"{problem.args[0]} The names are in benchmarks/figures.py.\n")
+    return 0
+
+
+def _fill_texts() -> None:
     for text in texts():
         before = text.read_text(encoding="utf-8")
         if (after := filled(before)) != before:
             text.write_text(after, encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
