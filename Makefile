@@ -3,7 +3,8 @@
 # make check    style and types only
 # make bench    speed and accuracy beside other libraries, which get an environment of their own (BENCH=--quick: a first look)
 # make docs     the documentation site, in site/
-# make package  a wheel and a source archive in dist/, each tried in an empty environment
+# make package  a wheel and a source archive in dist/, each tried in an empty environment; refused while a published figure is
+#               older than the code it measures
 
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
@@ -57,6 +58,7 @@ docs: $(VENV)/.installed-dev
 	@echo "Open site/index.html. Browsers search only what is served: $(BIN)/python -m http.server -d site"
 
 package: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.page --check
 	rm -rf dist
 	$(BIN)/python -m build
 	@for file in dist/*.whl dist/*.tar.gz; do \

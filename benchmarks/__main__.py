@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.measure import Figure, machine
+from benchmarks.measure import Figure, keep
 
 # By name: a room is imported when its turn comes, so what one room needs is no condition for the others.
 ROOMS = ("noise", "ledger", "outliers", "density", "regression", "keyvalue", "learning")
@@ -41,8 +39,7 @@ def main() -> int:
         failed += missed(figures)
         if options.json:
             options.json.mkdir(parents=True, exist_ok=True)
-            record = {"machine": machine(), "quick": options.quick, "figures": [asdict(figure) for figure in figures]}
-            (options.json / f"{room}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            keep(options.json / f"{room}.json", figures, room=room, quick=options.quick)
     for figure in failed:
         print(f"BELOW HALF OF WHAT IS STATED: {figure}", file=sys.stderr)
     return 1 if failed else 0

@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.measure import ROOT, Figure, main
 from sabun.learning.reproduction.studies import TEST_FOLDS, score, studies
 
+MEASURES = ("src/sabun/learning", "benchmarks/learning_steps.py")
 PEERS = ROOT / ".venv-peers-learning"
 PACKAGES = ("torch==2.13.0", "opacus==1.6.0", "cryptography")
 OPACUS = "Opacus 1.6.0 ghost"

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measure import Figure, machine
+from benchmarks.measure import Figure, keep, machine
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
 ROOM = "learning"
+MEASURES = ("src/sabun/learning/torch_modules",)
 ROUNDS = 30
 
 
@@ -189,11 +188,10 @@ def main() -> None:
     width, channels = (128, 8) if small else (2_048, 64)
     found = figures(f"MLP 512-{width}x3-10", lambda: mlp(width), rows, rounds)
     found += figures(f"CNN of three blocks, {channels} channels", lambda: cnn(channels), images, rounds)
-    record = {"machine": place(device), "quick": small, "figures": [asdict(figure) for figure in found]}
     for figure in found:
         print(figure)
     if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        keep(options.json, found, room="learning_gpu", quick=small, place=place(device))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import gc
+import inspect
 import json
 import os
 import platform
@@ -20,7 +21,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.freshness import ROOT, modules
+
 PEERS = ROOT / ".venv-peers"
 PEER_PACKAGES = (
     "numpy<2.4",
@@ -148,6 +150,25 @@ def _processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
+def keep(file: Path, figures: list[Figure], *, room: str, quick: bool, place: dict[str, str] | None = None) -> None:
+    """Writes a run down, with digests of the modules it measured.
+
+    Args:
+        file: Where to.
+        figures: What was measured.
+        room: Name of the benchmark module.
+        quick: Whether sizes were smaller than usual.
+        place: Where and when; by default this machine, now.
+    """
+    record = {
+        "machine": place or machine(),
+        "quick": quick,
+        "modules": modules(room),
+        "figures": [asdict(figure) for figure in figures],
+    }
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
 def main(run: Callable[[bool], list[Figure]]) -> None:
     """Command line of one benchmark module."""
     parser = argparse.ArgumentParser(description="Prints each figure as a ratio to a peer measured in the same run.")
@@ -158,5 +179,4 @@ def main(run: Callable[[bool], list[Figure]]) -> None:
     for figure in figures:
         print(figure)
     if options.json:
-        record = {"machine": machine(), "quick": options.quick, "figures": [asdict(figure) for figure in figures]}
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        keep(options.json, figures, room=Path(inspect.getfile(run)).stem, quick=options.quick)

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from benchmarks.measure import Figure, main, wall_seconds
 from sabun.privacy.noise import discrete_gaussian, discrete_laplace, os_coin, spherical_laplace
 
+MEASURES = ("src/sabun/privacy/noise",)
 SCALES = {"1": 1, "10": 10, "1000": 1000, "2**20": 1 << 20}
 TARGET = 15.0
 

@@ -612,7 +612,7 @@ MUTANTS = (
 
 
 def _copy(place: Path) -> None:
-    for folder in ("src", "tests", "examples"):
+    for folder in ("src", "tests", "examples", "tools"):
         shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "pyproject.toml", place)
     subprocess.run([sys.executable, "tests/architecture/proofs.py", "--stamp"], cwd=place, capture_output=True, check=True)

@@ -1,9 +1,8 @@
 """Ties every `x.proof.md` to the `x.py` it proves.
 
-A proof lists the functions and constants it proves, then the whole module, each with a digest of its source text; it cites
-tags that stand in the code as `# proof: tag`. Docstrings, blank lines and comments do not count, save the tags: a tag that
-moves is a change. The digest is of text, never of a parsed tree, so every Python prints the same one. When the code changes,
-the suite fails until a person has read the proof against the change:
+A proof lists the functions and constants it proves, then the whole module, each with a digest of its code (tools/digests.py);
+it cites tags that stand in the code as `# proof: tag`. When the code changes, the suite fails until a person has read the
+proof against the change:
 
     python tests/architecture/proofs.py            show what is out of date
     python tests/architecture/proofs.py --stamp    write the new digests, after reading
@@ -12,15 +11,15 @@ the suite fails until a person has read the proof against the change:
 from __future__ import annotations
 
 import ast
-import functools
-import hashlib
-import io
 import re
 import sys
-import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import digests  # noqa: E402
+from digests import TAG, code_lines  # noqa: E402
+
 SOURCE = ROOT / "src" / "sabun"
 HEADINGS = (
     ("Claim",),
@@ -37,7 +36,6 @@ ADVICE = (
     "uses, do the tags stand where the proof says? Only then: python tests/architecture/proofs.py --stamp"
 )
 _LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
-_TAG_IN_CODE = re.compile(r"# proof: ([a-z0-9-]+)")
 _TAG_IN_PROOF = re.compile(r"\(tag: ([a-z0-9-]+)\)")
 
 
@@ -64,7 +62,7 @@ def tags_in_proof(proof: Path) -> set[str]:
 
 
 def tags_in_code(module: Path) -> set[str]:
-    return set(_TAG_IN_CODE.findall(module.read_text(encoding="utf-8")))
+    return set(TAG.findall(module.read_text(encoding="utf-8")))
 
 
 def headings(proof: Path) -> list[str]:
@@ -73,12 +71,8 @@ def headings(proof: Path) -> list[str]:
 
 def digest(module: Path, name: str | None = None) -> str | None:
     """Digest of one function, class or constant, or of the whole module; None when the module has no such name."""
-    code = _code(module)
-    span = (1, max(code, default=1)) if name is None else _span(module, name)
-    if span is None:
-        return None
-    text = "\n".join(code[line] for line in sorted(code) if span[0] <= line <= span[1])
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    span = None if name is None else _span(module, name)
+    return None if name is not None and span is None else digests.digest(module, span)
 
 
 def stray_tags(proof: Path) -> list[str]:
@@ -86,7 +80,7 @@ def stray_tags(proof: Path) -> list[str]:
     module = proved_module(proof)
     spans = [_span(module, name.strip("`")) for name in listed(proof) if not name.startswith("module")]
     lines = {line for span in spans if span for line in range(span[0], span[1] + 1)}
-    home = {tag for line, text in _code(module).items() if line in lines for tag in _TAG_IN_CODE.findall(text)}
+    home = {tag for line, text in code_lines(module).items() if line in lines for tag in TAG.findall(text)}
     return sorted(tags_in_code(module) - home)
 
 
@@ -96,29 +90,6 @@ def _digest_of(proof: Path, item: str) -> str | None:
     if not kind:
         return digest(proved_module(proof), name)
     return digest(proof.parent / name) if (proof.parent / name).is_file() else None
-
-
-def _code(module: Path) -> dict[int, str]:
-    return _code_of(module.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def _code_of(text: str) -> dict[int, str]:
-    """The lines of code by their number: no docstrings, no comments but tags, no blank lines outside strings."""
-    lines = dict(enumerate(text.splitlines(), start=1))
-    written: dict[int, bool] = {}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        row, column = token.start
-        if token.type == tokenize.COMMENT:
-            tags = " ".join(f"# proof: {tag}" for tag in _TAG_IN_CODE.findall(token.string)) if written.get(row) else ""
-            lines[row] = f"{lines[row][:column].rstrip()}  {tags}".rstrip()
-        blank = token.type in {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT}
-        for line in range(row, token.end[0] + 1):
-            written[line] = written.get(line, False) or not blank
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            written |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), False)
-    return {number: line for number, line in lines.items() if written.get(number)}
 
 
 def _span(module: Path, name: str) -> tuple[int, int] | None:

@@ -198,13 +198,13 @@ def test_bits_and_lists_are_the_same_graph(d: int, offset: float) -> None:
     rng = np.random.default_rng(d)
     cloud = np.round(rng.normal(size=(200, d)) * 2) / 2 + offset
     for radius in (0.5, 1.0, 0.5 * math.sqrt(d), 1e-9):
-        counts, starts, lists = tree.neighbours_within(cloud, radius * radius, 200)
+        graphs = [tree.neighbours_within(cloud, radius * radius, 200, listed=listed) for listed in (None, 20, 0)]
         bits = products.bit_graph(cloud, radius * radius)
         unpacked = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, :200].astype(bool)
         assert (unpacked == brute.within(cloud, radius)).all()
         for size in (0, 1, 2, 63, 64, 65, 130, 200):
-            one = peeling.degeneracy_plus_one(starts, counts, lists, size)
-            assert one == peeling.dense_degeneracy_plus_one(bits, size)
+            found = [peeling.degeneracy_plus_one(graph, size) for graph in graphs]
+            assert found == [peeling.dense_degeneracy_plus_one(bits, size)] * 3
 
 
 def test_a_graph_of_bits_works_where_single_precision_does_not() -> None:

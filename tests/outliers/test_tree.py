@@ -12,15 +12,15 @@ from sabun.outliers import outlier_degrees, products, tree
 SHAPES = [(1, 2), (2, 1), (33, 2), (500, 1), (700, 2), (600, 5), (900, 8), (300, 34), (400, 13), (2500, 3), (2300, 20)]
 
 
-def check(points: np.ndarray, radius: float, limit: int) -> None:
+def check(points: np.ndarray, radius: float, limit: int, listed: int | None = None) -> None:
     near = brute.within(points, radius)
-    counts, starts, lists = tree.neighbours_within(points, radius * radius, limit)
-    assert (counts == np.minimum(near.sum(axis=1), limit)).all()
+    graph = tree.neighbours_within(points, radius * radius, limit, listed=listed)
+    assert (graph.counts == np.minimum(near.sum(axis=1), limit)).all()
+    assert ((graph.starts >= 0) == (graph.counts < limit) & (graph.counts <= (limit if listed is None else listed))).all()
+    found = np.empty(len(points), dtype=np.int32)
     for i in range(len(points)):
-        if counts[i] < limit:
-            assert set(lists[starts[i] : starts[i] + counts[i]].tolist()) == set(np.flatnonzero(near[i]).tolist())
-        else:
-            assert starts[i] == -1
+        number = tree.neighbours_of(graph, i, found)
+        assert sorted(found[:number].tolist()) == np.flatnonzero(near[i]).tolist()
 
 
 @pytest.mark.parametrize(("n", "d"), SHAPES)
@@ -28,6 +28,13 @@ def check(points: np.ndarray, radius: float, limit: int) -> None:
 def test_degrees_and_lists_equal_the_plain_definition(n: int, d: int, limit: int) -> None:
     points = np.random.default_rng(n + d).normal(size=(n, d))
     check(points, 0.15 * np.sqrt(d) + 0.1 * d, limit)
+
+
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+@pytest.mark.parametrize("listed", [0, 1, 30])
+def test_neighbours_that_are_not_listed_are_found_again(n: int, d: int, listed: int) -> None:
+    points = np.random.default_rng(n + d).normal(size=(n, d))
+    check(points, 0.15 * np.sqrt(d) + 0.1 * d, 100, listed)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 9])
@@ -47,7 +54,7 @@ def test_products_rule_out_only_what_the_canonical_rule_rules_out(d: int, offset
     counts, starts = np.zeros(700, dtype=np.int32), np.full(700, -1, dtype=np.int64)
     asking = np.arange(700, dtype=np.int32)[::-1].copy()
     assert products.can_sift(points, radius * radius)
-    lists = products.sifted(points, asking, radius * radius, limit, counts, starts, 0)
+    lists = products.sifted(points, asking, radius * radius, limit, 700, counts, starts, 0)
     assert (counts == np.minimum(near.sum(axis=1), limit)).all()
     for i in range(700):
         found = lists[starts[i] : starts[i] + counts[i]].tolist() if counts[i] < limit else None

@@ -18,9 +18,10 @@ from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
+from sabun.outliers.memory import check_memory
 from sabun.outliers.paper import printed_bound, theorem_two
 from sabun.outliers.plan import CountPlan, plan_count
-from sabun.outliers.sensitivity import measure, outlier_degrees
+from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
 from sabun.outliers.setup import Amounts, assumptions_for, check_cover, load_loops, promise
 from sabun.outliers.tables import check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.privacy.amounts import AmountLike
@@ -214,6 +215,9 @@ class OutlierCount(Question):
             size = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
         elif cap and amounts.mechanism == "global-gaussian":
             size = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
+        if cap and law is not None:
+            rungs = discounts_for(n=n if replace else None, d=d, k=self.k, beta=law.beta, relation=ask.relation).rungs
+            check_memory(n=n, d=d, limit=int(self.k) + rungs, cover=self.cover)
         if cap and law is not None and bar is not None:
             bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
         return _Public(cap=cap, top=n if replace else _LARGEST_COUNT, size=size, width=self._reach(amounts, size))

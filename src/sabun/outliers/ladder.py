@@ -11,12 +11,17 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun.outliers import memory
 from sabun.privacy.certified import exp_up
+
+if TYPE_CHECKING:
+    from sabun.outliers.tree import Graph
 
 __all__ = ["COVERS", "Bands", "Cover", "Discounts", "Known", "largest_product"]
 
@@ -26,8 +31,7 @@ _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 _TOUCH = (1.0 + 1e-9) ** 2
 _FINE = 192
-_MOST_BITS = 90_000
-"""Bands beyond this would need a gigabyte of bits; they get lists."""
+_ROWS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,7 @@ class Discounts:
     shift: int
 
     @classmethod
+    @lru_cache(maxsize=8)  # asked for before the charge, used after it
     def of(cls, *, beta: Fraction, cap: int, slope: int, base: int) -> Discounts:
         """The weights for a bound between min(cap, max(1, slope t + base)) on rung t and the cap."""
         shift = _FINE + cap.bit_length()
@@ -79,10 +84,10 @@ class Bands:
         from sabun.outliers import peeling, tree
 
         self.points, self.k, self.radius = points, k, radius
-        counts, starts, lists = tree.neighbours_within(points, radius * radius, k + rungs)  # proof: capped-degrees
-        self.degrees = counts
+        graph = tree.neighbours_within(points, radius * radius, k + rungs)  # proof: capped-degrees
+        self.degrees = counts = graph.counts
         band, ends = self._band(np.abs(counts.astype(np.int64) - k), rungs)
-        self.most = peeling.running_most(starts, counts, lists, band, ends, len(points))  # proof: out-branch
+        self.most = peeling.running_most(graph, band, ends)  # proof: out-branch
         # 2 |deg - (k - 1)| for the records a new one may turn, 2 |deg - (k - 1/2)| for those a moved one may turn.
         self.gained, self.gained_ends = self._band(np.abs(counts.astype(np.int64) - (k - 1)), rungs)  # proof: in-branch
         twice = np.abs(2 * counts.astype(np.int64) - (2 * k - 1))
@@ -120,18 +125,17 @@ class Cover:
     def _crowded(self) -> bool:
         """Whether bits need less room than lists: judged by a few members, which changes nothing but time and memory."""
         n = len(self._points)
-        few = self._points[:: max(1, n // 64)]
-        squared = np.zeros((len(few), n))
-        for a in range(self._points.shape[1]):
-            squared += (few[:, None, a] - self._points[None, :, a]) ** 2
-        return bool((squared <= self._reach).mean() > 1 / 32) and n <= _MOST_BITS
+        if n > memory.MOST_BITS:
+            return False
+        few = range(0, n, max(1, n // 64))
+        return sum(int((self._squared(row, row + 1, n) <= self._reach).sum()) for row in few) * 32 > n * len(few)
 
     @cached_property
-    def _lists(self) -> tuple[_Integers, NDArray[np.int32], NDArray[np.int32]]:
+    def _graph(self) -> Graph:
         from sabun.outliers import tree
 
-        counts, starts, lists = tree.neighbours_within(self._points, self._reach, max(1, len(self._points)))
-        return starts, counts, lists
+        n = len(self._points)
+        return tree.neighbours_within(self._points, self._reach, max(1, n), listed=memory.listed_in_graph(n))
 
     @cached_property
     def _bits(self) -> NDArray[np.uint64]:
@@ -144,7 +148,7 @@ class Cover:
 
         if self._crowded:
             return int(peeling.dense_degeneracy_plus_one(self._bits, size))
-        return int(peeling.degeneracy_plus_one(*self._lists, size))
+        return int(peeling.degeneracy_plus_one(self._graph, size))
 
     def on(self, size: int) -> int:
         """R of the first `size` points."""
@@ -167,11 +171,19 @@ class Cover:
 
     def _distances(self, size: int) -> _Floats:
         """Canonical squared distances in units of the squared radius."""
-        squared = np.zeros((size, size))
-        for column in self._points[:size].T:
-            gap = column[:, None] - column[None, :]
+        distances = np.empty((size, size))
+        for first in range(0, size, _ROWS):
+            distances[first : first + _ROWS] = self._squared(first, min(first + _ROWS, size), size)
+        distances /= self._radius * self._radius
+        return distances
+
+    def _squared(self, first: int, last: int, size: int) -> _Floats:
+        """Canonical squared distances from the points `first` up to `last` to the first `size` ones."""
+        squared = np.zeros((last - first, size))
+        for column in self._points.T:
+            gap = column[first:last, None] - column[None, :size]
             squared += gap * gap
-        return squared / (self._radius * self._radius)
+        return squared
 
 
 class Known:

@@ -1,7 +1,7 @@
 """Peeling graphs: the degeneracy of a nested band, the link-core of a band.
 
-Notation: a graph is (starts, counts, lists) as `tree.neighbours_within` gives it, with vertices in band order; its subgraph of
-size n has the vertices 0 .. n - 1.
+Notation: a graph is what `tree.neighbours_within` gives, with vertices in band order; its subgraph of size n has the vertices
+0 .. n - 1.
 """
 
 from __future__ import annotations
@@ -10,51 +10,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.outliers.compiled import compiled
+from sabun.outliers.tree import Graph, neighbours_of
 
 __all__ = ["degeneracy_plus_one", "dense_degeneracy_plus_one", "link_core", "running_most"]
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
-_Short = NDArray[np.int32]
 _Words = NDArray[np.uint64]
 _TOUCH = (1.0 + 1e-9) ** 2
 
 
 @compiled
-def running_most(starts: _Integers, counts: _Short, lists: _Short, band: _Integers, ends: _Integers, size: int) -> _Integers:
+def running_most(graph: Graph, band: _Integers, ends: _Integers) -> _Integers:
     """For each rung, how many members of its band the record that has most of them has within the radius.
 
     Args:
-        starts: Where neighbour lists start.
-        counts: How long they are.
-        lists: The lists.
+        graph: Who is within the radius of whom.
         band: Records in the order in which they join the band.
         ends: How many have joined at each rung.
-        size: Number of records.
     """
+    size = graph.counts.shape[0]
+    near = np.empty(size, dtype=np.int32)
     seen = np.zeros(size, dtype=np.int64)
     most = np.zeros(ends.shape[0], dtype=np.int64)
     joined, best = 0, 0
     for rung in range(ends.shape[0]):
         while joined < ends[rung]:
-            member = band[joined]
-            for p in range(starts[member], starts[member] + counts[member]):
-                seen[lists[p]] += 1
-                best = max(best, seen[lists[p]])
+            for p in range(neighbours_of(graph, band[joined], near)):
+                seen[near[p]] += 1
+                best = max(best, seen[near[p]])
             joined += 1
         most[rung] = best
     return most
 
 
 @compiled
-def degeneracy_plus_one(starts: _Integers, counts: _Short, lists: _Short, size: int) -> int:
+def degeneracy_plus_one(graph: Graph, size: int) -> int:
     """One more than the degeneracy of the subgraph of the first vertices; 0 when there is none."""
     if size == 0:
         return 0
+    near = np.empty(graph.counts.shape[0], dtype=np.int32)
     degree = np.zeros(size, dtype=np.int64)
     for v in range(size):
-        for p in range(starts[v], starts[v] + counts[v]):
-            degree[v] += lists[p] < size
+        for p in range(neighbours_of(graph, v, near)):
+            degree[v] += near[p] < size
     # Vertices sorted by degree; where[v] is the place of v, edge[g] the first place of degree g.
     edge = np.zeros(size + 1, dtype=np.int64)
     for v in range(size):
@@ -75,8 +74,8 @@ def degeneracy_plus_one(starts: _Integers, counts: _Short, lists: _Short, size: 
         if deepest >= size - i - 1:
             # The vertices that are left have fewer neighbours among themselves than that.
             break
-        for p in range(starts[v], starts[v] + counts[v]):
-            u = lists[p]
+        for p in range(neighbours_of(graph, v, near)):
+            u = near[p]
             if u < size and degree[u] > degree[v]:
                 # Swap u with the first vertex of its degree, then let it have one less.
                 front = edge[degree[u]]

@@ -40,7 +40,14 @@ def can_hold(rows: _Floats, squared_radius: float) -> bool:
 
 
 def sifted(
-    rows: _Floats, asking: _Short, squared_radius: float, limit: int, counts: _Short, starts: _Integers, offset: int
+    rows: _Floats,
+    asking: _Short,
+    squared_radius: float,
+    limit: int,
+    longest: int,
+    counts: _Short,
+    starts: _Integers,
+    offset: int,
 ) -> _Short:
     """Answers some records as `tree.neighbours_within` does; returns their lists, one after the other."""
     units = ((rows - rows.mean(axis=0)) / np.sqrt(squared_radius)).astype(np.float32)
@@ -50,7 +57,7 @@ def sifted(
     for first in range(0, len(asking), _ROWS):
         pack = asking[first : first + _ROWS]
         found = np.zeros(len(pack), dtype=np.int64)
-        room = np.empty((len(pack), min(limit, len(rows))), dtype=np.int32)
+        room = np.empty((len(pack), longest), dtype=np.int32)
         waiting = np.arange(len(pack))
         for column in range(0, len(rows), _COLUMNS):
             end = min(column + _COLUMNS, len(rows))
@@ -99,7 +106,7 @@ def _store(
 ) -> int:
     """Writes the answers down; returns how long the new lists are."""
     counts[pack] = found
-    open_lists = found < limit
+    open_lists = (found < limit) & (found <= room.shape[1])
     lengths = np.where(open_lists, found, 0)
     places = offset + np.cumsum(lengths) - lengths
     starts[pack] = np.where(open_lists, places, -1)
@@ -144,7 +151,8 @@ def _decide(
                     gap = rows[record, a] - rows[other, a]
                     total += gap * gap
                 if total <= squared_radius:
-                    room[member, number] = other
+                    if number < room.shape[1]:
+                        room[member, number] = other
                     number += 1
         found[member] = number
 

@@ -16,7 +16,8 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import region_bound
-from sabun.outliers.sensitivity import measure_regions
+from sabun.outliers.memory import check_memory
+from sabun.outliers.sensitivity import measure_regions, region_discounts
 from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
 from sabun.outliers.tables import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.outliers.vector import PowerVector
@@ -137,7 +138,10 @@ class RegionCount(Question):
         inside = _inside(_parsed(self.regions, self.schema), own)
         # While nothing is charged: what can fail in the public part fails here.
         load_loops()
-        cap = region_bound(n=len(points), d=points.shape[1], k=int(self.k))
+        n, d = points.shape
+        cap = region_bound(n=n, d=d, k=int(self.k))
+        rungs = region_discounts(n=n, d=d, k=int(self.k), beta=law.beta).rungs
+        check_memory(n=n, d=d, limit=int(self.k) + rungs, cover=self.cover, covers=2)
         if bar is not None:
             bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
         self._learned(

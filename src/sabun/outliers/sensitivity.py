@@ -61,8 +61,8 @@ def outlier_degrees(X: object, *, radius: float, cap: int | None = None) -> NDAr
     points = as_points(X)
     from sabun.outliers import tree
 
-    counts, _, _ = tree.neighbours_within(points, distance * distance, len(points) if cap is None else int(cap))
-    return counts.astype(np.int64)
+    limit = len(points) if cap is None else int(cap)
+    return tree.neighbours_within(points, distance * distance, limit, listed=0).counts.astype(np.int64)
 
 
 def discounts_for(*, n: int | None, d: int, k: int, beta: Fraction, relation: str) -> Discounts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from sabun import checks
 from sabun.asking import Ask
 from sabun.outliers.error_bar import ErrorBar
@@ -107,10 +109,16 @@ def check_shares(error_bar: AmountLike) -> Fraction:
 
 
 def load_loops() -> None:
-    """Loads the compiled loops while nothing is paid for: what can go wrong with them goes wrong then."""
-    from sabun.outliers import peeling, tree
+    """Runs the compiled loops once while nothing is paid for: what can go wrong with loading them goes wrong then."""
+    from sabun.outliers import peeling, products, tree
 
-    del peeling, tree
+    few = np.zeros((3, products.LEAST_WIDTH))
+    graph = tree.neighbours_within(few, 1.0, 3)
+    products.sifted(few, graph.tree.order, 1.0, 3, 3, graph.counts, graph.starts, 0)
+    peeling.running_most(graph, np.arange(3), np.array([3]))
+    peeling.degeneracy_plus_one(graph, 3)
+    peeling.dense_degeneracy_plus_one(products.bit_graph(few, 1.0), 3)
+    peeling.link_core(few[:, :3])
 
 
 def check_cover(cover: str, relation: str) -> None:

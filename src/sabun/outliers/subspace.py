@@ -19,6 +19,7 @@ from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.ladder import Bands, Cover
+from sabun.outliers.memory import check_memory
 from sabun.outliers.sensitivity import rungs_of
 from sabun.outliers.setup import assumptions_for, check_cover, load_loops
 from sabun.outliers.tables import check_columns, check_k, check_radius, read_views
@@ -121,6 +122,9 @@ class SubspaceChoice(Question):
         if not n:
             raise DataError("a table must have at least one row; got none.")
         load_loops()
+        for d in {view.shape[1] for view in points}:
+            rungs = _public_rungs(n, global_bound(n=n, d=d, k=int(self.k)))
+            check_memory(n=n, d=d, limit=int(self.k) + rungs, cover=self.cover)
         self._learned(
             ask.answer(
                 lambda: {"choice": self._draw(views, ask.epsilon, ask.coin)},
@@ -151,6 +155,14 @@ class SubspaceChoice(Question):
         return list(views)[permute_and_flip(scores, epsilon=epsilon, coin=coin)]
 
 
+def _public_rungs(n: int, cap: int) -> int:
+    """How many rungs sum to n, whatever the table; none where the count is constant."""
+    rungs, reached = 0, 0
+    while cap and reached < n:
+        rungs, reached = rungs + 1, reached + min(cap, rungs + 1)  # proof: public-rungs
+    return rungs
+
+
 @np.errstate(all="ignore")
 def dampened_score(points: _Floats, *, k: int, radius: float, cover: str) -> Fraction:
     """D of the number of outliers: how many rungs of the ladder fit under it, exactly. PRIVATE."""
@@ -158,9 +170,7 @@ def dampened_score(points: _Floats, *, k: int, radius: float, cover: str) -> Fra
     cap = global_bound(n=n, d=d, k=k)
     if cap == 0:
         return Fraction(0)  # proof: constant-score
-    rungs, reached = 0, 0
-    while reached < n:
-        rungs, reached = rungs + 1, reached + min(cap, rungs + 1)  # proof: public-rungs
+    rungs = _public_rungs(n, cap)
     bands = Bands(points, k=k, radius=radius, rungs=rungs)
     ladder = Cover(cover, points[bands.gained[: bands.gained_ends[-1]]], radius)
     left = bands.count

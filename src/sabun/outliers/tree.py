@@ -3,17 +3,20 @@
 Notation: a leaf is a block of at most `BLOCK` records, stored one coordinate after the other, so that the distances from one
 record to a whole block are computed side by side while each sum still runs over the coordinates in their order. The order in
 which leaves are visited changes the time, never the result: every pair is decided by `sum_a (x_a - y_a)**2 <= r * r` alone.
+Lists have a bounded length altogether; neighbours that are not listed are searched again by whoever needs them.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.outliers import products
+from sabun.outliers import memory, products
 from sabun.outliers.compiled import compiled
 
-__all__ = ["BLOCK", "neighbours_within"]
+__all__ = ["BLOCK", "Graph", "Tree", "neighbours_of", "neighbours_within"]
 
 BLOCK = 32
 _FEW_VISITS = 64
@@ -27,35 +30,92 @@ _Integers = NDArray[np.int64]
 _Short = NDArray[np.int32]
 
 
-def neighbours_within(points: _Floats, squared_radius: float, limit: int) -> tuple[_Short, _Integers, _Short]:
-    """Counts the neighbours of each record up to a limit, listing them where the limit is not reached.
+class Tree(NamedTuple):
+    """Records in a balanced tree: node v has the children 2v, 2v + 1 and a box from low to high; the leaves come last."""
+
+    rows: _Floats
+    order: _Short
+    first: _Integers
+    low: _Floats
+    high: _Floats
+    blocks: _Floats
+
+
+class Graph(NamedTuple):
+    """Who is within a radius of whom.
+
+    Attributes:
+        tree: The records.
+        squared_radius: Two records are neighbours when their canonical squared distance is at most this.
+        counts: min(number of neighbours, limit) of each record.
+        starts: Where a record's list starts in `lists`, its length being its count; -1 for records without a list.
+        lists: The neighbours, record numbers in no particular order.
+    """
+
+    tree: Tree
+    squared_radius: float
+    counts: _Short
+    starts: _Integers
+    lists: _Short
+
+
+def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, listed: int | None = None) -> Graph:
+    """Counts the neighbours of each record up to a limit, listing them where the limit is not reached and the list is short.
 
     Args:
         points: Finite float64 matrix, one record a row.
         squared_radius: Two records are neighbours when their canonical squared distance is at most this.
         limit: Where counting may stop, at least 1.
-
-    Returns:
-        counts: min(number of neighbours, limit) of each record.
-        starts: Where a record's list starts in `lists`; its length is its count. -1 for records that reached the limit.
-        lists: The neighbours, record numbers in no particular order.
+        listed: The longest list that is kept; None takes what there is room for. It changes time and memory only.
     """
     rows = np.ascontiguousarray(points, dtype=np.float64)
     depth = 0
     while len(rows) > BLOCK << depth:
         depth += 1
     order, first, low, high = _grow(rows, depth)
-    blocks = _blocks(rows, order, first, depth)
+    tree = Tree(rows, order, first, low, high, _blocks(rows, order, first, depth))
+    longest = min(limit, len(rows), memory.MOST_LISTED // max(1, len(rows)) if listed is None else listed)
     counts = np.zeros(len(rows), dtype=np.int32)
     starts = np.full(len(rows), -1, dtype=np.int64)
-    tree = (rows, order, first, low, high, blocks, squared_radius, limit)
-    lists, waiting = _search(*tree, order, first, _FEW_VISITS, counts, starts, 0)
+    lists, waiting = _search(tree, squared_radius, limit, longest, order, first, _FEW_VISITS, counts, starts, 0)
     if waiting.size and products.can_sift(rows, squared_radius):
-        more = products.sifted(rows, waiting, squared_radius, limit, counts, starts, lists.size)
+        more = products.sifted(rows, waiting, squared_radius, limit, longest, counts, starts, lists.size)
     else:
         packs = np.append(np.arange(0, waiting.size, BLOCK), waiting.size)
-        more, _ = _search(*tree, waiting, packs, len(blocks) + 1, counts, starts, lists.size)
-    return counts, starts, np.concatenate([lists, more])
+        visits = len(tree.blocks) + 1
+        more, _ = _search(tree, squared_radius, limit, longest, waiting, packs, visits, counts, starts, lists.size)
+    return Graph(tree, squared_radius, counts, starts, np.concatenate([lists, more]))
+
+
+@compiled
+def neighbours_of(graph: Graph, record: int, found: _Short) -> int:
+    """Writes the neighbours of a record, all of them, in no particular order; returns how many there are."""
+    number = 0
+    if graph.starts[record] >= 0:
+        start, number = int(graph.starts[record]), int(graph.counts[record])
+        found[:number] = graph.lists[start : start + number]
+        return number
+    tree, reach = graph.tree, graph.squared_radius * _SLACK
+    leaves, row = tree.blocks.shape[0], tree.rows[record]
+    sums = np.empty(BLOCK)
+    stack = np.empty(128, dtype=np.int64)
+    stack[0], top = 1, 0
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        if _distance_to_box(row, tree.low[node], tree.high[node], reach) > reach:
+            continue
+        if node < leaves:
+            stack[top + 1], stack[top + 2] = 2 * node, 2 * node + 1
+            top += 2
+        elif _block_sums(row, tree.blocks[node - leaves], sums, graph.squared_radius):
+            first = tree.first[node - leaves]
+            for b in range(tree.first[node - leaves + 1] - first):
+                other = tree.order[first + b]
+                if sums[b] <= graph.squared_radius and other != record:
+                    found[number] = other
+                    number += 1
+    return number
 
 
 @compiled
@@ -184,14 +244,10 @@ def _gap(low: _Floats, high: _Floats, node: int, low_other: _Floats, high_other:
 
 @compiled
 def _search(
-    rows: _Floats,
-    order: _Short,
-    first: _Integers,
-    low: _Floats,
-    high: _Floats,
-    blocks: _Floats,
+    tree: Tree,
     squared_radius: float,
     limit: int,
+    longest: int,
     asking: _Short,
     packs: _Integers,
     visits: int,
@@ -200,12 +256,13 @@ def _search(
     offset: int,
 ) -> tuple[_Short, _Short]:
     """Answers packs of records, nearest leaves first; returns the lists, then the records that used up their visits."""
+    rows, order, first, low, high, blocks = tree
     leaves, width = blocks.shape[0], rows.shape[1]
     reach = squared_radius * _SLACK
     lists = np.empty(1024, dtype=np.int32)
     waiting = np.empty(asking.shape[0], dtype=np.int32)
     used, waiters = 0, 0
-    room = np.empty((BLOCK, min(limit, rows.shape[0])), dtype=np.int32)
+    room = np.empty((BLOCK, longest), dtype=np.int32)
     found = np.zeros(BLOCK, dtype=np.int64)
     stack = np.empty(128, dtype=np.int64)
     sums, least, most = np.empty(BLOCK), np.empty(width), np.empty(width)
@@ -241,7 +298,7 @@ def _search(
                 waiters += 1
                 continue
             counts[record] = number
-            if number < limit:
+            if number < limit and number <= longest:
                 if used + number > lists.shape[0]:
                     longer = np.empty(2 * (used + number), dtype=np.int32)
                     longer[:used] = lists[:used]
@@ -287,7 +344,8 @@ def _visit(
         if _distance_to_box(row, low, high, reach) <= reach and _block_sums(row, block, sums, squared_radius):
             for b in range(others.shape[0]):
                 if sums[b] <= squared_radius and others[b] != members[m] and found[m] < limit:
-                    room[m, found[m]] = others[b]
+                    if found[m] < room.shape[1]:
+                        room[m, found[m]] = others[b]
                     found[m] += 1
         open_members += found[m] < limit
     return open_members

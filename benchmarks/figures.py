@@ -1,0 +1,148 @@
+"""Figures in running text, filled from the kept runs: whoever measures again need not look for the sentences.
+
+In a text a figure stands between two comments that no reader sees, and is named here:
+
+    **<!-- figure: outliers.noise -->155<!-- / -->×**
+
+`python -m benchmarks.page` fills them all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import ROOT, Figure
+
+__all__ = ["FIGURES", "RUNS", "filled", "short", "texts"]
+
+RUNS = ROOT / "docs" / "results" / "benchmarks"
+_MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Three significant digits, with thousands separated."""
+    if value == 0 or value != value or abs(value) == float("inf"):
+        return str(value)
+    size = int(f"{abs(value):e}".partition("e")[2])
+    places = max(0, digits - 1 - size)
+    return f"{value:.{digits - 1}e}" if places > 6 else f"{round(value, digits - 1 - size):,.{places}f}"
+
+
+def _record(room: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RUNS / f"{room}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _figures(room: str, name: str = "", peer: str = "") -> list[Figure]:
+    return [one for one in (Figure(**each) for each in _record(room)["figures"]) if name in one.name and peer in one.peer_name]
+
+
+def _one(room: str, name: str, peer: str = "") -> Figure:
+    found = [one for one in _figures(room, peer=peer) if one.name == name]
+    if len(found) != 1:
+        raise LookupError(f"{room}.json must have one figure {name!r} beside {peer!r}; got {len(found)}.")
+    return found[0]
+
+
+def _ratio(room: str, name: str, peer: str = "", *, digits: int = 3) -> str:
+    return short(_one(room, name, peer).ratio or 0.0, digits)
+
+
+def _ours(room: str, name: str, *, times: float = 1.0, digits: int = 3) -> str:
+    return short(times * _one(room, name).ours, digits)
+
+
+def _range(value: Callable[[Figure], float], room: str, name: str, *, times: float) -> str:
+    values = [times * value(one) for one in _figures(room, name)]
+    return f"{short(min(values), 2)} to {short(max(values), 2)}"
+
+
+def _peer(figure: Figure) -> float:
+    assert figure.peer is not None
+    return figure.peer
+
+
+_GRID = "leave-one-out grid, N = n = 10000, d = 10, b = 100: "
+_MLP = "MLP 512-2048x3-10, 9,463,818 parameters, batch 16,384, sums in double precision, vs plain"
+_CNN = "CNN of three blocks, 64 channels, 412,682 parameters, batch 2,048, sums in double precision, vs plain"
+_SHOWN = ("outliers", "density", "regression", "noise", "keyvalue")
+"""Rooms with a ratio in the READMEs."""
+
+
+def _step(name: str, batch: int, value: Callable[[Figure], float]) -> str:
+    """Milliseconds a step, from examples a second."""
+    return short(1000 * batch / value(_one("learning_gpu", name)))
+
+
+def _slower(name: str, digits: int) -> str:
+    return short(1 / (_one("learning_gpu", name).ratio or 1.0), digits)
+
+
+def _places() -> tuple[list[str], list[tuple[str, str]]]:
+    """First and last day of the runs in the READMEs; processors with their cores."""
+    places = [_record(room)["machine"] for room in _SHOWN]
+    days = sorted({place["date"] for place in places})
+    machines = sorted({(place["processor"], place["machine"].split(", ")[1].split()[0]) for place in places})
+    return sorted({days[0], days[-1]}), machines
+
+
+def _when() -> str:
+    days, machines = _places()
+    day = f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[1]}"
+    return f"{day}, {' and '.join(f'{cores} cores of an {processor} machine' for processor, cores in machines)}"
+
+
+def _when_in_japanese() -> str:
+    days, machines = _places()
+    told = [f"{year} 年 {int(month)} 月 {int(day)} 日" for year, month, day in (day.split("-") for day in days)]
+    return f"{'から'.join(told)}、{'と '.join(f'{processor} の {cores} コア' for processor, cores in machines)}"
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "when": _when,
+    "when.ja": _when_in_japanese,
+    "outliers.count": partial(_ratio, "outliers", "private count, dense, N = 100,000, d = 8", "own loop"),
+    "outliers.count.wide": partial(_ratio, "outliers", "private count, dense, N = 100,000, d = 32", "own loop"),
+    "outliers.library": partial(_ratio, "outliers", "private count, dense, N = 100,000, d = 8", "library"),
+    "outliers.noise": partial(_ratio, "outliers", "noise on ionosphere, epsilon = 1"),
+    "density.mean": partial(_ratio, "density", "section 5, mean query, ε = 1", "Ji–Elkan"),
+    "density.grid": partial(_ratio, "density", _GRID + "CPU", digits=2),
+    "density.memory": partial(_ratio, "density", _GRID + "memory", digits=2),
+    "density.pass": partial(_ours, "density", "one pass over 10.0 million records, b = 100", digits=2),
+    "regression.narrow": partial(
+        _ratio, "regression", "narrow, 10 x 1000 rows, epsilon 1: relative error", "constrained + mirror"
+    ),
+    "noise.gaussian": partial(_ratio, "noise", "discrete gaussian, scale 1000, 100000 values"),
+    "noise.ours": partial(_range, lambda figure: figure.ours, "noise", "discrete", times=1e-6),
+    "noise.opendp": partial(_range, _peer, "noise", "discrete", times=1e-6),
+    "keyvalue.means": partial(_ratio, "keyvalue", "MSE of means, gaussian, epsilon 2, n = 100,000", "PrivKV + EM"),
+    "gpu.mlp": partial(_ours, "learning_gpu", _MLP),
+    "gpu.mlp.ours": partial(_step, _MLP, 16_384, lambda figure: figure.ours),
+    "gpu.mlp.plain": partial(_step, _MLP, 16_384, _peer),
+    "gpu.mlp.slower": partial(_slower, _MLP, 3),
+    "gpu.cnn": partial(_ours, "learning_gpu", _CNN),
+    "gpu.cnn.ours": partial(_step, _CNN, 2_048, lambda figure: figure.ours),
+    "gpu.cnn.plain": partial(_step, _CNN, 2_048, _peer),
+    "gpu.cnn.slower": partial(_slower, _CNN, 2),
+}
+
+
+def texts() -> list[Path]:
+    """The texts that may hold figures."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("README.md")])
+
+
+def filled(text: str) -> str:
+    """The text with every figure as the kept runs have it."""
+
+    def fill(match: re.Match[str]) -> str:
+        if match["name"] not in FIGURES:
+            raise LookupError(f"a figure must be one of {', '.join(FIGURES)}; got {match['name']!r}.")
+        return f"{match['open']}{FIGURES[match['name']]()}{match['close']}"
+
+    return _MARKED.sub(fill, text)
