@@ -506,8 +506,8 @@ MUTANTS = (
         "keyvalue",
         "one sign word for all keys",
         "keyvalue/client/device.py",
-        "bits >> SIGN_BITS * turn & (_WHOLE - 1)",
-        "bits & (_WHOLE - 1)",
+        "_word(bits[8 * turn : 8 * turn + 8])",
+        "_word(bits[:8])",
     ),
     _m("keyvalue", "diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
     # Ledger, release

@@ -104,6 +104,6 @@ def test_the_signs_of_two_keys_never_share_a_bit(monkeypatch: pytest.MonkeyPatch
     assert len(set(_tossed([4, 7, 9]).values())) == 3
     assert _tossed([]) == {}
     words = [5, 2**53 - 1, 123456789]
-    whole = sum(word << 53 * turn for turn, word in enumerate(words))
-    monkeypatch.setattr(device.secrets, "randbits", lambda bits: whole if bits == 3 * 53 else 0)
+    content = b"".join((word << 11).to_bytes(8, "big") for word in words)
+    monkeypatch.setattr(device.secrets, "token_bytes", lambda count: content[:count])
     assert _tossed([4, 7, 9]) == dict(zip([4, 7, 9], words, strict=True))

@@ -291,14 +291,18 @@ class _SignWords(dict[int, int]):
 
     def __missing__(self, place: int) -> int:
         digest = hmac.digest(self._secret, self._message + place.to_bytes(4, "big"), "sha256")
-        word = self[place] = int.from_bytes(digest[:8], "big") >> (64 - SIGN_BITS)
+        word = self[place] = _word(digest[:8])
         return word
 
 
 def _tossed(places: Sequence[int]) -> dict[int, int]:
     """Fresh bits for each place, tossed at once."""
-    bits = secrets.randbits(SIGN_BITS * len(places))
-    return {place: bits >> SIGN_BITS * turn & (_WHOLE - 1) for turn, place in enumerate(places)}  # proof: apart
+    bits = secrets.token_bytes(8 * len(places))
+    return {place: _word(bits[8 * turn : 8 * turn + 8]) for turn, place in enumerate(places)}  # proof: apart
+
+
+def _word(content: bytes) -> int:
+    return int.from_bytes(content, "big") >> (64 - SIGN_BITS)
 
 
 def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
