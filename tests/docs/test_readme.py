@@ -55,7 +55,7 @@ def test_the_date_and_the_machine_are_those_of_the_committed_runs() -> None:
         assert isinstance(place, dict)
         year, month, day = place["date"].split("-")
         cores = place["machine"].split(", ")[1]
-        assert f"measured on {place['date']}, {cores} of an {place['processor']} machine" in ENGLISH
+        assert f"on {place['date']}, {cores} of an {place['processor']} machine" in ENGLISH
         japanese = f"{year} 年 {int(month)} 月 {int(day)} 日、{place['processor']} の {cores.split()[0]} コア"
         assert japanese in JAPANESE
 
