@@ -495,6 +495,27 @@ MUTANTS = (
         "(exp_down(min(self.epsilon, Fraction(100))) + others)",
         "(2 * exp_down(min(self.epsilon, Fraction(100))) + others)",
     ),
+    _m(
+        "keyvalue",
+        "a book in memory forgets",
+        "keyvalue/client/diary.py",
+        "self._book.update(staged.written)",
+        "self._book.update({})",
+    ),
+    _m(
+        "keyvalue",
+        "pages within pages",
+        "keyvalue/client/diary.py",
+        'self._open.setdefault("page", token) is not token',
+        "self._open is None",
+    ),
+    _m(
+        "keyvalue",
+        "one sign word for all keys",
+        "keyvalue/client/device.py",
+        "_word(bits[8 * turn : 8 * turn + 8])",
+        "_word(bits[:8])",
+    ),
     _m("keyvalue", "diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
     # Ledger, release
     _m("ledger", "writes not synced", "ledger/sqlite_store.py", '"synchronous=EXTRA"', '"synchronous=OFF"'),

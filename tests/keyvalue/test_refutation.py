@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,12 +46,13 @@ def test_every_person_can_send_every_report(protocol: str) -> None:
     assert min(table.keep, table.opposite, table.each, table.none_present, table.none_absent) >= 1
 
 
-def test_what_the_device_remembers_has_one_shape_whatever_the_person_holds() -> None:
+def test_what_the_device_remembers_has_one_shape_whatever_the_person_holds(tmp_path: Path) -> None:
     """Sizes and numbers of rows tell nothing; the contents do, to whoever can read the file."""
     shapes = []
-    for held in EXTREMES:
-        diary = Diary()
+    for number, held in enumerate(EXTREMES):
+        diary = Diary(tmp_path / str(number))
         Client(Terms(keys=("a", "b", "c"), epsilon=1, protocol="pckv-ue"), diary=diary).report(held)
+        assert diary._base is not None
         tables = [diary._base.execute(f"SELECT * FROM {name}").fetchall() for name in ("spent", "memory", "sent", "enrolment")]
         shapes.append([[[len(cell) if isinstance(cell, bytes) else cell for cell in row] for row in table] for table in tables])
     assert all(shape == shapes[0] for shape in shapes)

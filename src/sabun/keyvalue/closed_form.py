@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from sabun.keyvalue.channel import Channel, Counts, Floats
 
-__all__ = ["log_likelihood", "maximum_likelihood"]
+__all__ = ["falling_root", "log_likelihood", "maximum_likelihood"]
 
 _FIRST, _SECOND = np.array([0, 1, 0]), np.array([2, 2, 1])
 """The edges of the simplex by their two corners."""
@@ -45,23 +45,22 @@ def _inside(channel: Channel, counts: Counts) -> Floats:
 
 
 def _on_the_border(channel: Channel, seen: Floats) -> Floats:
-    """The best point of the three edges: the likelihood is concave along each, so the root within it is its optimum."""
+    """The best point of the three edges: the likelihood is concave along each, so the one root within it is its optimum."""
     rows = channel.rows
     start, step = rows[_SECOND], rows[_FIRST] - rows[_SECOND]
-    t = _roots(seen, start, step)
-    reached = start[:, None, :] + t[..., None] * step[:, None, :]
-    value = np.einsum("kz,kerz->ker", seen, np.log(reached)).reshape(len(seen), -1)
-    best = value.argmax(axis=1)  # proof: compare
+    t = _optima(seen, start, step)
+    reached = start + t[..., None] * step
+    value = np.einsum("kz,kez->ke", seen, np.log(reached))
+    edge = value.argmax(axis=1)  # proof: compare
     people = np.arange(len(seen))
-    edge, chosen = best // 2, t.reshape(len(seen), -1)[people, best]
     theta = np.zeros((len(seen), 3))
-    theta[people, _FIRST[edge]] = chosen
-    theta[people, _SECOND[edge]] = 1 - chosen
+    theta[people, _FIRST[edge]] = t[people, edge]
+    theta[people, _SECOND[edge]] = 1 - t[people, edge]
     return theta
 
 
-def _roots(seen: Floats, u: Floats, v: Floats) -> Floats:
-    """Where the score sum_z c_z v_z / (u_z + t v_z) vanishes along each edge, both roots, moved into [0, 1].
+def _optima(seen: Floats, u: Floats, v: Floats) -> Floats:
+    """Where the score sum_z c_z v_z / (u_z + t v_z) vanishes along each edge, moved into [0, 1].
 
     Multiplied out, it is the quadratic below; each coefficient is linear in the counts.
     """
@@ -70,8 +69,13 @@ def _roots(seen: Floats, u: Floats, v: Floats) -> Floats:
     square = seen.sum(axis=1)[:, None] * v.prod(axis=1)  # proof: quadratic
     linear = seen @ (v * (next_u * last_v + last_u * next_v)).T
     constant = seen @ (v * next_u * last_u).T
-    # Of the two textbook formulas, each root takes the one that does not cancel.
-    stable = -(linear + np.copysign(np.sqrt(np.maximum(linear**2 - 4 * square * constant, 0.0)), linear)) / 2
+    return falling_root(square, linear, constant)
+
+
+def falling_root(square: Floats, linear: Floats, constant: Floats) -> Floats:
+    """Where square t^2 + linear t + constant passes 0 downwards, moved into [0, 1]: the optimum of a concave likelihood."""
+    root = np.sqrt(np.maximum(linear**2 - 4 * square * constant, 0.0))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        pair = np.stack([stable / square, constant / stable], axis=-1)
-    return np.asarray(np.clip(np.nan_to_num(pair, nan=0.0), 0.0, 1.0))
+        # Of the two textbook formulas, the one that does not cancel.
+        t = np.where(linear > 0, -(linear + root) / (2 * square), 2 * constant / (root - linear))  # proof: falling
+    return np.asarray(np.clip(np.nan_to_num(t, nan=0.0), 0.0, 1.0))

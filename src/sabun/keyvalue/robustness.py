@@ -6,12 +6,13 @@ chosen keys or unary encoding, these tests find the clumsy ones.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, chdtrc, ndtr
+from scipy.special import bdtr, bdtrc, betainc, gammaincc, gammaln, xlog1py
 
 from sabun import checks
 from sabun.errors import ParameterError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Influence", "SizeTest", "UniformityTest", "index_uniformity_test", "influence_bounds", "report_size_test"]
 
+_HALVINGS = 40
+
 
 @dataclass(frozen=True, kw_only=True)
 class UniformityTest:
@@ -29,10 +32,10 @@ class UniformityTest:
 
     Attributes:
         chi_square: Pearson's statistic.
-        p_value: Its probability under honest devices.
+        p_value: Its probability under honest devices, by a gamma law with the exact mean, variance and skewness.
         largest_z: How far the most asked key stands out, in standard deviations.
-        largest_p_value: The probability of that, over all keys (Bonferroni).
-        suspicious: Whether either is below the level.
+        largest_p_value: The probability that any key is asked as often: the exact binomial tail, times the number of keys.
+        suspicious: Whether either is below half of the level.
     """
 
     chi_square: float
@@ -43,7 +46,7 @@ class UniformityTest:
 
 
 def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -> UniformityTest:
-    """Tests the number of reports per key against the multinomial of honest devices.
+    """Tests the number of reports per key against the multinomial of honest devices, however few reports there are.
 
     Args:
         counts: Reports per key, or a tally's counts.
@@ -51,55 +54,135 @@ def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -
 
     Raises:
         ParameterError: There are fewer than two keys or no reports.
+
+    Example:
+        >>> [index_uniformity_test(reports).suspicious for reports in ([0, 3, 1, 2, 1, 0, 2, 1], [9, 1, 0, 0, 0, 0, 0, 0])]
+        [False, True]
     """
     totals = np.asarray(counts.total if isinstance(counts, Counts) else counts, dtype=float)
     checks.require(
         totals.ndim == 1 and len(totals) >= 2 and totals.sum() > 0, "two keys or more, with reports", counts=len(totals)
     )
-    n, keys = totals.sum(), len(totals)
+    n, keys, most = float(totals.sum()), len(totals), float(totals.max())
     expected = n / keys
-    chi_square = float(((totals - expected) ** 2 / expected).sum())
-    largest = float((totals.max() - expected) / np.sqrt(n / keys * (1 - 1 / keys)))
-    p, largest_p = float(chdtrc(keys - 1, chi_square)), float(min(1.0, keys * ndtr(-largest)))
+    p = _coinciding((totals * (totals - 1)).sum() / 2, n, keys)
+    largest_p = float(min(1.0, keys * betainc(most, n - most + 1, 1 / keys)))
     return UniformityTest(
-        chi_square=chi_square,
+        chi_square=float(((totals - expected) ** 2 / expected).sum()),
         p_value=p,
-        largest_z=largest,
+        largest_z=float((most - expected) / np.sqrt(expected * (1 - 1 / keys))),
         largest_p_value=largest_p,
         suspicious=min(p, largest_p) < level / 2,
     )
 
 
+def _coinciding(pairs: float, n: float, keys: int) -> float:
+    """P[at least so many pairs of reports share their key]: Pearson's statistic is a rising function of their number.
+
+    Whether two reports share a key is independent for any two pairs, so the variance is that of n(n-1)/2 coins; to the third
+    moment each triple of reports adds 6 p^2 (1 - p). A gamma law with these three moments is chi-square's where reports are
+    many and Poisson's where they are few; the step of one pair is left to the safe side.
+    """
+    if n < 3:
+        return 1.0
+    coins, p = n * (n - 1) / 2, 1 / keys
+    variance = coins * p * (1 - p)
+    third = variance * (1 - 2 * p) + n * (n - 1) * (n - 2) * p * p * (1 - p)
+    scale, shape = third / (2 * variance), 4 * variance**3 / third**2
+    return float(gammaincc(shape, max((pairs - 1 - coins * p) / scale + shape, 0.0)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """The most that a share of fake reports can move an estimate when the server assigns keys.
+    """The most by which fake reports shift the expected value of an unclipped estimate, given who was asked about what.
 
     Attributes:
+        share: The share of fakes among the reports about a key that the bounds are for.
         frequency_up: Largest rise of a frequency.
         frequency_down: Largest fall of a frequency of 1 (less for a rarer key).
         product: Largest change of frequency times mean (mean scaled to [-1, 1]).
     """
 
+    share: float
     frequency_up: float
     frequency_down: float
     product: float
 
 
-def influence_bounds(study: Study, *, fraction: float) -> Influence:
-    """What a share of fake reports about a key can do to its unclipped estimates.
+def influence_bounds(study: Study, *, fraction: float, n: int | None = None, level: float = 0.001) -> Influence:
+    """What fake people can do to the estimates of a study, whatever they report.
+
+    What counts is their share among the reports about a key. Where every report is about every key (`pckv-...`) that is their
+    share of all reports. Where people are asked about one key it is a matter of luck: with few reports per key some key meets
+    far more fakes than its part, and fakes who choose their key all meet at one.
+
+    Args:
+        study: The study.
+        fraction: Fakes among all who may report; one who is asked about the wrong key and keeps silent counts too.
+        n: How many may report, fakes included. With it the bounds hold for every key at once, except with probability `level`
+            of the assignment. Without it they are for one key that is named before keys are assigned, and for the average over
+            assignments; for another key, or in one assignment, they may be exceeded many times.
+        level: The probability left out.
+
+    Raises:
+        ParameterError: An argument breaks its rule.
 
     Example:
         >>> from sabun.keyvalue import Study
-        >>> round(influence_bounds(Study(keys=["a", "b"], epsilon=1.0), fraction=0.01).frequency_up, 4)
+        >>> study = Study(keys=list(range(2000)), epsilon=1.0)
+        >>> round(influence_bounds(study, fraction=0.01).frequency_up, 4)
         0.0158
+        >>> round(influence_bounds(study, fraction=0.01, n=100_000).frequency_up, 4)
+        0.2315
     """
-    checks.probability(fraction=fraction)
+    checks.probability(fraction=fraction, level=level)
+    if n is not None:
+        checks.whole(minimum=1, n=n)
+    share = fraction
+    if study.terms.sampled:
+        share = _share(len(study.terms.keys), fraction, n, level, aimed=study.terms.index_mode == "chosen")
     channel = study.channel
     return Influence(
-        frequency_up=fraction * (1 - channel.b) / channel.gap,
-        frequency_down=fraction * (channel.b / channel.gap + 1),
-        product=fraction * (1 / channel.kappa + 1),
+        share=share,
+        frequency_up=share * (1 - channel.b) / channel.gap,
+        frequency_down=share * (channel.b / channel.gap + 1),
+        product=share * (1 / channel.kappa + 1),
     )
+
+
+def _share(keys: int, fraction: float, n: int | None, level: float, *, aimed: bool) -> float:
+    """The share of fakes about a key: expected for one key, or exceeded by no key except with probability `level`."""
+    if n is None:
+        return fraction / (fraction + (1 - fraction) / keys) if aimed else fraction
+    fakes = math.ceil(fraction * n)
+    if fakes == 0 or fakes >= n:
+        return float(fakes > 0)
+    if aimed:
+        counts, _, _ = _law(n - fakes, keys)
+        return fakes / (fakes + float(counts[bdtr(counts, n - fakes, 1 / keys) > level / keys].min()))
+    counts, weights, rest = _law(fakes, keys)
+
+    def exceeded(share: float) -> float:
+        """P[more than that share of the reports about one key is fake]: fewer than F (1 - share) / share are honest."""
+        needed = np.clip(np.ceil(counts * (1 - share) / share), 0, n - fakes + 1)
+        return float(weights @ np.where(needed == 0, 0.0, bdtr(np.maximum(needed - 1, 0), n - fakes, 1 / keys))) + rest
+
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if keys * exceeded(middle) <= level else (middle, high)
+    return high
+
+
+def _law(people: int, keys: int) -> tuple[Floats, Floats, float]:
+    """How many of them meet at one key: numbers, their probabilities, and the probability of all other numbers."""
+    centre = people / keys
+    reach = 12 * math.sqrt(centre) + 60
+    counts = np.arange(max(0.0, math.floor(centre - reach)), min(float(people), math.ceil(centre + reach)) + 1)
+    ways = gammaln(people + 1) - gammaln(counts + 1) - gammaln(people - counts + 1)
+    weights = np.exp(ways - counts * math.log(keys) + xlog1py(people - counts, -1 / keys))
+    outside = _tail(counts[-1:] + 1, people, 1 / keys)[0] + (bdtr(counts[0] - 1, people, 1 / keys) if counts[0] else 0.0)
+    return counts, weights, float(outside)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ import pytest
 
 from sabun.keyvalue.client import Client, Table, Terms, table_for
 from sabun.keyvalue.client.channel import joint_symbol, later_symbol, ternary_symbol, unary_symbols
-from sabun.keyvalue.client.device import _pick
+from sabun.keyvalue.client.device import _pick, _tossed
 from sabun.keyvalue.client.tables import later_round
 
 BITS = 12
@@ -96,3 +96,14 @@ def chi_square(found: Counter[int], law: dict[int, float]) -> float:
     total = sum(found.values())
     assert math.isclose(sum(law.values()), 1)
     return sum((found[symbol] - total * share) ** 2 / (total * share) for symbol, share in law.items())
+
+
+def test_the_signs_of_two_keys_never_share_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sabun.keyvalue.client import device
+
+    assert len(set(_tossed([4, 7, 9]).values())) == 3
+    assert _tossed([]) == {}
+    words = [5, 2**53 - 1, 123456789]
+    content = b"".join((word << 11).to_bytes(8, "big") for word in words)
+    monkeypatch.setattr(device.secrets, "token_bytes", lambda count: content[:count])
+    assert _tossed([4, 7, 9]) == dict(zip([4, 7, 9], words, strict=True))

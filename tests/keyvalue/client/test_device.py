@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 import os
+import pickle
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +84,23 @@ def test_a_value_at_the_end_of_a_decimal_range_is_inside() -> None:
     client = Client(terms(value_range=(Fraction(0), Fraction(1, 10))))
     assert client._threshold(0.1, clip=False) == 1 << 53
     assert client._threshold(0.05, clip=False) == pytest.approx(2**52)
+
+
+@given(
+    st.floats(),
+    st.sampled_from([(-1, 1), (0, "0.1"), ("1/3", "22/7"), (-(10**100), 10**100), ("1e-300", "3e-300"), (-7, "-6.9")]),
+    st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_place_is_what_rational_arithmetic_says(value: float, ends: tuple[Any, Any], clip: bool) -> None:
+    client = Client(terms(value_range=ends))
+    (low, high), (least, most) = client.terms.value_range, client._ends
+    for number in (value, least, most, math.nextafter(least, math.inf), (least + most) / 2, least + (most - least) * 1e-9):
+        expected = None
+        if least <= number <= most or (clip and not math.isnan(number)):
+            moved = min(max(number, least), most)
+            expected = math.floor((min(max(Fraction(moved), low), high) - low) / (high - low) * 2**53)
+        assert client._threshold(number, clip) == expected
 
 
 def test_the_developer_can_ask_what_would_be_left_out() -> None:
@@ -321,3 +345,169 @@ def test_the_chosen_index_is_kept(tmp_path: Path) -> None:
     first = Client(study, diary=tmp_path / "diary")
     assert Client(study, diary=tmp_path / "diary").index == first.index
     assert unpack(study, first.report({})).index == first.index
+
+
+def predictable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tosses for everybody who begins anew."""
+    from sabun.keyvalue.client import device, pages
+
+    class Counting:
+        def __init__(self) -> None:
+            self.turn = itertools.count(1)
+
+        def _word(self) -> int:
+            return next(self.turn) * 0x9E3779B97F4A7C15
+
+        def randbits(self, bits: int) -> int:
+            return (self._word() << 64 | self._word()) % (1 << bits)
+
+        def randbelow(self, bound: int) -> int:
+            return self._word() % bound
+
+        def token_bytes(self, count: int) -> bytes:
+            return bytes((self._word() >> 8) % 256 for _ in range(count))
+
+    tosses = Counting()
+    for module in (device, pages):
+        monkeypatch.setattr(module, "secrets", tosses)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("more", [{}, {"answers": "fresh"}, {"static": True}, {"clip": True, "max_epsilon": 9}])
+def test_a_book_in_memory_tells_the_same_story_as_a_file(
+    protocol: str, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [{"YouTube": 0.5}, {"YouTube": 0.5, "Maps": -0.2}, {}, {"YouTube": 0.5}, {"LINE": 7.0}, {"YouTube": 0.5}]
+    more = dict(more)
+    study = terms(protocol, rounds=6, answers=more.pop("answers", "memoised"))
+    stories = []
+    for path in (None, tmp_path / "diary"):
+        story: list[Any] = []
+        with monkeypatch.context() as patch:
+            predictable(patch)
+            client = Client(study, diary=Diary(path), credential=b"0123456789abcdef", **more)
+            for number, pairs in [*enumerate(held), (2, {"YouTube": 1.0})]:
+                means = dict.fromkeys(KEYS, 0.1) if protocol == "privkvm" and number else None
+                try:
+                    story.append((client.report(pairs, round=number, means=means), client.spent))
+                except BudgetRefused as error:
+                    story.append((str(error), client.spent))
+        stories.append(story)
+    assert stories[0] == stories[1]
+    assert len({told[0] for told in stories[0]}) > 1
+
+
+def interrupted_at(step: int, job: Callable[[], object]) -> bool:
+    """Whether an order to stop came at that line of the client's code, before the job was done."""
+    left = itertools.count(step, -1)
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        if "/keyvalue/client/" not in frame.f_code.co_filename.replace(os.sep, "/"):
+            return None
+        if event == "line" and next(left) == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        job()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_a_book_in_memory_holds_all_of_a_page_or_nothing_wherever_it_is_interrupted() -> None:
+    study, seen, closed = terms("pckv-ue", rounds=3), set(), 0
+    for step in itertools.count():
+        diary = Diary.in_memory()
+        client = Client(study, diary=diary, max_epsilon=4)
+        client.report({"LINE": 0.1}, round=1)
+        stopped = interrupted_at(step, lambda client=client: client.report({"YouTube": 0.5}))  # type: ignore[misc]
+        kept = sum(name[0] == "sent" for name in diary._book)
+        assert diary._book["device", "spent"] == (2 * kept,), f"stopped at line {step}: booked and kept must go together"
+        seen.add(kept)
+        try:
+            first = client.report({"YouTube": 0.5})
+            assert (client.report({}), diary.spent) == (first, 4)
+        except DiaryError:
+            closed += 1  # stopped while the page was given back: the book stays closed, which is the safe side
+        if not stopped:
+            break
+    assert step > 60
+    assert seen == {1, 2}, "stopped before the page was kept, and after it"
+    assert closed <= 2
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_diary_cannot_be_copied(copied: Callable[[object], object], tmp_path: Path) -> None:
+    for diary in (Diary.in_memory(), Diary(tmp_path / "diary")):
+        with pytest.raises(TypeError, match="a diary must stay one object; a copy of it would spend its budget again"):
+            copied(diary)
+        with pytest.raises(TypeError):
+            copy.deepcopy(Client(terms(), diary=diary))
+
+
+def test_threads_that_share_a_book_share_its_budget() -> None:
+    diary, study = Diary.in_memory(), terms(epsilon=Fraction(1), rounds=400, answers="fresh")
+    client = Client(study, diary=diary, max_epsilon=150)
+    sent: list[bytes] = []
+
+    def work(numbers: range) -> None:
+        for number in numbers:
+            try:
+                sent.append(client.report({}, round=number))
+            except (BudgetRefused, DiaryError):
+                continue
+
+    threads = [threading.Thread(target=work, args=(range(begin, 400, 4),)) for begin in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert diary.spent == len(sent) <= 150
+
+
+def test_a_diary_without_its_secret_is_refused_in_words(tmp_path: Path) -> None:
+    client = Client(terms(), diary=tmp_path / "diary")
+    base = sqlite3.connect(tmp_path / "diary")
+    base.execute("DELETE FROM device WHERE name = 'secret'")
+    base.commit()
+    base.close()
+    with pytest.raises(DiaryError, match="the diary must hold its device's secret and total; it does not"):
+        client.report({})
+    assert client.spent == 0
+
+
+def test_a_diary_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """The tables as they were first written; what was answered then is answered again, and stays paid."""
+    study, credential = terms(rounds=2), b"0123456789abcdef"
+    base = sqlite3.connect(tmp_path / "diary")
+    base.executescript(
+        "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;"
+        "CREATE TABLE enrolment (task TEXT PRIMARY KEY, credential BLOB NOT NULL, place INTEGER) STRICT;"
+        "CREATE TABLE spent (task TEXT, round INTEGER, epsilon TEXT NOT NULL, PRIMARY KEY (task, round)) STRICT;"
+        "CREATE TABLE memory (task TEXT, state BLOB, answer BLOB NOT NULL, PRIMARY KEY (task, state)) STRICT;"
+        "CREATE TABLE sent (task TEXT, round INTEGER, report BLOB NOT NULL, PRIMARY KEY (task, round)) STRICT;"
+    )
+    base.executemany("INSERT INTO device VALUES (?, ?)", [("secret", bytes(32)), ("spent", b"2")])
+    base.execute("INSERT INTO enrolment VALUES (?, ?, NULL)", (study.task_id, credential))
+    base.execute("INSERT INTO spent VALUES (?, 0, '2')", (study.task_id,))
+    # HMAC-SHA-256 of "state\0" under the secret: the name of a person who holds nothing.
+    name = bytes.fromhex("7b5fe06ec8eb120f388b5cf6a27480441cb2da92ee30ed9e22bb445742cc3cdc")
+    base.execute("INSERT INTO memory VALUES (?, ?, ?)", (study.task_id, name, b"\2"))
+    base.execute("INSERT INTO sent VALUES (?, 0, ?)", (study.task_id, b"the old report"))
+    base.commit()
+    base.close()
+    client = Client(study, diary=tmp_path / "diary")
+    assert client.report({"YouTube": 1.0}) == b"the old report"
+    assert client.spent == 2
+    assert client.report({}, round=1)[-1] == 2
+    assert client.spent == 4

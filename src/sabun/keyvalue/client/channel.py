@@ -6,8 +6,6 @@ Every function here is pure, so another implementation can be checked against it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from .tables import Table
 
 __all__ = ["SIGN_BITS", "joint_symbol", "later_symbol", "sign_of", "ternary_symbol", "unary_symbols"]
@@ -52,10 +50,9 @@ def joint_symbol(table: Table, keys: int, picked: tuple[int, int] | None, word: 
 def unary_symbols(table: Table, keys: int, picked: tuple[int, int] | None, words: bytes) -> tuple[int, ...]:
     """One symbol per key; `words` holds table.bits / 8 rounded up bytes per key, of which the lowest bits count."""
     size, mask = -(-table.bits // 8), table.size - 1
-    own: Mapping[int, int] = {} if picked is None else {picked[0]: picked[1]}
-    return tuple(
-        ternary_symbol(
-            table, own.get(key, 0), int.from_bytes(words[key * size : (key + 1) * size], "big") & mask
-        )  # proof: each-key
-        for key in range(keys)
-    )
+    drawn = [int.from_bytes(words[start : start + size], "big") & mask for start in range(0, keys * size, size)]
+    plus, some = table.each, 2 * table.each
+    symbols = [1 if word < plus else 2 if word < some else 0 for word in drawn]  # proof: each-key
+    if picked is not None:
+        symbols[picked[0]] = ternary_symbol(table, picked[1], drawn[picked[0]])
+    return tuple(symbols)

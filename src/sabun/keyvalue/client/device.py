@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import math
 import os
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any, final
@@ -16,16 +15,17 @@ from typing import Any, final
 from .assignment import assigned_index, check_seed, new_credential, report_id
 from .bounds import decimal_text, exact
 from .channel import SIGN_BITS, joint_symbol, later_symbol, sign_of, ternary_symbol, unary_symbols
-from .diary import Diary, Page
+from .diary import Diary
+from .pages import Page
 from .refusals import ClientError, StudyRefused, Undisturbed, require, shown
-from .tables import later_round
 from .terms import Terms
-from .wire import HEADER, Report, pack
+from .wire import header, payload
 
 __all__ = ["Client"]
 
 _LARGE_EPSILON = 20
 _STATIC = b"static"
+_WHOLE = 1 << SIGN_BITS
 
 
 @final
@@ -99,12 +99,16 @@ class Client:
         self.terms = terms
         # Public, and computed here: nothing that could fail is left for when a value is looked at.
         self._ends = float(terms.value_range[0]), float(terms.value_range[1])
+        self._scale = _scale(*terms.value_range)
         self._limit = _limit(terms, max_epsilon)
         kept = diary is not None or (credential is None and max_epsilon is None)
         require(kept, "diary", "given with credential or max_epsilon", diary, "Pass its path, or a book in memory.")
         self._seed, self._static, self._clip = seed, static, clip
         self._diary = diary if isinstance(diary, Diary) else Diary(diary)
-        self._credential, self._place = self._enrol(credential)
+        own, self._place = self._enrol(credential)
+        self._identity = report_id(terms, own)
+        self._words: dict[bytes, _SignWords] = {}
+        self._tosses = terms.answers == "fresh" or terms.protocol == "privkvm"
 
     @property
     def spent(self) -> Fraction:
@@ -141,15 +145,14 @@ class Client:
         require(isinstance(pairs, Mapping), "pairs", "a mapping from key to value", type(pairs).__name__)
         good = isinstance(round, int) and not isinstance(round, bool) and 0 <= round < self.terms.rounds
         require(good, "round", f"a whole number below {self.terms.rounds}", round)
-        _must_be_open(self.terms, datetime.now(UTC).date() if today is None else today)
+        _must_be_open(self.terms, today)
         task, held = self.terms.task_id, self._thresholds(pairs)  # proof: read-first
         with self._diary.page() as page:
             stored = page.sent(task, round)
             if stored is not None:
                 return stored  # proof: same-bytes
             self._book(page, round)  # proof: charge-first
-            payload = self._answer(page, held, round, means)
-            report = self._header(round) + payload
+            report = header(self.terms.short_id, round, self._identity) + self._answer(page, held, round, means)
             page.keep(task, round, report)  # proof: kept-before-sent
         return report
 
@@ -159,7 +162,7 @@ class Client:
         bad = [
             f"the value of {key!r} is not a number in the study's range"
             for key, value in pairs.items()
-            if key in self.terms.position and self._threshold(value, clip=self._clip) is None
+            if key in self.terms.position and self._threshold(value, self._clip) is None
         ]
         return (*unknown, *bad)
 
@@ -213,39 +216,44 @@ class Client:
     def _states(self, page: Page, held: dict[int, int]) -> dict[int, int]:
         """The state of each key that is present; of the asked key alone where only one is asked about."""
         secret = page.secret()  # read whether anything is held or not: a broken diary must not show who holds something
-        if self.terms.sampled:
-            held = {place: threshold for place, threshold in held.items() if place == self._place}
-        return {place: sign_of(held[place], self._sign_word(secret, place)) for place in sorted(held)}
+        asked = sorted(held.keys() & {self._place} if self.terms.sampled else held)
+        if self._tosses:
+            words = _tossed(asked)
+        else:
+            words = self._words.get(secret) or self._words.setdefault(secret, _SignWords(secret, self.terms.task_id))
+        return {place: sign_of(held[place], words[place]) for place in asked}
 
     def _thresholds(self, pairs: Mapping[str | int, float]) -> dict[int, int]:
         """Where each held value stands in its range; whatever an odd mapping, key or value raises, the device must not."""
         found: dict[int, int] = {}
+        known, threshold_of, clip = self.terms.position, self._threshold, self._clip
         with Undisturbed():  # proof: whatever
             for key, value in pairs.items():
-                with Undisturbed():
-                    place, threshold = self.terms.position.get(key), self._threshold(value, clip=self._clip)
-                    if place is not None and threshold is not None:
-                        found[place] = threshold
+                try:
+                    place, threshold = known.get(key), threshold_of(value, clip)
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException:
+                    continue  # this pair is absent, the others are read on
+                if place is not None and threshold is not None:
+                    found[place] = threshold
         return found
 
-    def _sign_word(self, secret: bytes, place: int) -> int:
-        """Fresh bits for the sign; for memoised answers the same ones for ever, so that a small change rarely shows."""
-        if self.terms.answers == "fresh" or self.terms.protocol == "privkvm":
-            return secrets.randbits(SIGN_BITS)
-        message = b"sign\0" + self.terms.task_id.encode() + place.to_bytes(4, "big")
-        return int.from_bytes(hmac.digest(secret, message, "sha256")[:8], "big") >> (64 - SIGN_BITS)
-
-    def _threshold(self, value: Any, *, clip: bool) -> int | None:
+    def _threshold(self, value: Any, clip: bool) -> int | None:
         """Where a value stands in its range, out of 2**SIGN_BITS; None when it is no value of this study."""
-        (low, high), (least, most) = self.terms.value_range, self._ends
+        (least, most), (units, low, span) = self._ends, self._scale
         try:
             number = float(value)
-            if math.isnan(number) or not (clip or least <= number <= most):
-                return None
-            inside = min(max(Fraction(min(max(number, least), most)), low), high)
-            return math.floor((inside - low) / (high - low) * (1 << SIGN_BITS))
+            if not least <= number <= most:
+                if not clip or math.isnan(number):
+                    return None
+                number = least if number < least else most
+            over, under = number.as_integer_ratio()
         except Exception:  # whatever an odd object does, the device must not fall silent
             return None
+        # floor((number - low) / (high - low) 2^53) with both ends of the range in whole units, so that no rational is reduced.
+        place = ((over * units - low * under) << SIGN_BITS) // (under * span)  # proof: place
+        return 0 if place < 0 else _WHOLE if place > _WHOLE else place
 
     def _draw(self, states: dict[int, int]) -> int | tuple[int, ...]:
         table, keys = self.terms.table, len(self.terms.keys)
@@ -269,20 +277,38 @@ class Client:
         require(known, "means", "the published mean of every key, within the value range", type(means).__name__)
         assert published is not None
         state = states.get(self._place) or sign_of(published, secrets.randbits(SIGN_BITS))
-        terms = self.terms
-        keep, opposite = later_round(epsilon=terms.epsilon, rounds=terms.rounds, bits=terms.table_bits)
-        return later_symbol(keep, opposite, state, secrets.randbits(terms.table_bits))
-
-    def _header(self, round: int) -> bytes:
-        return self._packed(0, round)[:HEADER]
+        return later_symbol(*self.terms.later_table, state, secrets.randbits(self.terms.table_bits))
 
     def _payload(self, symbol: int | tuple[int, ...]) -> bytes:
-        return self._packed(symbol, 0)[HEADER:]
+        return payload(self.terms, self._place if self.terms.index_mode == "chosen" else None, symbol)
 
-    def _packed(self, symbol: int | tuple[int, ...], round: int) -> bytes:
-        index = self._place if self.terms.index_mode == "chosen" else None
-        identity = report_id(self.terms, self._credential)
-        return pack(self.terms, Report(round=round, report_id=identity, index=index, symbol=symbol))
+
+class _SignWords(dict[int, int]):
+    """The bits that turn a value into a sign, by place: the same for ever, so that a small change rarely shows."""
+
+    def __init__(self, secret: bytes, task: str) -> None:
+        self._secret, self._message = secret, b"sign\0" + task.encode()
+
+    def __missing__(self, place: int) -> int:
+        digest = hmac.digest(self._secret, self._message + place.to_bytes(4, "big"), "sha256")
+        word = self[place] = _word(digest[:8])
+        return word
+
+
+def _tossed(places: Sequence[int]) -> dict[int, int]:
+    """Fresh bits for each place, tossed at once."""
+    bits = secrets.token_bytes(8 * len(places))
+    return {place: _word(bits[8 * turn : 8 * turn + 8]) for turn, place in enumerate(places)}  # proof: apart
+
+
+def _word(content: bytes) -> int:
+    return int.from_bytes(content, "big") >> (64 - SIGN_BITS)
+
+
+def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
+    """Units per 1, in which both ends of a range are whole; the lower end and the length in them."""
+    units = math.lcm(low.denominator, high.denominator)
+    return units, int(low * units), int((high - low) * units)
 
 
 def _pick(states: dict[int, int], padding: int) -> tuple[int, int] | None:
@@ -294,8 +320,8 @@ def _pick(states: dict[int, int], padding: int) -> tuple[int, int] | None:
 
 def _digest(secret: bytes, states: dict[int, int]) -> bytes:
     """The name of a state in the diary, of one length for all; the secret lies beside it, so it hides nothing from a reader."""
-    message = b"".join(place.to_bytes(4, "big") + bytes([state]) for place, state in states.items())
-    return hmac.digest(secret, b"state\0" + message, hashlib.sha256)
+    message = b"".join([(place << 8 | state).to_bytes(5, "big") for place, state in states.items()])
+    return hmac.digest(secret, b"state\0" + message, "sha256")
 
 
 def _limit(terms: Terms, max_epsilon: Fraction | float | str | None) -> Fraction | None:
@@ -315,7 +341,10 @@ def _limit(terms: Terms, max_epsilon: Fraction | float | str | None) -> Fraction
     return limit
 
 
-def _must_be_open(terms: Terms, today: date) -> None:
+def _must_be_open(terms: Terms, today: date | None) -> None:
+    if terms.not_before is None and terms.not_after is None:
+        return
+    today = datetime.now(UTC).date() if today is None else today
     if terms.not_before is not None and today < terms.not_before:
         raise StudyRefused(f"the study opens on {terms.not_before}; today is {today}.")
     if terms.not_after is not None and today > terms.not_after:

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from .bounds import decimal_text, exact
 from .refusals import ClientError, require, shown
-from .tables import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, table_for
+from .tables import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, table_for
 
 __all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
 
@@ -149,6 +149,11 @@ class Terms:
         return table_for(**self._table_facts)
 
     @cached_property
+    def later_table(self) -> tuple[int, int]:
+        """PrivKVM after its first round: how often a sign is kept, how often it is turned."""
+        return later_round(epsilon=self.epsilon, rounds=self.rounds, bits=self.table_bits)
+
+    @cached_property
     def certified(self) -> Fraction:
         """The epsilon one participation really has, from the table's own entries, rounded up."""
         return certified_epsilon(**self._table_facts)
@@ -163,7 +168,7 @@ class Terms:
         """SHA-256 of the canonical JSON, in hex."""
         return hashlib.sha256(self.to_json().encode("ascii")).hexdigest()
 
-    @property
+    @cached_property
     def short_id(self) -> bytes:
         """The 16 bytes of the task id that travel with each report."""
         return bytes.fromhex(self.task_id)[:16]

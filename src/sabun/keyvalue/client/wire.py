@@ -23,8 +23,10 @@ __all__ = [
     "VERSION",
     "Report",
     "from_json",
+    "header",
     "pack",
     "pack_symbols",
+    "payload",
     "report_size",
     "to_json",
     "unpack",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 VERSION = 1
+_VERSION = bytes([VERSION])
 HEADER = 37
 
 
@@ -64,15 +67,23 @@ def report_size(terms: Terms) -> int:
     return HEADER + payload_size(terms)
 
 
+def header(task: bytes, round_number: int, identity: bytes) -> bytes:
+    """What stands before the payload: nothing in it depends on what a person holds."""
+    return _VERSION + task + round_number.to_bytes(4, "big") + identity
+
+
+def payload(terms: Terms, index: int | None, symbol: int | tuple[int, ...]) -> bytes:
+    """The symbol, with the key it is about where the device chose it."""
+    if isinstance(symbol, tuple):
+        return pack_symbols(symbol)
+    if terms.protocol in JOINT:
+        return symbol.to_bytes(4, "big")
+    return (b"" if index is None else index.to_bytes(4, "big")) + bytes((symbol,))
+
+
 def pack(terms: Terms, report: Report) -> bytes:
     """The report as bytes."""
-    head = bytes([VERSION]) + terms.short_id + report.round.to_bytes(4, "big") + report.report_id
-    if isinstance(report.symbol, tuple):
-        return head + pack_symbols(report.symbol)
-    if terms.protocol in JOINT:
-        return head + report.symbol.to_bytes(4, "big")
-    index = b"" if report.index is None else report.index.to_bytes(4, "big")
-    return head + index + bytes([report.symbol])
+    return header(terms.short_id, report.round, report.report_id) + payload(terms, report.index, report.symbol)
 
 
 def unpack(terms: Terms, content: bytes) -> Report:
@@ -90,25 +101,25 @@ def unpack(terms: Terms, content: bytes) -> Report:
     round_number = int.from_bytes(content[17:21], "big")
     if round_number >= terms.rounds:
         raise ReportError(f"round must be below {terms.rounds}; got {round_number}.")
-    index, symbol = _payload(terms, content[HEADER:])
+    index, symbol = _unpacked(terms, content[HEADER:])
     return Report(round=round_number, report_id=content[21:HEADER], index=index, symbol=symbol)
 
 
-def _payload(terms: Terms, payload: bytes) -> tuple[int | None, int | tuple[int, ...]]:
+def _unpacked(terms: Terms, content: bytes) -> tuple[int | None, int | tuple[int, ...]]:
     keys = len(terms.keys)
     if terms.protocol == "pckv-ue":
-        return None, unpack_symbols(payload, keys)
+        return None, unpack_symbols(content, keys)
     if terms.protocol in JOINT:
-        symbol = int.from_bytes(payload, "big")
+        symbol = int.from_bytes(content, "big")
         if symbol > 2 * keys:
             raise ReportError(f"symbol must be at most {2 * keys}; got {symbol}.")
         return None, symbol
-    index = int.from_bytes(payload[:4], "big") if terms.index_mode == "chosen" else None
+    index = int.from_bytes(content[:4], "big") if terms.index_mode == "chosen" else None
     if index is not None and index >= keys:
         raise ReportError(f"index must be below {keys}; got {index}.")
-    if payload[-1] > 2:
-        raise ReportError(f"symbol must be 0, 1 or 2; got {payload[-1]}.")
-    return index, payload[-1]
+    if content[-1] > 2:
+        raise ReportError(f"symbol must be 0, 1 or 2; got {content[-1]}.")
+    return index, content[-1]
 
 
 def pack_symbols(symbols: Sequence[int]) -> bytes:
