@@ -122,12 +122,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "noise.gaussian": partial(_ratio, "noise", "discrete gaussian, scale 1000, 100000 values"),
     "noise.ours": partial(_range, lambda figure: figure.ours, "noise", "discrete", times=1e-6),
     "noise.opendp": partial(_range, _peer, "noise", "discrete", times=1e-6),
-    "keyvalue.means": partial(
-        _ratio, "keyvalue", _MEANS + "equal certified epsilon 2 (PrivKV's nominal: 3.013)", "PrivKV + EM"
-    ),
-    "keyvalue.nominal": partial(
-        _ratio, "keyvalue", _MEANS + "equal nominal epsilon 2 (PrivKV's certified: 1.38)", "PrivKV + EM"
-    ),
+    "keyvalue.means": partial(_ratio, "keyvalue", _CERTIFIED, "PrivKV + EM"),
+    "keyvalue.nominal": partial(_ratio, "keyvalue", _NOMINAL, "PrivKV + EM"),
     "gpu.mlp": partial(_ours, "learning_gpu", _MLP),
     "gpu.mlp.ours": partial(_step, _MLP, 16_384, lambda figure: figure.ours),
     "gpu.mlp.plain": partial(_step, _MLP, 16_384, _peer),
