@@ -174,9 +174,10 @@ def train_resumably(
             saved = _continued(place, run, ledger, purpose)
         else:
             reservation, saved = _begun(place, run, ledger, purpose)
-        last = _run(place / _STATE, run, saved, progress)
+        stream = Stream(saved.key)
+        last = _run(place / _STATE, run, saved, stream, progress)
         origin = dataclasses.replace(origin, receipt=saved.receipt)
-        release = Release(value=run.value(last, Stream(saved.key)), guarantee=promise, provenance=origin)
+        release = Release(value=run.value(last, stream), guarantee=promise, provenance=origin)
         if reservation is not None:
             reservation.commit(kept(release.to_json()))
         elif ledger is not None and saved.receipt is not None:
@@ -264,13 +265,13 @@ def _hand_over(place: Path, ledger: Ledger, receipt: Receipt, promise: Guarantee
     entry.commit(payload)  # proof: marked
 
 
-def _run(file: Path, run: Resumable, saved: _Saved, progress: Progress) -> State:
+def _run(file: Path, run: Resumable, saved: _Saved, stream: Stream, progress: Progress) -> State:
     """All remaining steps, saved every few seconds and when interrupted."""
     before, now = saved.before, saved.now
     due = time.monotonic() + _SECONDS
     try:
         with one_thread():
-            for state in run.states(Stream(saved.key), progress=progress, start=saved.now):
+            for state in run.states(stream, progress=progress, start=saved.now):
                 before, now = now, state
                 if time.monotonic() > due:
                     began = time.monotonic()

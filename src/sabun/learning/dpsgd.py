@@ -155,7 +155,7 @@ class DpSgd:
         """The number of labelled rows with noise, which is released; None where the number of records is public."""
         if self.problem.n_public is not None:
             return None
-        noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
+        noise = stream.once(COUNT, lambda coin: discrete_laplace(1 / self.count_epsilon, coin=coin))
         return max(1, int((data.labels >= 0).sum()) + noise)  # proof: noisy-count
 
     def _divisor(self, data: Data, stream: Stream) -> float:

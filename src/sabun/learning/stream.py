@@ -6,6 +6,7 @@ Whoever has the key can subtract the noise: it is never released, and it is eras
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -39,6 +40,7 @@ class Stream:
         if len(key) != _KEY_BYTES:
             raise InternalError(f"a stream's key has {_KEY_BYTES} bytes.")
         self._key = key
+        self._drawn: dict[int, int] = {}
 
     @classmethod
     def fresh(cls, coin: Coin) -> Stream:
@@ -64,6 +66,12 @@ class Stream:
     def coin(self, purpose: int, step: int) -> StreamCoin:
         """A coin that reads that stream from its beginning."""
         return StreamCoin(self, purpose, step)
+
+    def once(self, purpose: int, draw: Callable[[Coin], int]) -> int:
+        """A number that a run draws once: with the coin of that purpose's first step when it is first asked for."""
+        if purpose not in self._drawn:
+            self._drawn[purpose] = draw(self.coin(purpose, 0))
+        return self._drawn[purpose]
 
     def __repr__(self) -> str:
         return "Stream(key hidden)"

@@ -156,7 +156,7 @@ class ModuleRun:
         """The number of rows with noise, which is released; None where it is public."""
         if self.n_public is not None:
             return None
-        noise = discrete_laplace(1 / self.count_epsilon, coin=stream.coin(COUNT, 0))
+        noise = stream.once(COUNT, lambda coin: discrete_laplace(1 / self.count_epsilon, coin=coin))
         return max(1, self.rows.count + noise)  # proof: noisy-count
 
 
