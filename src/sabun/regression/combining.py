@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +21,13 @@ from sabun.regression.moments import Moments
 from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, home_sums, pooled
 from sabun.regression.study import STATISTICS, Study
+from sabun.regression.twice import without_own
 from sabun.release import Release
 
-__all__ = ["METHODS", "combine", "own_model"]
+if TYPE_CHECKING:
+    from sabun.ledger import Ledger, Receipt
+
+__all__ = ["METHODS", "combine", "facts_of", "own_model"]
 
 METHODS = ("pool", "guard", "mirror", "average", "stack", "best")
 _NEED_HOME = ("guard", "mirror", "stack", "best")
@@ -39,6 +44,7 @@ def combine(
     study: Study | None = None,
     tau: float | str = "theory",
     convention: str = "jrt",
+    own: str | os.PathLike[str] | Release | Receipt | Ledger | None = None,
 ) -> HomeModel | PublicModel:
     """Joins the releases of several organisations into one linear model.
 
@@ -57,6 +63,9 @@ def combine(
             signed.
         tau: Temperature of `mirror`: "theory" or a number in squared scaled units of the target.
         convention: `jrt` or `paper`, see `mirror_weights`.
+        own: Which release was made of the home data itself: it is left out, for those rows would count twice. The
+            organisation's name, the hash of the ledger row that paid (or its `Receipt`), the release (or a `pathlib.Path` to
+            it), or the home organisation's `Ledger`, whose rows may have paid for some of them or for none.
 
     Returns:
         A HomeModel if home data was given, else a PublicModel.
@@ -79,9 +88,14 @@ def combine(
         checks.positive(tau=tau)
     contributions = read_all(releases, study)
     terms = contributions[0].study
+    left_out: tuple[str, ...] = ()
+    if own is not None:
+        if X_home is None:
+            raise ParameterError("own must be left out without home data: a public model takes every release once.")
+        contributions, left_out = without_own(contributions, own)
     home = None if X_home is None else _Home.of(terms, X_home, y_home)
     _check_method(method, terms, home)
-    notes = findings(contributions)
+    notes = left_out + findings(contributions)
     for note in notes:
         if note.startswith("Implausible"):
             warnings.warn(note, stacklevel=2)
@@ -163,14 +177,18 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
     sums = [contribution.sums() for contribution in contributions]
     own = None if home is None else home_sums(study, home.moments)
     total = sum(sums[1:], sums[0])
-    whole = pooled(study, [total], own)
+    whole = pooled(study, sums, own)
 
     def without(place: int) -> Posterior:
         return pooled(study, [total - sums[place]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    spreads = {"covariance": whole.covariance, "error": whole.error, "variance": whole.variance}
-    return {"beta": whole.beta, "influences": found, **spreads}
+    return {"influences": found, **facts_of(whole)}
+
+
+def facts_of(posterior: Posterior) -> dict[str, Any]:
+    """What a model of the pool keeps of its posterior."""
+    return {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt")}
 
 
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:

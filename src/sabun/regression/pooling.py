@@ -13,6 +13,7 @@ the longest pull.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +23,17 @@ from typing import Any
 import numpy as np
 
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.intervals import Doubt
 from sabun.regression.moments import Moments
 from sabun.regression.study import Study
 from sabun.regression.sufficient import NoiseLevel, noise_level, weights_of
+from sabun.regression.variances import LARGEST, Variance, home_variance, mixed, released_variance
 
 __all__ = ["Home", "Posterior", "Sums", "home_sums", "pooled", "pull_of", "sums_of"]
 
 _PASSES = 3
-_VARIANCE_LIMITS = (1e-3, 1.0)
+_UNKNOWN = Variance(found=0.25, deviation=1e-9)
+"""Where there are no releases, for the weights alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +76,20 @@ class Home:
     rows: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """Coefficients in row units, their covariance, the residual variance.
+    """Coefficients in row units, their covariance, what their errors are made of.
 
     Args:
         beta: The estimate, covariance @ right.
         covariance: Its posterior covariance.
-        variance: Of the residuals.
+        variance: Of the residuals: at home where there is home data, else of the releases.
         known: Covariance of right, without what the noise of A does to it.
         shaken: What that adds, for coefficients of length 1 in the worst direction.
         prior: The precision of each coefficient before anything was released.
         radius: How large each can be.
+        paid: tr(A C), the coefficients that the releases have paid for.
+        doubt: What is not known about the error.
     """
 
     beta: Floats
@@ -93,6 +99,8 @@ class Posterior:
     shaken: Floats
     prior: Floats
     radius: Floats
+    paid: float
+    doubt: Doubt
 
     @cached_property
     def error(self) -> Floats:
@@ -102,8 +110,7 @@ class Posterior:
         # The noise of A meets the true coefficients, which may be longer than the estimated ones by their pull and their error.
         unseen = np.linalg.norm(self.covariance * (self.prior * self.radius), 2)
         unseen += 2 * math.sqrt(np.linalg.norm(known + length**2 * shaken, 2))
-        found = known + min(length + float(unseen), float(self.radius.max())) ** 2 * shaken
-        return np.asarray((found + found.T) / 2)
+        return _even(known + min(length + float(unseen), float(self.radius.max())) ** 2 * shaken)
 
 
 def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
@@ -137,14 +144,20 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
         releases: Noisy sums; may be empty if there is home data.
         home: Exact sums; the result is then not private for the home organisation.
     """
-    prior, radius = _prior(study)
+    before = _prior(study)
     total = sum(releases[1:], releases[0]) if releases else None
-    variance = _home_variance(home, prior) if home is not None else None
-    posterior = _posterior(total, home, (prior, radius), variance or 0.25, float(study.coef_bound) ** 2 / 4)
-    for _ in range(_PASSES):
-        settled = variance or _released_variance(total, posterior.beta)
-        posterior = _posterior(total, home, (prior, radius), settled, float(posterior.beta @ posterior.beta))
-    return posterior
+    own = _HomeVariance.of(home, before[0])
+    spread, length = _UNKNOWN, float(study.coef_bound) ** 2 / 4
+    for _ in range(_PASSES + 1):
+        posterior = _posterior(total, home, before, (own, spread), length)
+        length = float(posterior.beta @ posterior.beta)
+        spread = _UNKNOWN if total is None else released_variance(total, posterior.beta, posterior.paid / total.rows)
+    if total is None or home is not None:
+        return posterior
+    paid = posterior.paid / total.rows
+    each = [released_variance(one, posterior.beta, paid) for one in releases]
+    variances = mixed(each, [one.rows for one in releases], spread)
+    return dataclasses.replace(posterior, doubt=dataclasses.replace(posterior.doubt, variances=variances))
 
 
 def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
@@ -167,30 +180,84 @@ def _prior(study: Study) -> tuple[Floats, Floats]:
     return prior, radius
 
 
+@dataclass(frozen=True, kw_only=True)
+class _HomeVariance:
+    """The home residual variance: for an error, for a weight (None: that of the releases), its degrees of freedom.
+
+    With fewer than 3 degrees of freedom it is not estimated. Errors then reckon with the largest that a target can have, and
+    the rows are weighed as those of the others are.
+    """
+
+    stated: float
+    weighed: float | None
+    freedom: float
+
+    @classmethod
+    def of(cls, home: Home | None, prior: Floats) -> _HomeVariance:
+        found = None if home is None else home_variance(home, prior)
+        if found is None:
+            return cls(stated=LARGEST, weighed=None, freedom=math.inf)
+        return cls(stated=found[0], weighed=found[0], freedom=float(found[1]))
+
+
 def _posterior(
-    total: Sums | None, home: Home | None, before: tuple[Floats, Floats], variance: float, norm_squared: float
+    total: Sums | None,
+    home: Home | None,
+    before: tuple[Floats, Floats],
+    residual: tuple[_HomeVariance, Variance],
+    norm_squared: float,
 ) -> Posterior:
-    prior, radius = before
+    (prior, radius), (own, spread) = before, residual
+    released = spread.mean
+    weighed = own.weighed or released
     precision, right = np.diag(prior), np.zeros(len(prior))
-    known, shaken = np.zeros_like(precision), np.zeros_like(precision)
+    at_home, known, shaken, slope = (np.zeros_like(precision) for _ in range(4))
+    clipped = np.zeros_like(precision)
     if home is not None:
-        precision = precision + home.gram / variance
-        right = right + home.moment / variance
-        known = home.gram / variance
+        precision = precision + home.gram / weighed
+        right = right + home.moment / weighed
+        at_home = home.gram * own.stated / weighed**2
     if total is not None:
         values, vectors = np.linalg.eigh(_calmed(total))
         values = np.maximum(values, 0.0)
-        spread = total.noise.moment + total.noise.gram * (1 + 1 / len(prior)) * norm_squared / 2
-        weights = values / (variance * values + spread)
-        precision = precision + (vectors * (values * weights)) @ vectors.T
-        right = right + vectors @ (weights * (vectors.T @ total.moment))
-        known = known + (vectors * (weights**2 * (variance * values + total.noise.moment))) @ vectors.T
-        shaken = (vectors * (weights**2 * total.noise.gram)) @ vectors.T
+        noise = total.noise.moment + total.noise.gram * (1 + 1 / len(prior)) * norm_squared / 2
+        weights = values / (released * values + noise)
+
+        def turned(along: Floats) -> Floats:
+            return np.asarray((vectors * along) @ vectors.T)
+
+        precision = precision + turned(values * weights)
+        right = right + turned(weights) @ total.moment
+        known = turned(weights**2 * (released * values + total.noise.moment))
+        shaken, slope, clipped = turned(weights**2 * total.noise.gram), turned(weights**2 * values), turned(values)
     # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
     inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
-    covariance = (inverse + inverse.T) / 2
-    facts = {"known": known, "shaken": shaken, "prior": prior, "radius": radius}
-    return Posterior(beta=covariance @ right, covariance=covariance, variance=variance, **facts)
+    covariance = _even(inverse)
+    slope, at_home_error = (_even(covariance @ part @ covariance) for part in (slope, at_home))
+    doubt = Doubt(
+        slope=slope,
+        spread=spread.spread,
+        variances=spread.points,
+        home=at_home_error,
+        home_variance=None if home is None else own.stated,
+        freedom=own.freedom,
+    )
+    return Posterior(
+        beta=covariance @ right,
+        covariance=covariance,
+        variance=released if home is None else weighed,
+        known=known + at_home,
+        shaken=shaken,
+        prior=prior,
+        radius=radius,
+        paid=float(np.sum(clipped * covariance)),
+        doubt=doubt,
+    )
+
+
+def _even(matrix: Floats) -> Floats:
+    """A symmetric matrix to the last digit."""
+    return np.asarray((matrix + matrix.T) / 2)
 
 
 def _calmed(total: Sums) -> Floats:
@@ -207,21 +274,3 @@ def _calmed(total: Sums) -> Floats:
     keep = max(0.0, 1 - (free - 2) * noise / max(float(np.sum(rest**2)), 1e-300))
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
     return np.asarray(level * sure * np.eye(width) + keep * rest)
-
-
-def _released_variance(total: Sums | None, beta: Floats) -> float:
-    """Residual variance from released sums, within public limits."""
-    if total is None:
-        return 0.25
-    found = (total.square - 2 * beta @ total.moment + beta @ total.gram @ beta) / total.rows
-    return float(np.clip(found, *_VARIANCE_LIMITS)) if math.isfinite(found) else _VARIANCE_LIMITS[1]
-
-
-def _home_variance(home: Home, prior: Floats) -> float | None:
-    """Residual variance of the home organisation's own fit; None if it has too few rows for one."""
-    free = home.rows - len(prior)
-    if free < 3:
-        return None
-    beta = np.linalg.solve(home.gram + np.diag(prior) * 0.01, home.moment)
-    found = (home.square - 2 * beta @ home.moment + beta @ home.gram @ beta) / free
-    return float(np.clip(found, 1e-6, _VARIANCE_LIMITS[1]))
