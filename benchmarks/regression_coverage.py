@@ -29,8 +29,9 @@ from sabun.records import Column, Schema
 from sabun.regression import HomeModel, PublicModel, Study
 from sabun.regression.combining import facts_of
 from sabun.regression.moments import Moments
-from sabun.regression.pooling import home_sums, pooled, sums_of
+from sabun.regression.pooling import pooled
 from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import home_sums, sums_of
 
 FAILS_BELOW = 0.94
 _NEW_RECORDS = 20
@@ -88,7 +89,7 @@ class Cover:
         runs: How many times it was drawn.
         coefficients: Share of runs in which each coefficient (the constant last) lay in its 95 % interval.
         prediction: Share of new records in their 95 % prediction intervals.
-        prediction_runs: The same, counted as if the records of one run were one: the square of its standard error.
+        prediction_error: Its standard error, by runs: the records of one run share a model.
         width: Median over coefficients of half-length over 1.96 root mean squared errors.
     """
 
@@ -128,9 +129,9 @@ def drawn_world(number: int) -> World:
     )
     at_home = bool(dice.random() < 0.6)
     kind = dice.choice(["alike", "home differs", "all differ"])
-    common, other = np.exp(dice.uniform(np.log(0.03), np.log(0.3), 2))
+    common, other = np.exp(dice.uniform(np.log(0.03), np.log(0.22), 2))
     each = (
-        np.exp(dice.uniform(np.log(0.03), np.log(0.3), organisations))
+        np.exp(dice.uniform(np.log(0.03), np.log(0.22), organisations))
         if kind == "all differ"
         else np.full(organisations, common)
     )
@@ -143,7 +144,7 @@ def drawn_world(number: int) -> World:
         home_rows=features + intercept + int(dice.integers(3, 12)) if at_home else None,
         residuals=tuple(round(float(sd), 3) for sd in each),
         home_residual=round(float(common if kind == "alike" else other), 3),
-        signal=round(float(dice.uniform(0.05, 0.25)), 3),
+        signal=round(float(dice.uniform(0.05, 0.2)), 3),
         spread=round(float(dice.uniform(0.15, 0.45)), 3),
         correlation=float(dice.choice([0, 0.3, 0.6, 0.9])),
         between=float(dice.choice([0, 0, 0.5, 1])),

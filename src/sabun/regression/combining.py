@@ -19,8 +19,9 @@ from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, s
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.moments import Moments
 from sabun.regression.plausibility import findings, influences
-from sabun.regression.pooling import Posterior, home_sums, pooled
+from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.study import STATISTICS, Study
+from sabun.regression.sums import home_sums
 from sabun.regression.twice import without_own
 from sabun.release import Release
 

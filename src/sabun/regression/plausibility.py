@@ -31,8 +31,9 @@ from scipy.special import chdtri
 from sabun.regression.contribution import Contribution
 from sabun.regression.design import UNIT, Design, Floats
 from sabun.regression.models import Influence
-from sabun.regression.pooling import Posterior, Sums
+from sabun.regression.pooling import Posterior
 from sabun.regression.study import STATISTICS, Study
+from sabun.regression.sums import Sums
 
 __all__ = ["FALSE_ALARM", "findings", "influences"]
 
@@ -152,7 +153,7 @@ def _joint(sums: Sums, noise: _Noise) -> tuple[Floats, float]:
 
 def _largest_square(design: Design) -> float:
     """Of one coordinate of a row, in row units: it is within its bounds, and the row within the ball, before rounding."""
-    return (min(1 / design.scale, 1.0) + 1 / (UNIT * design.shrink)) ** 2
+    return float((min(1 / design.scale, 1.0) + 1 / (UNIT * design.shrink)) ** 2)
 
 
 def _constant(design: Design) -> float | None:
@@ -160,4 +161,4 @@ def _constant(design: Design) -> float | None:
     if not design.intercept or design.radius is not None:
         return None
     unit = UNIT * design.shrink
-    return float(np.rint(unit / design.scale) / unit) ** 2
+    return float((np.rint(unit / design.scale) / unit) ** 2)

@@ -13,67 +13,24 @@ the longest pull.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from sabun.regression.design import UNIT, Floats
+from sabun.regression.design import Floats
 from sabun.regression.intervals import Doubt
-from sabun.regression.moments import Moments
 from sabun.regression.study import Study
-from sabun.regression.sufficient import NoiseLevel, noise_level, weights_of
-from sabun.regression.variances import LARGEST, Variance, home_variance, mixed, released_variance
+from sabun.regression.sums import Home, Sums
+from sabun.regression.variances import LARGEST, Variance, drawn_together, home_variance, mixed, released_variance
 
-__all__ = ["Home", "Posterior", "Sums", "home_sums", "pooled", "pull_of", "sums_of"]
+__all__ = ["Posterior", "pooled", "pull_of"]
 
 _PASSES = 3
 _UNKNOWN = Variance(found=0.25, deviation=1e-9)
 """Where there are no releases, for the weights alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sums:
-    """Noisy sums in row units; public. Sums of several organisations add up."""
-
-    gram: Floats
-    moment: Floats
-    square: float
-    rows: float
-    noise: NoiseLevel
-
-    def __add__(self, other: Sums) -> Sums:
-        return self._plus(other, 1)
-
-    def __sub__(self, other: Sums) -> Sums:
-        """What is left when one organisation is taken out again."""
-        return self._plus(other, -1)
-
-    def _plus(self, other: Sums, sign: int) -> Sums:
-        noise = {
-            name: getattr(self.noise, name) + sign * getattr(other.noise, name) for name in NoiseLevel.__dataclass_fields__
-        }
-        return Sums(
-            gram=self.gram + sign * other.gram,
-            moment=self.moment + sign * other.moment,
-            square=self.square + sign * other.square,
-            rows=self.rows + sign * other.rows,
-            noise=NoiseLevel(**noise),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Home:
-    """The home organisation's exact sums in row units. PRIVATE: whatever is computed from them stays at home."""
-
-    gram: Floats
-    moment: Floats
-    square: float
-    rows: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,29 +70,6 @@ class Posterior:
         return _even(known + min(length + float(unseen), float(self.radius.max())) ** 2 * shaken)
 
 
-def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
-    """Reads the whole numbers of a release back into row units."""
-    width, weights, shrink = study.width, weights_of(study), study.design.shrink
-    gram = np.zeros((width, width))
-    upper = np.triu_indices(width)
-    gram[upper] = np.array(value["gram"], dtype=np.float64) / np.where(upper[0] == upper[1], weights.diagonal, weights.above)
-    gram = (gram + np.triu(gram, 1).T) / (UNIT**2 * shrink**2)
-    rows = value["rows"] if value["count"] is None else max(value["count"] / weights.count, 1.0)
-    return Sums(
-        gram=gram,
-        moment=np.array(value["moment"], dtype=np.float64) / (weights.moment * UNIT**2 * shrink),
-        square=value["square"] / (weights.square * UNIT**2),
-        rows=float(rows),
-        noise=noise_level(study),
-    )
-
-
-def home_sums(study: Study, moments: Moments) -> Home:
-    """A home organisation's sums, for its own use."""
-    gram, moment, square = moments.scaled(study.design)
-    return Home(gram=gram, moment=moment, square=square, rows=moments.rows)
-
-
 def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
     """The posterior from releases, or from releases with the home organisation's data.
 
@@ -148,16 +82,18 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
     total = sum(releases[1:], releases[0]) if releases else None
     own = _HomeVariance.of(home, before[0])
     spread, length = _UNKNOWN, float(study.coef_bound) ** 2 / 4
-    for _ in range(_PASSES + 1):
-        posterior = _posterior(total, home, before, (own, spread), length)
+    for _ in range(_PASSES):
+        posterior = _posterior(total, home, before, _Residual(own=own, released=spread), length)
         length = float(posterior.beta @ posterior.beta)
-        spread = _UNKNOWN if total is None else released_variance(total, posterior.beta, posterior.paid / total.rows)
-    if total is None or home is not None:
+        if total is not None:
+            paid = posterior.paid / total.rows
+            spread = released_variance(total, posterior.beta, paid)
+    if total is None:
         return posterior
-    paid = posterior.paid / total.rows
-    each = [released_variance(one, posterior.beta, paid) for one in releases]
-    variances = mixed(each, [one.rows for one in releases], spread)
-    return dataclasses.replace(posterior, doubt=dataclasses.replace(posterior.doubt, variances=variances))
+    each = drawn_together([released_variance(one, posterior.beta, paid) for one in releases], spread)
+    uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
+    residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
+    return _posterior(total, home, before, residual, length)
 
 
 def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
@@ -200,14 +136,27 @@ class _HomeVariance:
         return cls(stated=found[0], weighed=found[0], freedom=float(found[1]))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Residual:
+    """Residual variances: at home, of the releases together, and how those differ.
+
+    Args:
+        own: At home.
+        released: Of the releases together.
+        uneven: Sum over organisations of (their variance - the common one) times their A; 0 where it is not known.
+        records: Equally likely variances of a new record; those of `released` where it is not known.
+    """
+
+    own: _HomeVariance
+    released: Variance
+    uneven: Floats | float = 0.0
+    records: Floats | None = None
+
+
 def _posterior(
-    total: Sums | None,
-    home: Home | None,
-    before: tuple[Floats, Floats],
-    residual: tuple[_HomeVariance, Variance],
-    norm_squared: float,
+    total: Sums | None, home: Home | None, before: tuple[Floats, Floats], residual: _Residual, norm_squared: float
 ) -> Posterior:
-    (prior, radius), (own, spread) = before, residual
+    (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
     precision, right = np.diag(prior), np.zeros(len(prior))
@@ -228,7 +177,8 @@ def _posterior(
 
         precision = precision + turned(values * weights)
         right = right + turned(weights) @ total.moment
-        known = turned(weights**2 * (released * values + total.noise.moment))
+        sampled = _positive(turned(released * values) + residual.uneven) + total.noise.moment * np.eye(len(prior))
+        known = turned(weights) @ sampled @ turned(weights)
         shaken, slope, clipped = turned(weights**2 * total.noise.gram), turned(weights**2 * values), turned(values)
     # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
     inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
@@ -237,7 +187,7 @@ def _posterior(
     doubt = Doubt(
         slope=slope,
         spread=spread.spread,
-        variances=spread.points,
+        variances=spread.points if residual.records is None else residual.records,
         home=at_home_error,
         home_variance=None if home is None else own.stated,
         freedom=own.freedom,
@@ -253,6 +203,12 @@ def _posterior(
         paid=float(np.sum(clipped * covariance)),
         doubt=doubt,
     )
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Without its negative directions."""
+    values, vectors = np.linalg.eigh(_even(matrix))
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _even(matrix: Floats) -> Floats:

@@ -23,10 +23,11 @@ from sabun.regression.intervals import half_lengths
 from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
-from sabun.regression.pooling import Posterior, Sums, home_sums, pooled, pull_of, sums_of
+from sabun.regression.pooling import Posterior, pooled, pull_of
 from sabun.regression.printed import printed_estimate
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import Sums, home_sums, sums_of
 
 __all__ = [
     "SETTINGS",

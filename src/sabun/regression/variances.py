@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from sabun.regression.design import Floats
-from sabun.regression.sufficient import NoiseLevel
+from sabun.regression.sums import Home, Sums
 
-__all__ = ["LARGEST", "Variance", "home_variance", "mixed", "released_variance"]
+__all__ = ["LARGEST", "Variance", "drawn_together", "home_variance", "mixed", "released_variance"]
 
 LARGEST = 1.0
 """Of a target within its bounds, in squared half ranges."""
@@ -30,25 +29,6 @@ _LEAST = 1e-6
 _POINTS = 40
 _FEWEST_FREE = 3
 _FAR = 30.0
-
-
-class NoisySums(Protocol):
-    """What is read of released sums."""
-
-    gram: Floats
-    moment: Floats
-    square: float
-    rows: float
-    noise: NoiseLevel
-
-
-class ExactSums(Protocol):
-    """What is read of the home organisation's sums."""
-
-    gram: Floats
-    moment: Floats
-    square: float
-    rows: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +48,7 @@ class Variance:
         m = max(self.found, -_FAR * d)
         above, beyond = ndtr(m / d), ndtr((m - LARGEST) / d)
         shares = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
-        return np.clip(m - d * ndtri(beyond + (above - beyond) * shares), _LEAST, LARGEST)
+        return np.asarray(np.clip(m - d * ndtri(beyond + (above - beyond) * shares), _LEAST, LARGEST))
 
     @property
     def mean(self) -> float:
@@ -81,7 +61,7 @@ class Variance:
         return float(self.points.std())
 
 
-def released_variance(sums: NoisySums, beta: Floats, paid: float) -> Variance:
+def released_variance(sums: Sums, beta: Floats, paid: float) -> Variance:
     """The residual variance behind noisy sums.
 
     Args:
@@ -98,32 +78,35 @@ def released_variance(sums: NoisySums, beta: Floats, paid: float) -> Variance:
     return Variance(found=float(found), deviation=math.sqrt(moved) / rows + level * math.sqrt(2 / max(rows, 2.0)))
 
 
-def mixed(each: Sequence[Variance], rows: Sequence[float], common: Variance) -> Floats:
-    """Equally likely values of the residual variance of a record drawn from all organisations' rows.
+def drawn_together(each: Sequence[Variance], common: Variance) -> list[Variance]:
+    """Each organisation's variance, drawn towards the common one as far as they agree within their noise.
 
-    Each organisation's estimate is drawn towards the common one as far as they agree within their noise (James-Stein, positive
-    part; an organisation's variance given its estimate is normal around the drawn one if variances are normal around the
-    common).
+    James-Stein, positive part; if variances are normal around the common one, that of an organisation given its estimate is
+    normal around the drawn one. With up to 3 organisations nothing is drawn.
     """
     if len(each) == 1:
-        return common.points
+        return [common]
     off = [(one.found - common.found) / one.deviation for one in each]
     keep = max(0.0, 1 - max(len(each) - 3, 0) / max(sum(z * z for z in off), 1e-300))
-    drawn = [
+    return [
         Variance(
             found=common.found + keep * (one.found - common.found),
             deviation=math.sqrt(keep * one.deviation**2 + (1 - keep) * common.deviation**2),
         )
         for one in each
     ]
-    values = np.concatenate([one.points for one in drawn])
+
+
+def mixed(each: Sequence[Variance], rows: Sequence[float]) -> Floats:
+    """Equally likely values of the residual variance of a record drawn from all organisations' rows."""
+    values = np.concatenate([one.points for one in each])
     weights = np.repeat(np.array(rows) / sum(rows) / _POINTS, _POINTS)
     order = np.argsort(values)
     place = np.searchsorted(np.cumsum(weights[order]), (np.arange(_POINTS) + 0.5) / _POINTS)
     return np.asarray(values[order][np.minimum(place, len(values) - 1)])
 
 
-def home_variance(home: ExactSums, prior: Floats) -> tuple[float, int] | None:
+def home_variance(home: Home, prior: Floats) -> tuple[float, int] | None:
     """Residual variance of the home organisation's own fit with its degrees of freedom; None with fewer than 3 of them."""
     free = home.rows - len(prior)
     if free < _FEWEST_FREE:
