@@ -36,12 +36,23 @@ def test_an_error_from_home_alone_has_students_quantile() -> None:
 
 
 def test_degrees_of_freedom_are_those_of_welch_and_satterthwaite() -> None:
-    """Two means of 5 and 9 values: the textbook's own formula."""
+    """Two means of 5 and 9 values by the textbook's formula, the first variance as if its estimate were a lower quartile."""
     first, second = 2.0 / 5, 3.0 / 9
-    textbook = (first + second) ** 2 / (first**2 / 4 + second**2 / 8)
+    likely = first * 4 / stats.chi2.ppf(0.25, 4)
+    textbook = (likely + second) ** 2 / (likely**2 / 4 + second**2 / 8)
     # A variance of 8 degrees has a standard deviation of sqrt(2 / 8) of itself.
     unsure = doubt(home=first, freedom=4, slope=1 / 9, spread=3.0 * np.sqrt(2 / 8))
     assert half(first + second, unsure) == pytest.approx(np.sqrt(first + second) * stats.t.ppf(0.975, textbook))
+
+
+@pytest.mark.parametrize("freedom", [3, 7])
+def test_the_level_is_held_whatever_share_of_the_error_is_from_home(freedom: int) -> None:
+    """By integration over the law of the estimated variance; degrees of freedom from the estimates alone hold 93.6 %."""
+    estimates = stats.chi2.ppf((np.arange(120) + 0.5) / 120, freedom) / freedom
+    for share in (0.05, 0.3, 0.5, 0.8, 0.9, 0.97, 1.0):
+        halves = [half(share * one + 1 - share, doubt(home=share * one, freedom=freedom)) for one in estimates]
+        held = float(np.mean(2 * stats.norm.cdf(halves) - 1))
+        assert 0.949 <= held <= 0.96
 
 
 @pytest.mark.parametrize("pull", [0.1, 1.0, 30.0])

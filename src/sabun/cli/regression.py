@@ -234,9 +234,9 @@ def verify(file: _File, study: Annotated[Path, typer.Option(help="The study you 
     from sabun.regression.plausibility import findings
 
     contribution = read_one(file, Study.load(study))
-    notes = [note for note in findings([contribution]) if note.startswith("Implausible")]
+    notes = findings([contribution])
     if json:
-        print_json({"file": str(file), "ok": True, "organisation": contribution.organisation, "findings": notes})
+        print_json({"file": str(file), "ok": True, "organisation": contribution.organisation, "findings": list(notes)})
         return
     print_line(
         f"{str(file)!r} is a release of {contribution.organisation!r} for study {contribution.study.hash[:12]}.", style="bold"

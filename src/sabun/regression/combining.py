@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.records import Schema, open_source
 from sabun.regression.contribution import Contribution, read_all
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.moments import Moments
@@ -34,6 +36,11 @@ METHODS = ("pool", "guard", "mirror", "average", "stack", "best")
 _NEED_HOME = ("guard", "mirror", "stack", "best")
 _ORDERS = 8
 _FEWEST_ROWS = 5
+_ONE_RELEASE = "There is only one release: nothing is pooled."
+_FEW_ROWS = (
+    "The home data has too few rows to tell how much its residuals vary (it takes 3 more than there are coefficients): "
+    "intervals reckon with as much as a target within its bounds can."
+)
 
 
 def combine(
@@ -101,6 +108,7 @@ def combine(
         if note.startswith("Implausible"):
             warnings.warn(note, stacklevel=2)
     result = _combined(method, contributions, home, tau, convention)
+    notes += _remarks(contributions, home, result.get("doubt"))
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
     facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
@@ -145,6 +153,13 @@ class _Home:
         rows = np.column_stack([body, constant]) if design.intercept else body
         moments = Moments.of_values(design, values, targets)
         return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, moments=moments)
+
+
+def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
+    """What a reader of the model should know about its making."""
+    if home is None:
+        return (_ONE_RELEASE,) if len(contributions) == 1 else ()
+    return (_FEW_ROWS,) if doubt is not None and math.isinf(doubt.freedom) else ()
 
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:

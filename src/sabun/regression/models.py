@@ -35,9 +35,9 @@ _ORIGIN = (
 _ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
 _CAVEATS = (
     "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
-    "They assume one linear model for all (residuals may vary more in one organisation than in another) and no shortened rows"
+    "They assume one linear model for all (residuals may vary more in one organisation than in another), no shortened rows"
 )
-_AT_HOME = ", that no release was made of the home data (leave your own out with own=... or --own)"
+_AT_HOME = " and that no release was made of the home data (own=... or --own leaves yours out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
     "Combine the releases again."

@@ -46,10 +46,7 @@ _SMOOTH = 2.0  # grid units of normal noise that make a discrete Gaussian a cont
 
 def findings(contributions: Sequence[Contribution]) -> tuple[str, ...]:
     """Sentences about releases that honest data with honest noise would hardly give; each names the organisation."""
-    found = [sentence for contribution in contributions for sentence in _implausible(contribution)]
-    if len(contributions) == 1:
-        found.append("There is only one release: nothing is pooled.")
-    return tuple(found)
+    return tuple(sentence for contribution in contributions for sentence in _implausible(contribution))
 
 
 def influences(

@@ -6,6 +6,12 @@ does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues se
 beta.
 All of it is post-processing of released numbers, except for the home organisation's own sums.
 
+A home residual variance on f degrees of freedom, s2 (1 + z) with E z = 0 and E z**2 = 2 / f, also sets the weight P = G / s2 of
+the home data (Meier 1953). Since dC/dz = C P C, the estimate moves by z C P (estimate - home's own), whose covariance is
+(2 / f) C (P - P C P) C if the weights are right, and the second derivative of C makes the stated C too small on average by as
+much again. Errors hold both: without them 95 % intervals held 92 % where home data with 3 degrees of freedom knows as much as
+the releases.
+
 The prior pulls the estimate towards 0 where noise hides a direction. An interval that is to hold the truth, for any
 coefficients no longer than `coef_bound`, therefore has two parts: the error of the estimate around what it is pulled to, and
 the longest pull.
@@ -183,6 +189,9 @@ def _posterior(
     # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
     inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
     covariance = _even(inverse)
+    if home is not None:
+        weight = home.gram / weighed
+        known = known + 4 / own.freedom * (weight - weight @ covariance @ weight)
     slope, at_home_error = (_even(covariance @ part @ covariance) for part in (slope, at_home))
     doubt = Doubt(
         slope=slope,
