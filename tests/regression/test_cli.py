@@ -220,3 +220,34 @@ def test_joining_says_what_it_wrote(folder: Path, capsys: pytest.CaptureFixture[
     assert "Wrote 'm.json'.\nWrote 'p.csv'." in said
     assert exit_code("regression", "combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv") == 2
     assert "predictions must be a new file; 'p.csv' exists." in capsys.readouterr().err
+
+
+def test_predictions_come_with_their_intervals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    for name in ("north", "east"):
+        release(name)
+    run("combine", "north.json", "east.json", "--predict", "home.csv", "--predictions", "p.csv")
+    assert "They assume one linear model for all" in capsys.readouterr().out
+    table = pd.read_csv("p.csv")
+    assert list(table.columns) == ["prediction", "low", "high"]
+    assert ((table.low < table.prediction) & (table.prediction < table.high)).all()
+    run("combine", "north.json", "east.json", "--method", "average", "--predict", "home.csv", "--predictions", "q.csv")
+    assert list(pd.read_csv("q.csv").columns) == ["prediction"]
+
+
+def test_ones_own_release_is_left_out_beside_ones_own_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study()
+    for name in ("north", "east"):
+        release(name)
+    at_home = ["combine", "north.json", "east.json", "--study", "study.json", "--home", "north.csv"]
+    capsys.readouterr()
+    run(*at_home)
+    assert "that no release was made of the home data" in capsys.readouterr().out
+    for option in (["--own", "north"], ["--ledger", "north.ledger"]):
+        run(*at_home, *option, "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert found["organisations"] == ["east"]
+        assert found["findings"][0].startswith("Left out the release of 'north'")
+    for wrong in (["--own", "west"], ["--own", "north", "--ledger", "north.ledger"]):
+        assert exit_code("regression", *at_home, *wrong) == 2
+    assert exit_code("regression", "combine", "north.json", "east.json", "--own", "north") == 2

@@ -55,6 +55,15 @@ def test_home_data_makes_a_home_model_and_its_absence_a_public_one() -> None:
     assert home.to_dict()["private_for_home"] is False
 
 
+def test_too_few_home_rows_are_said_to_be_too_few() -> None:
+    X, y = HOME
+    assert combine(SUMS, X[:6], y[:6]).findings == ()
+    few = combine(SUMS, X[:5], y[:5])
+    assert few.findings[0].startswith("The home data has too few rows to tell how much its residuals vary")
+    assert (np.diff(few.predict_interval(X[:3]), axis=1) > 100).all(), "a new target may be anywhere within its bounds"
+    assert combine(SUMS[:1], X, y).findings == (), "one release and home data are two"
+
+
 def test_methods_that_need_home_data_say_so() -> None:
     for method in ("guard", "mirror", "stack", "best"):
         with pytest.raises(ParameterError, match=f"method '{method}' must have home data; got none"):

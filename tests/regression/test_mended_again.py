@@ -26,12 +26,14 @@ from sabun.regression import PrivateRidge, PublicModel, Study, combine
 from sabun.regression.carrier import write_app
 from sabun.regression.contribution import read_one
 from sabun.regression.evaluation import coverage
+from sabun.regression.intervals import half_lengths
 from sabun.regression.moments import Moments
-from sabun.regression.pooling import pooled, pull_of, sums_of
+from sabun.regression.pooling import pooled, pull_of
 from sabun.regression.printed import least_delta
 from sabun.regression.promise import guarantee_of
 from sabun.regression.simulation import simulated_study, world
 from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import sums_of
 from sabun.release import Release, generate_key
 
 
@@ -84,6 +86,15 @@ def promised(**facts: Any) -> Callable[[dict[str, Any]], None]:
         lambda record: record.update(error=np.triu(np.ones((3, 3))).tolist()),
         lambda record: record.update(error=None),
         lambda record: record.update(variance=-1),
+        lambda record: record["doubt"].update(spread=2),
+        lambda record: record["doubt"].update(spread=float("nan")),
+        lambda record: record["doubt"].update(slope=None),
+        lambda record: record["doubt"].update(slope=(-np.eye(3)).tolist()),
+        lambda record: record["doubt"].update(variances=[]),
+        lambda record: record["doubt"].update(variances=[-0.1]),
+        lambda record: record["doubt"].update(variances=[[0.1]]),
+        lambda record: record["doubt"].update(variances=[0.1] * 2000),
+        lambda record: record.update(doubt=[]),
         lambda record: record.update(method="guard"),
         lambda record: record["study"].update(mechanism="paper", ridge="1"),
         lambda record: record["study"].update(epsilon="1/1000"),
@@ -219,7 +230,7 @@ def test_intervals_hold_coefficients_of_features_that_are_nearly_equal() -> None
         assert sums is not None
         found = pooled(study, [sums])
         off = np.abs(matrix @ found.beta - truth)[:2]
-        reach = 1.96 * np.sqrt(np.diag(matrix @ found.error @ matrix.T)) + pull_of(study, found.covariance, matrix)
+        reach = half_lengths(matrix, found.error, found.doubt, pull_of(study, found.covariance, matrix), 0.95)
         hits += int((off <= reach[:2]).sum())
         before += int((off <= 1.96 * np.sqrt(np.diag(matrix @ found.covariance @ matrix.T))[:2]).sum())
     assert hits >= 0.92 * 200
@@ -245,7 +256,7 @@ def test_the_interval_of_what_noise_hides_reaches_as_far_as_coefficients_can() -
     )
     noisy = sums_of(study, add_noise(study, Moments.of(study.design, np.zeros((3, 2)), np.zeros(3)), seeded_coin(0)))
     found = pooled(study, [noisy])
-    reach = 1.96 * np.sqrt(np.diag(found.error)) + pull_of(study, found.covariance, np.eye(2))
+    reach = half_lengths(np.eye(2), found.error, found.doubt, pull_of(study, found.covariance, np.eye(2)), 0.95)
     assert (reach + np.abs(found.beta) >= 1.99).all()
 
 
@@ -253,7 +264,7 @@ def test_where_noise_hides_nothing_intervals_are_hardly_longer_for_it() -> None:
     study = simulated_study(features=5, epsilon=5)
     drawn = world(features=5, rows=5000, organisations=5, setting="iid", seed=0)
     found = pooled(study, [sums_of(study, add_noise(study, one, seeded_coin(s))) for s, one in enumerate(drawn.others)])
-    reach = 1.96 * np.sqrt(np.diag(found.error)) + pull_of(study, found.covariance, np.eye(5))
+    reach = half_lengths(np.eye(5), found.error, found.doubt, pull_of(study, found.covariance, np.eye(5)), 0.95)
     assert (reach <= 1.1 * 1.96 * np.sqrt(np.diag(found.covariance))).all()
 
 

@@ -24,7 +24,7 @@ def fitted(seed: int, **terms: Any) -> Release:
 ONE, TWO = fitted(1), fitted(2, epsilon=3, delta="1e-7")
 
 
-def joined(*releases: Release, **options: Any) -> PublicModel:
+def joined(*releases: Release | Path, **options: Any) -> PublicModel:
     model = combine(releases, **options)
     assert isinstance(model, PublicModel)
     return model
@@ -109,3 +109,40 @@ def test_a_model_that_knows_no_promise_is_not_released() -> None:
 def test_a_joined_model_is_not_taken_for_an_organisation() -> None:
     with pytest.raises(ReleaseError, match="must carry its study"):
         combine([joined(ONE, TWO).release()])
+
+
+EARLIER = Path(__file__).parent / "earlier"
+"""Files of the version that took residual variances for known, from 300 made-up records each."""
+
+
+def test_releases_of_an_earlier_version_are_combined() -> None:
+    model = joined(EARLIER / "north.json", EARLIER / "east.json")
+    assert model.coef_ == pytest.approx([0.3, 0.5], abs=0.3)
+    assert model.doubt is not None
+    assert model.findings == ()
+
+
+def test_a_model_of_an_earlier_version_is_read_and_says_what_it_took_for_known() -> None:
+    old, new = PublicModel.load(EARLIER / "model.json"), joined(EARLIER / "north.json", EARLIER / "east.json")
+    assert old.coef_ == pytest.approx(new.coef_, rel=1e-2)
+    assert old.findings[0].startswith("Written by an earlier version, which took the residual variance for known")
+    assert old.findings[0] in str(old)
+    assert old.findings[0] in old.release().provenance.notes
+    (known,), (unsure,) = (np.diff(model.predict_interval([[60, 30]])) for model in (old, new))
+    assert known < unsure
+
+
+def test_a_saved_model_keeps_what_it_does_not_know(tmp_path: Path) -> None:
+    model = joined(ONE, TWO)
+    model.save(tmp_path / "m.json")
+    again = PublicModel.load(tmp_path / "m.json")
+    assert again.findings == ()
+    for ask in (PublicModel.conf_int, PublicModel.intercept_interval, lambda one: one.predict_interval([[60, 30]])):
+        assert np.array_equal(ask(again), ask(model))
+
+
+def test_a_page_says_what_its_intervals_assume() -> None:
+    for release in (ONE, joined(ONE, TWO).release()):
+        page = report(release)
+        assert "residuals may vary more in one organisation than in another" in page
+        assert "with coefficients no longer than" in page

@@ -9,9 +9,10 @@ from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import Study
 from sabun.regression.moments import Moments
-from sabun.regression.pooling import home_sums, pooled, sums_of
+from sabun.regression.pooling import pooled
 from sabun.regression.simulation import errors_of, interval_hits, simulated_study, world
 from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import home_sums, sums_of
 
 
 def test_without_noise_the_pool_is_a_ridge_regression() -> None:

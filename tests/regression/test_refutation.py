@@ -17,8 +17,8 @@ from sabun.privacy.noise import seeded_coin
 from sabun.regression import PrivateRidge, Study
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import perturbed_minimiser
-from sabun.regression.pooling import sums_of
 from sabun.regression.sufficient import add_noise, gauss_variance
+from sabun.regression.sums import sums_of
 
 LEVEL = 0.001
 

@@ -12,8 +12,8 @@ from sabun.privacy import delta_of_rho
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.regression.design import UNIT
 from sabun.regression.moments import Moments
-from sabun.regression.pooling import sums_of
 from sabun.regression.sufficient import add_noise, gauss_variance, noise_level, weights_of
+from sabun.regression.sums import sums_of
 
 
 def empty(study) -> Moments:

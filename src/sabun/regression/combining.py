@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,20 +16,31 @@ from sabun.errors import DataError, ParameterError
 from sabun.records import Schema, open_source
 from sabun.regression.contribution import Contribution, read_all
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.moments import Moments
 from sabun.regression.plausibility import findings, influences
-from sabun.regression.pooling import Posterior, home_sums, pooled
+from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.study import STATISTICS, Study
+from sabun.regression.sums import home_sums
+from sabun.regression.twice import without_own
 from sabun.release import Release
 
-__all__ = ["METHODS", "combine", "own_model"]
+if TYPE_CHECKING:
+    from sabun.ledger import Ledger, Receipt
+
+__all__ = ["METHODS", "combine", "facts_of", "own_model"]
 
 METHODS = ("pool", "guard", "mirror", "average", "stack", "best")
 _NEED_HOME = ("guard", "mirror", "stack", "best")
 _ORDERS = 8
 _FEWEST_ROWS = 5
+_ONE_RELEASE = "There is only one release: nothing is pooled."
+_FEW_ROWS = (
+    "The home data has too few rows to tell how much its residuals vary (it takes 3 more than there are coefficients): "
+    "intervals reckon with as much as a target within its bounds can."
+)
 
 
 def combine(
@@ -39,6 +52,7 @@ def combine(
     study: Study | None = None,
     tau: float | str = "theory",
     convention: str = "jrt",
+    own: str | os.PathLike[str] | Release | Receipt | Ledger | None = None,
 ) -> HomeModel | PublicModel:
     """Joins the releases of several organisations into one linear model.
 
@@ -57,6 +71,9 @@ def combine(
             signed.
         tau: Temperature of `mirror`: "theory" or a number in squared scaled units of the target.
         convention: `jrt` or `paper`, see `mirror_weights`.
+        own: Which release was made of the home data itself: it is left out, for those rows would count twice. The
+            organisation's name, the hash of the ledger row that paid (or its `Receipt`), the release (or a `pathlib.Path` to
+            it), or the home organisation's `Ledger`, whose rows may have paid for some of them or for none.
 
     Returns:
         A HomeModel if home data was given, else a PublicModel.
@@ -79,13 +96,19 @@ def combine(
         checks.positive(tau=tau)
     contributions = read_all(releases, study)
     terms = contributions[0].study
+    left_out: tuple[str, ...] = ()
+    if own is not None:
+        if X_home is None:
+            raise ParameterError("own must be left out without home data: a public model takes every release once.")
+        contributions, left_out = without_own(contributions, own)
     home = None if X_home is None else _Home.of(terms, X_home, y_home)
     _check_method(method, terms, home)
-    notes = findings(contributions)
+    notes = left_out + findings(contributions)
     for note in notes:
         if note.startswith("Implausible"):
             warnings.warn(note, stacklevel=2)
     result = _combined(method, contributions, home, tau, convention)
+    notes += _remarks(contributions, home, result.get("doubt"))
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
     facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
@@ -132,6 +155,13 @@ class _Home:
         return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, moments=moments)
 
 
+def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
+    """What a reader of the model should know about its making."""
+    if home is None:
+        return (_ONE_RELEASE,) if len(contributions) == 1 else ()
+    return (_FEW_ROWS,) if doubt is not None and math.isinf(doubt.freedom) else ()
+
+
 def _check_method(method: str, study: Study, home: _Home | None) -> None:
     if home is None and method in _NEED_HOME:
         raise ParameterError(f"method {method!r} must have home data; got none. Pass X_home and y_home, or use 'pool'.")
@@ -163,14 +193,18 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
     sums = [contribution.sums() for contribution in contributions]
     own = None if home is None else home_sums(study, home.moments)
     total = sum(sums[1:], sums[0])
-    whole = pooled(study, [total], own)
+    whole = pooled(study, sums, own)
 
     def without(place: int) -> Posterior:
         return pooled(study, [total - sums[place]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    spreads = {"covariance": whole.covariance, "error": whole.error, "variance": whole.variance}
-    return {"beta": whole.beta, "influences": found, **spreads}
+    return {"influences": found, **facts_of(whole)}
+
+
+def facts_of(posterior: Posterior) -> dict[str, Any]:
+    """What a model of the pool keeps of its posterior."""
+    return {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt")}
 
 
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import numpy as np
 from sabun.errors import ParameterError, ReleaseError
 from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
-from sabun.regression.pooling import Sums, pooled, sums_of
+from sabun.regression.pooling import pooled
 from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
 from sabun.regression.sufficient import noise_level
+from sabun.regression.sums import Sums, sums_of
 from sabun.release import Release
 from sabun.release.encoding import canonical, encode
 

@@ -7,25 +7,26 @@ import dataclasses
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Self, final
 
 import numpy as np
 
-from sabun import checks
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
+from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
 from sabun.regression.pooling import pull_of
 from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, Study
+from sabun.regression.variances import LARGEST
 from sabun.release import Provenance, Release
 from sabun.release.files import read_whole, write_whole
 
-__all__ = ["HomeModel", "Influence", "PublicModel", "quantile_of"]
+__all__ = ["HomeModel", "Influence", "PublicModel"]
 
 _FORMAT = "sabun-regression-model-1"
 _KIND = "regression.model"
@@ -34,9 +35,15 @@ _ORIGIN = (
 )
 _ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
 _CAVEATS = (
-    "Intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound; "
-    "they assume one linear model for all and no shortened rows."
+    "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
+    "They assume one linear model for all (residuals may vary more in one organisation than in another), no shortened rows"
 )
+_AT_HOME = " and that no release was made of the home data (own=... or --own leaves yours out)"
+_OLD_FILE = (
+    "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
+    "Combine the releases again."
+)
+_MOST_VARIANCES = 1000
 _PROMISED = ("epsilon", "delta", "relation", "unit", "mechanism", "scope", "simulated")
 
 
@@ -66,6 +73,7 @@ class _Model(abc.ABC):
     covariance: Floats | None = None
     error: Floats | None = None
     variance: float | None = None
+    doubt: Doubt | None = None
     weights: tuple[float, ...] | None = None
     findings: tuple[str, ...] = ()
     influences: tuple[Influence, ...] = ()
@@ -115,7 +123,8 @@ class _Model(abc.ABC):
 
         They hold sampling noise, privacy noise and, for coefficients no longer than the study's `coef_bound`, how far its prior
         can have pulled them towards 0 where noise hides a direction (features that are nearly equal). They assume one linear
-        model for all organisations; bias from shortened rows is not in them.
+        model for all organisations, whose residuals may differ in size; that no release was made of the home data; and no bias
+        from shortened rows. See `sabun.regression.intervals`.
         """
         reach = self._reach(np.eye(len(self.coef_) + 1), level)[:-1]
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
@@ -130,11 +139,14 @@ class _Model(abc.ABC):
         return np.asarray(self._values(X) @ self.coef_ + self.intercept_)
 
     def predict_interval(self, X: object, level: float = 0.95) -> Floats:
-        """Prediction intervals for new records: one row (low, high) for each."""
+        """Prediction intervals for new records: one row (low, high) for each.
+
+        For a home model these are records of the home organisation; for a public one records of the organisations that
+        released, as many of each as it has rows. Residuals are taken for normal.
+        """
         features = self._values(X)
         values = np.column_stack([features, np.ones(len(features))])
-        noise = (self.variance or 0.0) * self.study.design.target_range[1] ** 2
-        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, level, noise)
+        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, level, record_half_lengths)
         return np.column_stack([middle - reach, middle + reach])
 
     def score(self, X: object, y: object) -> float:
@@ -164,12 +176,16 @@ class _Model(abc.ABC):
             span = "" if "interval" not in row else f"   [{row['interval'][0]:.4g}, {row['interval'][1]:.4g}]"
             lines.append(f"  {row['feature']:<24} {row['coef']:>12.5g}{span}")
         if self.covariance is not None:
-            lines.append(_CAVEATS)
+            lines.append(_CAVEATS + self._assumed() + ".")
         return "\n".join([*lines, *self.findings])
 
     @abc.abstractmethod
     def _headline(self) -> str:
         """What this model is, whom it protects."""
+
+    def _assumed(self) -> str:
+        """What the intervals assume beside what all do."""
+        return ""
 
     def _spreads(self) -> tuple[Floats, Floats]:
         if self.covariance is None or self.error is None:
@@ -178,12 +194,13 @@ class _Model(abc.ABC):
             )
         return self.covariance, self.error
 
-    def _reach(self, rows: Floats, level: float, noise: float = 0.0) -> Floats:
-        """Half the length of the interval of each row times (coefficients, intercept), with more noise of that variance."""
-        quantile, (covariance, error) = quantile_of(level), self._spreads()
-        units = rows @ self.study.design.original_units()[0]
-        spread = np.sqrt(np.maximum(((units @ error) * units).sum(axis=1), 0.0) + noise)
-        return np.asarray(quantile * spread + pull_of(self.study, covariance, units))
+    def _reach(self, rows: Floats, level: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
+        """Half the length of the interval of each row times (coefficients, intercept), in original units."""
+        covariance, error = self._spreads()
+        half = self.study.design.target_range[1]
+        units = rows @ self.study.design.original_units()[0] / half
+        doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
+        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), level))
 
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()
@@ -254,6 +271,7 @@ class PublicModel(_Model):
             "covariance": None if self.covariance is None else self.covariance.tolist(),
             "error": None if self.error is None else self.error.tolist(),
             "variance": self.variance,
+            "doubt": None if self.doubt is None else _doubt_record(self.doubt),
             "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
             "ledger_rows": list(self.ledger_rows),
             "warnings": list(self.warnings),
@@ -283,13 +301,17 @@ class PublicModel(_Model):
             method = str(record["method"])
             promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
             rows = tuple(None if row is None else str(row) for row in record["ledger_rows"])
+            doubt = _doubt_of(record.get("doubt"), study.width)
             _check_possible(method, beta, covariance, error, variance)
+            if doubt is not None and error is None:
+                raise ValueError
             _check_promises(study, names, promises)
             if not len(names) == len(promises) == len(rows) > 0:
                 raise ValueError
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
-        facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance}
+        facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance, "doubt": doubt}
+        facts |= {"findings": (_OLD_FILE,) if error is not None and doubt is None else ()}
         facts |= {"guarantees": promises, "ledger_rows": rows}
         return cls(study=study, method=method, organisations=names, beta=beta, **facts)
 
@@ -308,6 +330,9 @@ class HomeModel(_Model):
             f"Home model from {', '.join(self.organisations)} with home data ({self.method}). "
             "NOT PRIVATE for the home data: keep it at home; share a model combined without home data instead."
         )
+
+    def _assumed(self) -> str:
+        return _AT_HOME
 
 
 def _check_public(model: object, verb: str) -> None:
@@ -339,6 +364,22 @@ def _spread_of(given: Any, width: int) -> Floats | None:
     return matrix
 
 
+def _doubt_record(doubt: Doubt) -> dict[str, Any]:
+    return {"slope": doubt.slope.tolist(), "spread": doubt.spread, "variances": doubt.variances.tolist()}
+
+
+def _doubt_of(given: Any, width: int) -> Doubt | None:
+    """What a file says about its error; an earlier version said nothing."""
+    if given is None:
+        return None
+    slope, spread = _spread_of(given["slope"], width), float(given["spread"])
+    variances = np.array(given["variances"], dtype=np.float64)
+    possible = variances.ndim == 1 and 0 < len(variances) <= _MOST_VARIANCES and bool(np.isfinite(variances).all())
+    if slope is None or not 0 <= spread <= LARGEST or not possible or not 0 <= variances.min() <= variances.max() <= LARGEST:
+        raise ValueError
+    return Doubt(slope=slope, spread=spread, variances=variances, home=np.zeros((width, width)))
+
+
 def _check_possible(method: str, beta: Floats, covariance: Floats | None, error: Floats | None, variance: float | None) -> None:
     """Only `pool` knows its precision; `average` is the other method that needs no home data."""
     precise = [part is not None for part in (covariance, error, variance)]
@@ -358,9 +399,3 @@ def _check_promises(study: Study, names: tuple[str, ...], promises: tuple[Guaran
         endless = math.isinf(promise.epsilon) == math.isinf(due.epsilon)
         if not endless or any(getattr(promise, name) != getattr(due, name) for name in wanted):
             raise ValueError
-
-
-def quantile_of(level: float) -> float:
-    """The two-sided quantile of the normal distribution."""
-    checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
-    return NormalDist().inv_cdf((1 + float(level)) / 2)

@@ -19,13 +19,15 @@ from sabun import checks
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.intervals import half_lengths
 from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
-from sabun.regression.pooling import Posterior, Sums, home_sums, pooled, pull_of, sums_of
+from sabun.regression.pooling import Posterior, pooled, pull_of
 from sabun.regression.printed import printed_estimate
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import Sums, home_sums, sums_of
 
 __all__ = [
     "SETTINGS",
@@ -109,12 +111,12 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
     return {name: float(np.sum((beta - world.beta) ** 2) / _LENGTH**2) for name, beta in estimates.items()}
 
 
-def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 1.959964, home: bool = True) -> tuple[int, int]:
+def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
     sums = [sums_of(study, _release(study, moments, coin)) for moments in world.others]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
-    pull = pull_of(study, posterior.covariance, np.eye(study.width))
-    reach = level * np.sqrt(np.diag(posterior.error)) + pull
+    each = np.eye(study.width)
+    reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), level)
     return int(np.sum(np.abs(posterior.beta - world.beta) <= reach)), len(reach)
 
 

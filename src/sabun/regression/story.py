@@ -138,7 +138,11 @@ def _effects(found: _Line) -> Any:
         zero=True,
         heading="column",
         note="The change of the prediction when a column moves over its whole public range (a label: from absent to present)."
-        + (" Bars are 95 % intervals with sampling noise and privacy noise." if found.ends is not None else ""),
+        + (
+            " Bars are 95 % intervals with sampling noise, privacy noise and what the noise hides."
+            if found.ends is not None
+            else ""
+        ),
     )
 
 
@@ -162,4 +166,7 @@ def _sizes(release: Release) -> tuple[Grid, ...]:
 def _cautions(found: _Line) -> tuple[str, ...]:
     if found.ends is None:
         return ("Released coefficients carry no precision, so there are no intervals.",)
-    return ("The intervals assume that one linear model holds for everybody; they do not hold bias from shortened rows.",)
+    return (
+        "The intervals assume that one linear model holds for everybody, with coefficients no longer than the study's bound; "
+        "residuals may vary more in one organisation than in another. They do not hold bias from shortened rows.",
+    )

@@ -32,6 +32,7 @@ __all__ = [
     "keys_of",
     "must_be_free",
     "number",
+    "own_release",
     "predict_to",
     "private_key_of",
     "quiet_warnings",
@@ -180,12 +181,24 @@ def save_once(release: Release, out: Path) -> None:
         release.save(out)
 
 
+def own_release(name: str | None, ledger: Path | None) -> str | Ledger | None:
+    """Which releases were made of the home table: by a name, by the book that paid."""
+    from sabun.ledger import Ledger
+
+    if name is not None and ledger is not None:
+        raise ParameterError("--own must be left out with --ledger, which says it. Drop one of them.")
+    return name if ledger is None else Ledger.open(ledger)
+
+
 def predict_to(model: HomeModel | PublicModel, source: Path, target: Path) -> None:
-    """Writes predictions as CSV."""
+    """Writes predictions as CSV, with their intervals where the model knows any."""
 
     from sabun.release.files import write_whole
 
-    lines = ["prediction", *(repr(float(value)) for value in model.predict(source))]
+    columns, names = [model.predict(source)], ["prediction"]
+    if model.error is not None:
+        columns, names = [*columns, *model.predict_interval(source).T], [*names, "low", "high"]
+    lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
     write_whole(target, ("\n".join(lines) + "\n").encode())
 
 

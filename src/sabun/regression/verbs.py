@@ -15,6 +15,7 @@ from sabun.regression.typed import (
     keys_of,
     must_be_free,
     number,
+    own_release,
     predict_to,
     quiet_warnings,
     save_once,
@@ -233,9 +234,9 @@ def verify(file: _File, study: Annotated[Path, typer.Option(help="The study you 
     from sabun.regression.plausibility import findings
 
     contribution = read_one(file, Study.load(study))
-    notes = [note for note in findings([contribution]) if note.startswith("Implausible")]
+    notes = findings([contribution])
     if json:
-        print_json({"file": str(file), "ok": True, "organisation": contribution.organisation, "findings": notes})
+        print_json({"file": str(file), "ok": True, "organisation": contribution.organisation, "findings": list(notes)})
         return
     print_line(
         f"{str(file)!r} is a release of {contribution.organisation!r} for study {contribution.study.hash[:12]}.", style="bold"
@@ -249,6 +250,13 @@ def combine(
     files: _Files,
     study: _StudyFile = None,
     home: Annotated[Path | None, typer.Option(help="The home organisation's own table; it stays at home.")] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(help="Which release was made of the --home table (its organisation, or the hash of its ledger row)."),
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The home organisation's ledger: releases it paid for were made of the --home table.")
+    ] = None,
     method: Annotated[str, typer.Option(help="pool, guard, mirror, average, stack or best.")] = "pool",
     tau: Annotated[str, typer.Option(help="Temperature of mirror: theory, or a number.")] = "theory",
     convention: Annotated[str, typer.Option(help="Convention of mirror: jrt or paper.")] = "jrt",
@@ -257,13 +265,18 @@ def combine(
         Path | None, typer.Option(help="Where to write it as a release for `sabun report`; not with --home.")
     ] = None,
     predict: Annotated[Path | None, typer.Option(help="A table to predict for.")] = None,
-    predictions: Annotated[Path | None, typer.Option(help="Where to write the predictions (CSV).")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Where to write the predictions, with 95 % intervals where there are any (CSV).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Join releases into one model.
 
     Written with --release, it promises what each organisation promises if a --study names them with their keys; otherwise the
     sum, for one table may stand behind all releases, as below: epsilon 10.
+
+    A release made of the --home table itself is left out when --own or --ledger tells which one it is: its rows would count
+    twice.
 
     Example:
 
@@ -290,8 +303,9 @@ def combine(
         if file is not None:
             new_file(file, name=name)
     temperature: float | str = tau if tau == "theory" else number(tau, "tau")
+    mine = own_release(own, ledger)
     with quiet_warnings():
-        model = join(files, home, method=method, study=trusted, tau=temperature, convention=convention)
+        model = join(files, home, method=method, study=trusted, tau=temperature, convention=convention, own=mine)
     if isinstance(model, PublicModel) and out is not None:
         model.save(out)
     if isinstance(model, PublicModel) and release is not None:

@@ -1,0 +1,273 @@
+"""Measures how often the intervals of the pooled models hold the truth, in worlds that nothing was tuned on.
+
+A world is drawn from its number alone: features, their spread and correlation, organisations, rows, residuals (the same
+everywhere, others at home, or different in each organisation), epsilon, relation, mechanism. Each run draws coefficients,
+data and noise (a seeded coin) anew, and asks the pooled model for `conf_int`, `intercept_interval` and `predict_interval`.
+NOT PRIVATE.
+
+    python -m benchmarks.regression_coverage [--runs 300] [--worlds 48] [--first 2000] [--json FILE]
+
+A world fails when the 99.9 % upper confidence limit of one of its covers lies below 0.94.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from sabun.privacy.noise import seeded_coin
+from sabun.records import Column, Schema
+from sabun.regression import HomeModel, PublicModel, Study
+from sabun.regression.combining import facts_of
+from sabun.regression.moments import Moments
+from sabun.regression.pooling import pooled
+from sabun.regression.sufficient import add_noise
+from sabun.regression.sums import home_sums, sums_of
+
+FAILS_BELOW = 0.94
+_NEW_RECORDS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What a world is made of; standard deviations are in half ranges of the target, spreads in half ranges of a feature.
+
+    Args:
+        features: How many features.
+        intercept: Whether the model has a constant.
+        organisations: How many organisations release.
+        rows: Rows of each.
+        home_rows: Rows of the home organisation; None for a public model.
+        residuals: Standard deviation of the residuals in each organisation.
+        home_residual: The same at home.
+        signal: Standard deviation of the linear part, about.
+        spread: Standard deviation of a feature.
+        correlation: Between two features.
+        between: How far the centres of organisations lie apart, in spreads.
+        epsilon: Privacy of each release.
+        mechanism: As in `Study`.
+        relation: The same.
+    """
+
+    features: int
+    intercept: bool
+    organisations: int
+    rows: int
+    home_rows: int | None
+    residuals: tuple[float, ...]
+    home_residual: float
+    signal: float
+    spread: float
+    correlation: float
+    between: float
+    epsilon: str
+    mechanism: str = "ssp-gauss"
+    relation: str = "replace-one"
+
+    @property
+    def width(self) -> int:
+        """Number of coefficients."""
+        return self.features + self.intercept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cover:
+    """What was measured in one world.
+
+    Args:
+        world: Its number; -1 for one that has none.
+        facts: What it is made of.
+        runs: How many times it was drawn.
+        coefficients: Share of runs in which each coefficient (the constant last) lay in its 95 % interval.
+        prediction: Share of new records in their 95 % prediction intervals.
+        prediction_error: Its standard error, by runs: the records of one run share a model.
+        width: Median over coefficients of half-length over 1.96 root mean squared errors.
+    """
+
+    world: int
+    facts: dict[str, Any]
+    runs: int
+    coefficients: list[float]
+    prediction: float
+    prediction_error: float
+    width: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether a cover is certainly too low."""
+        tops = [upper_limit(share, self.runs) for share in self.coefficients]
+        return min(tops) < FAILS_BELOW or self.prediction + 3.09 * self.prediction_error < FAILS_BELOW
+
+    def __str__(self) -> str:
+        least, mean = min(self.coefficients), float(np.mean(self.coefficients))
+        said = f"coefficients {mean:.3f}, least {least:.3f}; records {self.prediction:.3f}; length {self.width:.2f}"
+        return f"{self.world:>5}  {said}{'  FAILS' if self.fails else ''}  {self.facts}"
+
+
+def upper_limit(share: float, runs: int, level: float = 0.999) -> float:
+    """One-sided Clopper-Pearson limit of a probability."""
+    hits = round(share * runs)
+    return 1.0 if hits == runs else float(betaincinv(hits + 1, runs - hits, level))
+
+
+def drawn_world(number: int) -> World:
+    """The world with that number."""
+    dice = np.random.default_rng([17, number])
+    features, intercept, organisations = (
+        int(dice.choice([1, 2, 3, 5, 8])),
+        bool(dice.random() < 0.7),
+        int(dice.choice([1, 2, 5, 12])),
+    )
+    at_home = bool(dice.random() < 0.6)
+    kind = dice.choice(["alike", "home differs", "all differ"])
+    common, other = np.exp(dice.uniform(np.log(0.03), np.log(0.22), 2))
+    each = (
+        np.exp(dice.uniform(np.log(0.03), np.log(0.22), organisations))
+        if kind == "all differ"
+        else np.full(organisations, common)
+    )
+    mechanism = "ssp-laplace" if features <= 3 and dice.random() < 0.2 else "ssp-gauss"
+    return World(
+        features=features,
+        intercept=intercept,
+        organisations=organisations,
+        rows=int(dice.choice([200, 700, 2000, 6000])),
+        home_rows=features + intercept + int(dice.integers(3, 12)) if at_home else None,
+        residuals=tuple(round(float(sd), 3) for sd in each),
+        home_residual=round(float(common if kind == "alike" else other), 3),
+        signal=round(float(dice.uniform(0.05, 0.2)), 3),
+        spread=round(float(dice.uniform(0.15, 0.45)), 3),
+        correlation=float(dice.choice([0, 0.3, 0.6, 0.9])),
+        between=float(dice.choice([0, 0, 0.5, 1])),
+        epsilon=str(dice.choice(["0.3", "1", "3", "10"])),
+        mechanism=mechanism,
+        relation="add-remove" if dice.random() < 0.15 else "replace-one",
+    )
+
+
+def measured(world: World, *, runs: int, seed: int = 0, number: int = -1) -> Cover:
+    """Covers of one world."""
+    found = list(_runs(world, runs, seed))
+    hits = np.array([run[0] for run in found])
+    records = np.array([run[1] for run in found])
+    off, half = (np.array([run[place] for run in found]) for place in (2, 3))
+    needed = 1.96 * np.sqrt(np.mean(off**2, axis=0))
+    return Cover(
+        world=number,
+        facts=asdict(world),
+        runs=runs,
+        coefficients=[round(float(share), 4) for share in hits.mean(axis=0)],
+        prediction=round(float(records.mean()), 4),
+        prediction_error=round(float(records.std(ddof=1) / math.sqrt(runs)), 5),
+        width=round(float(np.median(np.median(half, axis=0) / needed)), 3),
+    )
+
+
+def _runs(world: World, runs: int, seed: int) -> Iterator[tuple[Any, float, Any, Any]]:
+    """For each run: hits, share of new records held, errors, half-lengths of the intervals."""
+    for run in range(runs):
+        dice = np.random.default_rng([seed, run])
+        slopes = dice.normal(size=world.features)
+        spread = world.spread * np.sqrt(_correlated(world, np.eye(world.features)) @ slopes @ slopes)
+        truth = np.append(slopes * world.signal / spread, dice.uniform(-0.2, 0.2) * world.intercept)
+        model = _model(world, _study(world, truth), truth, dice)
+        low, high = np.vstack([model.conf_int(), model.intercept_interval()]).T[:, : world.width]
+        coefficients = np.append(model.coef_, model.intercept_)[: world.width]
+        place = int(dice.integers(world.organisations))
+        X, y = _table(world, truth, dice, _NEW_RECORDS, None if world.home_rows else place)
+        ends = model.predict_interval(X)
+        held = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
+        aim = truth[: world.width]
+        yield (low <= aim) & (aim <= high), held, coefficients - aim, (high - low) / 2
+
+
+def _study(world: World, truth: np.ndarray[Any, Any]) -> Study:
+    length = float(np.linalg.norm(truth)) * math.sqrt(world.width)
+    return Study(
+        features=Schema.of_bounds([(-1, 1)] * world.features),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=world.epsilon,
+        mechanism=world.mechanism,
+        relation=world.relation,
+        fit_intercept=world.intercept,
+        coef_bound=max(2, math.ceil(1.2 * length)),
+    )
+
+
+def _model(world: World, study: Study, truth: np.ndarray[Any, Any], dice: np.random.Generator) -> HomeModel | PublicModel:
+    """What `combine` makes of such releases, without the files around them, which take most of its time."""
+    sums = []
+    for place in range(world.organisations):
+        moments = Moments.of(study.design, *_table(world, truth, dice, world.rows, place))
+        sums.append(sums_of(study, add_noise(study, moments, seeded_coin(int(dice.integers(2**31))))))
+    facts: dict[str, Any] = {"study": study, "method": "pool", "organisations": tuple(map(str, range(len(sums))))}
+    if world.home_rows is None:
+        return PublicModel(**facts, **facts_of(pooled(study, sums)))
+    home = home_sums(study, Moments.of(study.design, *_table(world, truth, dice, world.home_rows, None)))
+    return HomeModel(**facts, **facts_of(pooled(study, sums, home)))
+
+
+def _table(
+    world: World, truth: np.ndarray[Any, Any], dice: np.random.Generator, rows: int, place: int | None
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Records of an organisation, or of the home organisation; the target is cut at its bounds, which is rare."""
+    centre = np.random.default_rng([place + 1, 5]).normal(size=world.features) if place is not None else 0.0
+    X = world.spread * (_correlated(world, dice.normal(size=(rows, world.features))) + world.between * centre * 0.5)
+    X = X.clip(-1, 1)
+    sd = world.home_residual if place is None else world.residuals[place]
+    return X, (X @ truth[:-1] + truth[-1] + dice.normal(0, sd, rows)).clip(-1, 1)
+
+
+def _correlated(world: World, normals: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Rows with that correlation between any two features."""
+    matrix = np.full((world.features, world.features), world.correlation)
+    np.fill_diagonal(matrix, 1.0)
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(normals @ (vectors * np.sqrt(values)) @ vectors.T)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--worlds", type=int, default=48)
+    parser.add_argument("--first", type=int, default=2000)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    covers: list[Cover] = []
+    for number in range(asked.first, asked.first + asked.worlds):
+        covers.append(measured(drawn_world(number), runs=asked.runs, seed=number, number=number))
+        print(covers[-1], file=sys.stderr, flush=True)
+        if asked.json:
+            record = [asdict(one) | {"fails": one.fails} for one in covers]
+            asked.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    for name, chosen in (
+        ("home", [one for one in covers if one.facts["home_rows"] is not None]),
+        ("public", [one for one in covers if one.facts["home_rows"] is None]),
+    ):
+        if chosen:
+            print(f"{name}: {summary(chosen)}")
+
+
+def summary(covers: Sequence[Cover]) -> str:
+    """One line about many worlds."""
+    each = [float(np.mean(one.coefficients)) for one in covers]
+    single = min(min(one.coefficients) for one in covers)
+    records = [one.prediction for one in covers]
+    return (
+        f"{len(covers)} worlds, coefficients {np.mean(each):.3f} (lowest world {min(each):.3f}, lowest single {single:.3f}), "
+        f"records {np.mean(records):.3f} (lowest world {min(records):.3f}), length {np.median([one.width for one in covers]):.2f}, "
+        f"{sum(one.fails for one in covers)} fail"
+    )
+
+
+if __name__ == "__main__":
+    main()
