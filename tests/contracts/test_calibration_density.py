@@ -34,10 +34,11 @@ def _ratio(private: Any, **how: Any) -> DensityRatio:
 
 
 def _statistic(model: DensityRatio) -> NDArray[np.float64]:
-    """What was released but for the noise: the sum of the embedded records; under add-remove with their number."""
+    """What was released but for the noise: the sum of the embedded records and the number of those off the public support;
+    under add-remove with the number of all."""
     value, size = model.release_.value, float(model.release_["private_rows"])
     counted = model.guarantee_.relation == "add-remove"
-    return np.append(np.asarray(value["embedding"]) * size, [size] if counted else [])
+    return np.append(np.asarray(value["embedding"]) * size, [float(value["uncovered"]) * size, *([size] if counted else [])])
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])

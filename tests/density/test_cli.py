@@ -41,10 +41,14 @@ def test_a_new_users_first_try(folder: Path, capsys: pytest.CaptureFixture[str])
     assert exit_code("density", "query", "w.csv", "mean(age)") == 0
     said = capsys.readouterr().out
     assert "mean(age) = 4" in said
-    assert "not the noise" not in said
+    assert "covered rows:" in said
+    assert "of the private rows are unlike any public row" in said
     Path("w.csv.release.json").unlink()
     assert exit_code("density", "query", "w.csv", "mean(age)") == 0
-    assert "There is no w.csv.release.json: the intervals cover the public sample, not the noise." in capsys.readouterr().out
+    assert "no interval: there is no w.csv.release.json, which holds the noise" in capsys.readouterr().out
+    assert exit_code("density", "query", "w.csv", "mean(age)", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["answers"]["mean(age)"]["interval"], told["intervals_cover_noise"]) == (None, False)
 
 
 def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,5 +59,5 @@ def test_files_can_be_read_as_tables(ratio: DensityRatio, tmp_path: Path) -> Non
     for name in ("e.csv", "e.parquet"):
         again = DensityRatio(epsilon=1).fit(private=tmp_path / name, public=tmp_path / name)
         assert len(again.weights_) == 60
-    with pytest.raises(DataError, match=r"broken.parquet must be a .csv or .parquet file; it cannot be read"):
+    with pytest.raises(DataError, match=r"broken.parquet must be a Parquet file; it cannot be read"):
         DensityRatio(epsilon=1).set_public(tmp_path / "broken.parquet")

@@ -43,10 +43,8 @@ def prepared(relation: str = "replace-one") -> DensityRatio:
 
 def before_noise(ratio: DensityRatio) -> tuple[list[int], EuclideanNoise]:
     """The exact vector the noise is added to, with the noise that protects it."""
-    plan, seen = ratio._plan, ratio._seen
-    grid = plan._lattice(seen.count)
-    counted = [seen.count << grid.bits] if plan._counts else []
-    return grid.embed(seen.sums) + counted, plan._noise(grid)
+    _, vector, noise = ratio._plan.protected(ratio._seen)
+    return vector, noise
 
 
 def length(one: list[int], other: list[int]) -> Fraction:
@@ -129,7 +127,7 @@ def test_no_private_cell_raises_or_warns(tmp_path: Path) -> None:
 
 
 def test_the_order_of_rows_is_not_released() -> None:
-    private = np.random.default_rng(3).normal(size=(500, 2))
+    private = np.random.default_rng(3).normal(1, 0.8, (500, 2))
     one = DensityRatio(epsilon=1, random_state=1).fit(private=private, public=PUBLIC).release_
     other = DensityRatio(epsilon=1, random_state=1).fit(private=private[::-1], public=PUBLIC).release_
     assert np.array_equal(one["embedding"], other["embedding"])

@@ -80,7 +80,10 @@ def test_releases_of_other_kinds_are_refused() -> None:
         ("features", 3, "must hold the features its weights were made with"),
         ("coordinates", np.ones((2, 2)), "must hold the kernel its weights were made with"),
         ("centres", np.ones((9, 9)), "must hold the kernel its weights were made with"),
-        ("penalty", None, "must hold the kernel its weights were made with"),
+        ("level", None, "must hold the kernel its weights were made with"),
+        ("uncovered", "much", "must hold the kernel its weights were made with"),
+        ("noise_sd", 0.0, "must hold the kernel its weights were made with"),
+        ("converged", 3, "must hold the kernel its weights were made with"),
     ],
 )
 def test_damaged_releases_are_refused(fitted: DensityRatio, name: str, value: object, message: str) -> None:

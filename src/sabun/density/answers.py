@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import narwhals as nw
@@ -15,10 +15,14 @@ from sabun import checks
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Answer", "answer", "column_values", "effective_size"]
+__all__ = ["COVERED", "WHOLE", "Answer", "checked_bounds", "column_values", "effective_size"]
 
 Question = Callable[..., Any] | str | int | Any
 """A function of the table (or of one row), a column, or one number for each public row."""
+
+WHOLE = "whole table"
+COVERED = "covered rows"
+"""What an answer is about: all private rows, or those that the public table can speak for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,39 +31,49 @@ class Answer:
 
     Attributes:
         estimate: The weighted mean over the public rows.
-        interval: Where the mean lies at the stated level, if the public table covers the private one.
-        sampling_error: Standard error because the public table is a sample.
-        noise_error: Standard error because of the noise that protects the private records.
-        shrinkage: How much further from the unweighted answer the mean would lie if noise had not been a reason for even
-            weights; the interval reaches there too.
-        level: Of the interval.
+        interval: Where the mean of the `target` lies at the stated level, if the logarithm of the ratio is smooth; None when no
+            interval can be given.
+        reason: Why there is no interval; None when there is one.
+        target: "covered rows": the private rows on the public table's support. "whole table": all of them, where bounds were
+            declared; the interval then allows the uncovered rows to lie anywhere within the bounds.
+        uncovered: The share of private rows off the public support, estimated; None when it was not released.
+        uncovered_interval: Where that share lies at the stated level, whatever the ratio is.
+        worst_case: Where the mean of the target lies at the stated level, for any weights on the public rows that agree with
+            the release; None when it was not asked for or says nothing.
+        sampling_error: Standard error because both tables are samples.
+        noise_error: Standard error because of what the noise and the number of released coordinates leave open.
+        level: Of the intervals.
     """
 
     estimate: float
-    interval: tuple[float, float]
-    sampling_error: float
-    noise_error: float
-    shrinkage: float
+    interval: tuple[float, float] | None
+    reason: str | None = None
+    target: str = COVERED
+    uncovered: float | None = None
+    uncovered_interval: tuple[float, float] | None = None
+    worst_case: tuple[float, float] | None = None
+    sampling_error: float | None = None
+    noise_error: float | None = None
     level: float
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"{self.estimate:.6g}, {self.level:.0%} interval {low:.6g} to {high:.6g} "
-            f"(standard error {self.sampling_error:.2g} from the public sample, {self.noise_error:.2g} from the noise; "
-            "what lies outside the public table's support is not covered)"
-        )
+        about = f"{self.estimate:.6g} ({self.target})"
+        if self.interval is None:
+            told = f"{about}, no interval: {self.reason}"
+        else:
+            low, high = self.interval
+            told = f"{about}, {self.level:.0%} interval {low:.6g} to {high:.6g}"
+        if self.worst_case is not None:
+            told += f", in the worst case {self.worst_case[0]:.6g} to {self.worst_case[1]:.6g}"
+        if self.uncovered_interval is not None:
+            low, high = self.uncovered_interval
+            told += f"; {low:.1%} to {high:.1%} of the private rows are off the public table's support"
+        return told
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "estimate": self.estimate,
-            "interval": list(self.interval),
-            "sampling_error": self.sampling_error,
-            "noise_error": self.noise_error,
-            "shrinkage": self.shrinkage,
-            "level": self.level,
-        }
+        found = dataclasses.asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def effective_size(weights: Floats) -> float:
@@ -67,22 +81,15 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
-def answer(values: Floats, weights: Floats, *, level: float, noise_error: float = 0.0, shrinkage: float = 0.0) -> Answer:
-    """The weighted mean of one number for each public row, with its interval."""
-    checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
-    share = weights / weights.sum()
-    estimate = float(share @ values)
-    sampling = math.sqrt(float(share @ (values - estimate) ** 2) / effective_size(weights))
-    reach = NormalDist().inv_cdf((1 + level) / 2) * math.hypot(sampling, noise_error)
-    interval = (estimate + min(shrinkage, 0.0) - reach, estimate + max(shrinkage, 0.0) + reach)
-    return Answer(
-        estimate=estimate,
-        interval=interval,
-        sampling_error=sampling,
-        noise_error=noise_error,
-        shrinkage=shrinkage,
-        level=level,
-    )
+def checked_bounds(bounds: Any, values: Floats) -> tuple[float, float]:
+    """Declared bounds of a question, which must hold for the public rows too."""
+    good = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(checks.is_number(end) for end in bounds)
+    good = good and math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] <= bounds[1]
+    checks.require(good, "a pair (low, high) of finite numbers with low <= high", bounds=bounds)
+    low, high = float(bounds[0]), float(bounds[1])
+    inside = low <= float(values.min()) and float(values.max()) <= high
+    checks.require(inside, "such that every public row lies within", "Declare wider ones.", bounds=bounds)
+    return low, high
 
 
 def column_values(question: Question, table: Any, rows: int) -> Floats:

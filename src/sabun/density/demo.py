@@ -37,14 +37,16 @@ def weights_for_a_public_table(bench: Bench) -> Outcome:
         warnings.simplefilter("ignore", CoverageWarning)  # its words are in the diagnostics, which are told below
         model.fit(private=data[~public][columns].reset_index(drop=True), public=data[public][columns].reset_index(drop=True))
     bench.progress(0.8, "asking questions")
-    answer: Any = model.query(rich[public].astype(np.float64))
+    answer: Any = model.query(rich[public].astype(np.float64), bounds=(0, 1))
     chart = _comparison(data, rich, public, model.weights_)
     columns_drawn = marginals(model.release_, data[public][columns])
     return Outcome(
         release=model.release_,
         answer=Answer(
             big=f"{100 * answer.estimate:.1f} %",
-            spread=f"± {50 * (answer.interval[1] - answer.interval[0]):.1f} % (95 %)",
+            spread="without an interval"
+            if answer.interval is None
+            else f"± {50 * (answer.interval[1] - answer.interval[0]):.1f} % (95 %)",
             sentence="of the private people earn over $50,000, says the public table with the released weights.",
         ),
         remarks=(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sabun.density.answers import effective_size
+from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 
 __all__ = ["CoverageWarning", "Diagnostics", "diagnosed"]
 
 _FEW = 30
-_SHORT = 0.15
+_LEVEL = 0.95
+_MOST_UNCOVERED = 0.1
+_MISFIT = 1.5
 
 
 class CoverageWarning(UserWarning):
@@ -29,9 +31,11 @@ class Diagnostics:
     Attributes:
         effective_size: How many unweighted public rows the weighted ones are worth.
         largest_weight: The largest weight; one is the mean.
-        residual: Distance between the weighted public embedding and the released one.
-        explained: The size of that distance that noise and the public sample's size would explain.
-        embedding_norm: Length of the released embedding; near zero when the private table lies off the public support.
+        residual: Distance between the weighted public embedding and the released one of the covered rows.
+        explained: The size of that distance that noise and the sizes of both tables would explain.
+        embedding_norm: Length of the released embedding.
+        uncovered: The share of private rows off the public support, estimated.
+        uncovered_interval: Where that share lies (95 %).
         covered: False when the public table does not seem to cover the private one.
         notes: What to think of it, in words.
     """
@@ -41,40 +45,42 @@ class Diagnostics:
     residual: float | None = None
     explained: float | None = None
     embedding_norm: float | None = None
+    uncovered: float | None = None
+    uncovered_interval: tuple[float, float] | None = None
     covered: bool = True
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {**dataclasses.asdict(self), "notes": list(self.notes)}
+        found = dataclasses.asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
-def diagnosed(
-    weights: Floats, points: Floats | None = None, target: Floats | None = None, noise_sd: float = 0.0
-) -> Diagnostics:
-    """Diagnoses weights; with public points and the released embedding also their coverage."""
+def diagnosed(weights: Floats, inference: Inference | None = None) -> Diagnostics:
+    """Diagnoses weights; with what the release says about errors also their coverage."""
     size, largest = effective_size(weights), float(weights.max())
     notes = [] if size >= _FEW else [f"the weighted table is worth only {size:.0f} rows: expect wide intervals"]
-    if points is None or target is None:
+    if inference is None:
         return Diagnostics(effective_size=size, largest_weight=largest, notes=tuple(notes))
-    residual = float(np.linalg.norm(points.T @ weights / len(weights) - target))
-    length = float(np.linalg.norm(target))
-    typical = float(np.linalg.norm(points.mean(axis=0)))
-    noise = noise_sd * math.sqrt(len(target))
-    explained = 2 * noise + 1.5 * math.sqrt(float(points.var(axis=0).sum()) / len(weights))
-    covered = True
-    if residual > explained:
-        covered = False
-        notes.append("the public table does not cover the private one: no weights reproduce the released embedding")
-    if length < _SHORT * typical + noise and typical > 2 * noise:
-        covered = False
-        notes.append("the released embedding is nearly zero: most private records are far from every public one")
+    residual, explained = inference.misfit()
+    low, high = inference.uncovered(_LEVEL)
+    covered = low <= _MOST_UNCOVERED and residual <= _MISFIT * explained
+    if low > _MOST_UNCOVERED:
+        notes.append(
+            f"the public table does not cover {low:.0%} to {high:.0%} of the private rows: answers are about the others"
+        )
+    if residual > _MISFIT * explained:
+        notes.append("no smooth weights on the public table reproduce the released embedding")
+    if inference.reason is not None:
+        notes.append(f"answers have no interval: {inference.reason}")
     return Diagnostics(
         effective_size=size,
         largest_weight=largest,
         residual=residual,
         explained=explained,
-        embedding_norm=length,
+        embedding_norm=float(np.linalg.norm(inference.released["embedding"])),
+        uncovered=min(1.0, max(0.0, float(inference.released["uncovered"]))),
+        uncovered_interval=(low, high),
         covered=covered,
         notes=tuple(notes),
     )

@@ -54,8 +54,12 @@ class Lattice:
         return [int(value) for value in columns @ sums]  # proof: exact-product
 
     def joint(self) -> Fraction:
-        """L2 sensitivity of (A^T S, 2**bits count) when one record is added, removed or replaced, in units of 2**-bits."""
-        return max(sqrt_up(self.add**2 + Fraction(4) ** self.bits), self.replace)  # proof: joint
+        """L2 sensitivity of (A^T S, 2**bits off, 2**bits count) when one record is added, removed or replaced, in those units.
+
+        S sums the covered records alone, `off` counts the others, `count` counts all.
+        """
+        unit = Fraction(2) ** self.bits
+        return max(sqrt_up(max(self.add, unit) ** 2 + unit**2), self.replace)  # proof: joint
 
 
 def whitening(kernel: GaussianKernel) -> Floats:

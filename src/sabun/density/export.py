@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +15,8 @@ from sabun.density.features import named
 from sabun.density.kernel import Floats
 from sabun.errors import DataError
 from sabun.privacy.noise import Coin
+from sabun.records import CategoryColumn, Schema, open_unbounded
+from sabun.records.cells import numbers
 from sabun.release import Release
 from sabun.release.files import write_whole
 
@@ -23,11 +25,22 @@ __all__ = ["WEIGHT", "frame_of", "resampled", "table_of", "write_csv", "write_pa
 WEIGHT = "weight"
 """Name of the column with the weights."""
 
+_LABEL_LIKE = r"[+-]?0[0-9]|[A-Za-z]"
+_WHOLE = r"[+-]?[0-9]{1,15}$"
 
-def table_of(public: Any) -> Any:
-    """The public table in memory: files are read, flat lists become one column, anything else stays as it is."""
+
+def table_of(public: Any, schema: Schema | None = None) -> Any:
+    """The public table in memory: files are read, flat lists become one column, anything else stays as it is.
+
+    A file is read by the reader of private tables, so that a label is the same text in both.
+
+    Args:
+        public: A table, or the name of a file.
+        schema: What was declared; the columns it calls labels stay text.
+    """
     if isinstance(public, str | os.PathLike):
-        return _read(Path(public))
+        columns = () if schema is None else schema.columns
+        return _read(public, {column.name for column in columns if isinstance(column, CategoryColumn)})
     if isinstance(public, list | tuple):
         public = np.asarray(public)
     return named(public)
@@ -80,15 +93,32 @@ def write_parquet(frame: Any, path: Any, release: Release, *, overwrite: bool) -
     _write(path, content.getvalue(), proof, overwrite)
 
 
-def _read(path: Path) -> Any:
+def _read(path: str | os.PathLike[str], labels: Collection[str]) -> Any:
     import pandas as pd
+    import pyarrow as pa
 
-    if not path.exists():
-        raise DataError(f"{str(path)!r} must be a file; there is none of that name.")
-    try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" or path.is_dir() else pd.read_csv(path)
-    except (OSError, ValueError):
-        raise DataError(f"{path.name} must be a .csv or .parquet file; it cannot be read as one.") from None
+    source = open_unbounded(path)
+    pieces = list(source.tables())
+    if not pieces:
+        return pd.DataFrame(columns=list(source.names))
+    table = pa.concat_tables(pieces)
+    frame = table.to_pandas()
+    for name in table.column_names:
+        if pa.types.is_large_string(table[name].type) and name in frame.columns and name not in labels:
+            frame[name] = _typed(frame[name], name)
+    return frame
+
+
+def _typed(texts: Any, name: str) -> Any:
+    """A column of text as numbers when every cell that is not empty is one; `007` is a label, and so is `NA`."""
+    trimmed = texts.str.strip()
+    filled = trimmed != ""
+    found = numbers(trimmed.tolist(), name=name)
+    if not filled.any() or np.isnan(found[filled]).any() or trimmed.str.match(_LABEL_LIKE).any():
+        return texts
+    if filled.all() and trimmed.str.match(_WHOLE).all():
+        return found.astype(np.int64)
+    return found
 
 
 def _arrow(frame: Any) -> Any:

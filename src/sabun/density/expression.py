@@ -56,6 +56,10 @@ class Expression:
         """One number for each row."""
         return _part(table, self.what)
 
+    def is_share(self, table: Any) -> bool:
+        """Whether it asks how many rows meet a condition, so that every answer lies between 0 and 1."""
+        return self.what not in table.columns
+
     def rows(self, table: Any) -> Any:
         """Which rows count."""
         if self.where is None:
@@ -79,7 +83,8 @@ def _part(table: Any, text: str) -> Floats:
         return np.asarray(_COMPARE[sign](column, _number(value, text)), dtype=np.float64)
     if sign not in ("=", "!="):
         raise ParameterError(f"{match['column']!r} must be compared with = or !=, for it holds labels; got {text!r}.")
-    return np.asarray(_COMPARE[sign](column.astype(str).str.strip(), value), dtype=np.float64)
+    same = column.notna() & (column.astype(str).str.strip() == value)  # a missing cell is no label called "None"
+    return np.asarray(same if sign == "=" else ~same, dtype=np.float64)
 
 
 def _number(value: str, text: str) -> float:

@@ -13,16 +13,17 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from sabun import checks
-from sabun.density.answers import Answer, answer, column_values
+from sabun.density.answers import Answer, checked_bounds, column_values
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
 from sabun.density.export import frame_of, resampled, table_of, write_csv, write_parquet
 from sabun.density.features import Features
+from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 from sabun.density.method import Method, Promise
 from sabun.density.options import Options
 from sabun.density.plan import DensityPlan
 from sabun.density.rkhs import Embedding
-from sabun.density.saved import KIND, features_from, features_tree, plan_from
+from sabun.density.saved import KIND, features_from, features_tree, has_uncovered, plan_from
 from sabun.density.tally import Tally, must_match
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
@@ -35,6 +36,10 @@ from sabun.release import Release, publish
 __all__ = ["DensityRatio"]
 
 _LEAST_SUPPORT = 0.5
+_EARLIER = (
+    "the release was made by an earlier version, which did not count the private rows off the public table's support; "
+    "its noise alone says too little"
+)
 
 
 class DensityRatio(BaseEstimator):  # type: ignore[misc]
@@ -83,6 +88,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
     """
 
     _seen: Tally | None
+    _judged: Inference | None
 
     def __init__(
         self,
@@ -170,7 +176,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             epsilon=promise.epsilon, delta=promise.delta or None, relation=relation, schema=features.schema, columns=names
         )
         self._fixed = self._options()
-        self._table, self._features, self._seen = table_of(public), features, None
+        self._table, self._features, self._seen = table_of(public, features.schema), features, None
         points = features.points(self._table)
         self._plan, self._rows = plan_from(found, points, self._fixed.target), len(points)
         self.release_ = found
@@ -187,7 +193,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             )
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        table = table_of(public)
+        table = table_of(public, self.schema)
         features, points = self._public_points(table, options)
         plan = options.plan(points, features)
         # All that can fail is done; and a parameter changed from here on must not change half of a release.
@@ -229,15 +235,12 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         points = self._features.points(X)
         ratio = self._plan.ratio(self.release_.value, points)
         if isinstance(self._plan, Embedding):
-            ratio = np.where(self._plan.support(points) < min_support, math.nan, ratio)
+            ratio = np.where(self._plan.support_score(points) < min_support, math.nan, ratio)
         return ratio
 
     def support_score(self, X: Any) -> Floats:
         """How well the centres cover each point: near 1 on the public table, 0 far away from it."""
-        self._must_be_fitted()
-        if not isinstance(self._plan, Embedding):
-            raise ParameterError(f"method must be 'rkhs' for a support score; got {self.method!r}.")
-        return self._plan.support(self._features.points(X))
+        return self._embedding("a support score").support_score(self._features.points(X))
 
     def mean(self, f: Any) -> Any:
         """The mean of f over the private table, estimated from the public one.
@@ -253,28 +256,49 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         found = self.weights_ @ values / self.weights_.sum()
         return float(found) if values.ndim == 1 else found
 
-    def query(self, f: Any, *, where: Any = None, ci: bool = True, level: float = 0.95) -> Answer | float:
+    def query(
+        self,
+        f: Any,
+        *,
+        where: Any = None,
+        bounds: tuple[float, float] | None = None,
+        ci: bool = True,
+        level: float = 0.95,
+        worst_case: bool = False,
+    ) -> Answer | float:
         """The mean of f over the private table, or over those of its rows that meet a condition.
+
+        The interval rests on a smooth logarithm of the ratio; where the release leaves too much open there is none, and the
+        answer says why. Without `bounds` it is about the covered rows, those on the public table's support.
 
         Args:
             f: As in `mean`, one number for each row.
             where: As f; rows with a number above 0 count. All of them when left out.
+            bounds: Public bounds (low, high) of f for every record. With them (and without `where`) the interval is for the
+                whole table: uncovered rows may lie anywhere in between.
             ci: Whether an interval is wanted.
-            level: Of the interval.
+            level: Of the intervals.
+            worst_case: Whether to search for an interval that needs no smoothness too; takes longer, and is wide.
         """
         self._must_be_fitted()
+        checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
         values = column_values(f, self._table, self._rows)
         checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
         rows = np.ones(self._rows, dtype=np.bool_) if where is None else column_values(where, self._table, self._rows) > 0
         mass = self.weights_ * rows
         if not mass.sum() > 0:
             raise DataError("where must hold for a public row with weight; it holds for none.")
-        estimate = float(mass @ values / mass.sum())
+        declared = None if bounds is None else checked_bounds(bounds, values)
         if not ci:
-            return estimate
-        # A mean over some rows is a quotient; this is its linear part.
-        noise, shift = self._response((values - estimate) * rows * (self._rows / mass.sum()))
-        return answer(values[rows], mass[rows], level=level, noise_error=noise, shrinkage=shift)
+            return float(mass @ values / mass.sum())
+        inference = self._inference()
+        if inference is None:
+            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=_EARLIER, level=level)
+        return inference.answer(values, rows, level=level, bounds=declared, worst=worst_case)
+
+    def covered(self, X: Any) -> Any:
+        """Which points are on the public table's support: those that answers about "covered rows" speak of."""
+        return ~self._embedding("the rule").off(self._features.points(X))
 
     def sample(self, m: int, *, random_state: int | None = None) -> Any:
         """Draws public rows with probability proportional to their weights: a table that looks like the private one."""
@@ -298,7 +322,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         """Cost and expected error from public quantities; no private record is touched, nothing is charged."""
         checks.whole(minimum=1, private_size=private_size)
         options = self._options()
-        _, points = self._public_points(table_of(public), options)
+        _, points = self._public_points(table_of(public, self.schema), options)
         return options.forecast(points, int(private_size))
 
     def _options(self) -> Options:
@@ -352,6 +376,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         """Sets what follows from the release."""
         self.guarantee_ = self.release_.guarantee
         self.weights_: Floats = np.array(self.release_["weights"])
+        self._judged = None
         self.n_features_in_ = len(self._features.names)
         self._diagnose()
 
@@ -374,26 +399,23 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         )
 
     def _diagnose(self) -> None:
-        if not isinstance(self._plan, Embedding):
-            self.diagnostics_: Diagnostics = diagnosed(self.weights_)
-            return
-        target = np.asarray(self.release_["embedding"])
-        points = self._plan.embedded(len(target))
-        self.diagnostics_ = diagnosed(self.weights_, points, target, float(self.release_["noise_sd"]))
+        inference = self._inference() if isinstance(self._plan, Embedding) else None
+        self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)
         if not self.diagnostics_.covered:
             warnings.warn("; ".join(self.diagnostics_.notes), CoverageWarning, stacklevel=4)
 
-    def _response(self, values: Floats) -> tuple[float, float]:
-        """What the noise and the penalty do to a weighted mean, to first order: a standard error and a shift."""
+    def _inference(self) -> Inference | None:
+        """What the release says about errors; None for one of an earlier version."""
+        if self._judged is None and has_uncovered(self.release_):
+            self._judged = Inference.of(self._embedding("an interval"), self.release_.value)
+        return self._judged
+
+    def _embedding(self, what: str) -> Embedding:
+        self._must_be_fitted()
         if not isinstance(self._plan, Embedding):
-            raise ParameterError(f"method must be 'rkhs' for an interval; got {self.method!r}. Ask with ci=False.")
-        penalty, slope = float(self.release_["penalty"]), np.asarray(self.release_["slope"])
-        points = self._plan.embedded(len(slope))
-        active = self.weights_ > 0
-        centred = points[active] - points[active].mean(axis=0)
-        moment = centred.T @ centred / self._rows + penalty * np.eye(len(slope))
-        pull = np.linalg.solve(moment, centred.T @ (values[active] - values[active].mean()) / self._rows)
-        return float(np.linalg.norm(pull)) * float(self.release_["noise_sd"]), penalty * float(slope @ pull)
+            advice = " Ask with ci=False." if what == "an interval" else ""
+            raise ParameterError(f"method must be 'rkhs' for {what}; got {self.method!r}.{advice}")
+        return self._plan
 
     def _must_be_fitted(self) -> None:
         if not hasattr(self, "weights_"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Mapping
@@ -10,19 +11,25 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.density.embedding import Lattice, lattice, rounded, whitening
 from sabun.density.kernel import Floats, GaussianKernel
 from sabun.density.mechanism import EuclideanNoise
 from sabun.density.method import Promise, Target
+from sabun.density.smooth import Evidence, Smoothness
+from sabun.density.support import Support
 from sabun.density.tally import Tally
-from sabun.density.weights import Calibration, best_rank, tuned
+from sabun.density.weights import best_rank, chosen
 from sabun.errors import InternalError
 from sabun.privacy.noise import Coin
 
 __all__ = ["Embedding"]
 
 _BLOCK = 4096
+_FEW = 1024
+_HIGHEST = 700.0
+_LEAST_NOISE = 1e-14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +45,7 @@ class Embedding:
         axes: Whitened principal axes of the public points, b x r.
         variances: Variances of the public points along them, falling.
         points: The public rows.
+        support: Which records the public rows can speak for.
         target: The privacy asked for.
         size: Public guess of the number of private rows; used under add-remove only.
         tau2: Variance of a query outside the feature space.
@@ -48,6 +56,7 @@ class Embedding:
     axes: Floats
     variances: Floats
     points: Floats
+    support: Support
     target: Target
     size: int
     tau2: float
@@ -66,21 +75,41 @@ class Embedding:
             axes=white @ turn[:, ::-1],
             variances=variances[::-1].clip(0.0),
             points=points,
+            support=Support.of(points, kernel),
             target=target,
             size=len(points) if size is None else size,
             tau2=tau2,
         )
 
     def start(self) -> Tally:
-        """Sums of whole-number kernel values."""
-        digest = hashlib.sha256(repr((self.kernel.factor, self.target, self.size, self.tau2)).encode())
-        digest.update(self.kernel.centres.tobytes())
-        return Tally(self.kernel.sums, size=self.kernel.size, plan=f"rkhs {digest.hexdigest()}")
+        """Sums of whole-number kernel values over the covered records, then the number of the others."""
+        digest = hashlib.sha256(repr((self.kernel.factor, self.target, self.size, self.tau2, self.support.nearest)).encode())
+        for array in (self.kernel.centres, self.support.lowest, self.support.highest):
+            digest.update(array.tobytes())
+        return Tally(self.sums, size=self.kernel.size + 1, plan=f"rkhs {digest.hexdigest()}")
+
+    def sums(self, points: Floats) -> NDArray[Any]:
+        """What some records add to a tally, each by itself."""
+        total = np.zeros(self.kernel.size + 1, dtype=object)
+        for start in range(0, len(points), _FEW):
+            part = points[start : start + _FEW]
+            whole = self.kernel.whole(part)
+            off = self.support.off(part, whole)
+            whole[off] = 0  # proof: off-is-zero
+            total[:-1] += whole.sum(axis=0, dtype=np.int64)
+            total[-1] += int(off.sum())
+        return total
+
+    def off(self, points: Floats) -> NDArray[np.bool_]:
+        """Which of some points the public table cannot speak for."""
+        parts = [points[start : start + _FEW] for start in range(0, len(points), _FEW)]
+        return np.concatenate(
+            [np.zeros(0, dtype=np.bool_), *(self.support.off(part, self.kernel.whole(part)) for part in parts)]
+        )
 
     def rank(self, size: int) -> int:
         """How many coordinates are released; from public numbers only."""
-        ranks = np.arange(1, len(self.variances) + 1)
-        noise = [float(self._nominal(int(rank)).variance) / self._known(size) ** 2 for rank in ranks]
+        noise = [float(self._nominal(rank).variance) / self._known(size) ** 2 for rank in range(1, len(self.variances) + 1)]
         return best_rank(self.variances, np.array(noise))
 
     def noise_sd(self, size: int) -> float:
@@ -100,47 +129,85 @@ class Embedding:
         )
 
     def draw(self, seen: Tally | Floats, coin: Coin) -> dict[str, Any]:
-        """The noisy embedding, then everything that follows from it."""
+        """The noisy embedding with the uncovered share, then everything that follows from it."""
         if not isinstance(seen, Tally):
             raise InternalError("the embedding is drawn from a tally.")
-        grid = self._lattice(seen.count)  # proof: public-plan
-        vector = grid.embed(seen.sums) + ([seen.count << grid.bits] if self._counts else [])
-        noise = self._noise(grid)
+        grid, vector, noise = self.protected(seen)
         noisy = [float(Fraction(value, 1 << grid.bits)) for value in noise.add(vector, coin=coin)]  # proof: only-access
         # A noisy count may be zero or less; a table of one row is the smallest that has a mean.
         size = max(noisy.pop(), 1.0) if self._counts else float(max(seen.count, 1))
-        return self._weighted(grid, np.array(noisy) / size, float(noise.variance) / 4.0**grid.bits / size**2, size)
+        released = {
+            "embedding": np.array(noisy[:-1]) / size,
+            "uncovered": noisy[-1] / size,
+            "noise_sd": float(noise.variance) ** 0.5 / 2.0**grid.bits / size,
+            "private_rows": size,
+        }
+        return released | self._weighted(released)
+
+    def protected(self, seen: Tally) -> tuple[Lattice, list[int], EuclideanNoise]:
+        """The exact vector that is released with noise, in units of its lattice, with that noise. NOT PRIVATE."""
+        grid = self._lattice(seen.count)  # proof: public-plan
+        counts = [int(seen.sums[-1]), *([seen.count] if self._counts else [])]
+        vector = grid.embed(seen.sums[:-1]) + [count << grid.bits for count in counts]  # proof: off-column
+        return grid, vector, self._euclidean(grid.joint(), grid.rank)
 
     def ratio(self, released: Mapping[str, Any], points: Floats) -> Floats:
-        """max(0, intercept + slope . psi(x))."""
-        embedded = _mapped(self.kernel, points, self._coordinates(len(released["slope"])))
-        ratio: Floats = np.maximum(0.0, float(released["intercept"]) + embedded @ np.asarray(released["slope"]))
-        return ratio
+        """The ratio at any points, from what was released."""
+        if "slope" in released:  # written before the ratio was smooth
+            embedded = _mapped(self.kernel, points, self._coordinates(len(released["slope"])))
+            ratio: Floats = np.maximum(0.0, float(released["intercept"]) + embedded @ np.asarray(released["slope"]))
+            return ratio
+        logs = self.smoothness.log_ratio(points, np.asarray(released["tilt"])) + float(released["level"])
+        return np.exp(np.minimum(logs, _HIGHEST))
 
     def embedded(self, rank: int) -> Floats:
         """The public rows in the first coordinates of the feature space."""
         return _mapped(self.kernel, self.points, self._coordinates(rank))
 
-    def support(self, points: Floats) -> Floats:
+    def support_score(self, points: Floats) -> Floats:
         """The squared length of each point in the feature space: 1 near the centres, 0 far away."""
         embedded = _mapped(self.kernel, points, self.white)
         score: Floats = np.minimum(1.0, (embedded**2).sum(axis=1))
         return score
 
-    def _weighted(self, grid: Lattice, mean: Floats, variance: float, size: float) -> dict[str, Any]:
-        mean = mean / max(1.0, float(np.linalg.norm(mean)))  # a mean of vectors of length at most 1
-        found: Calibration = tuned(self.embedded(grid.rank), mean, noise=variance, tau2=self.tau2)
+    @functools.cached_property
+    def smoothness(self) -> Smoothness:
+        """What the log-ratio is expected to look like."""
+        return Smoothness.of(self.points, tau2=self.tau2)
+
+    @functools.cached_property
+    def features(self) -> Floats:
+        """The public rows in the features of the log-ratio."""
+        return self.smoothness.features(self.points)
+
+    def evidence(self, released: Mapping[str, Any]) -> Evidence:
+        """The mean embedding of the covered rows, made of the released one."""
+        noise, size = float(released["noise_sd"]), float(released["private_rows"])
+        covered = min(1.0, max(1.0 - float(released["uncovered"]), noise, 1.0 / size))
+        mean = np.asarray(released["embedding"], dtype=np.float64) / covered
+        return Evidence(
+            mean=mean / max(1.0, float(np.linalg.norm(mean))),  # a mean of vectors of length at most 1
+            noise=max((noise / covered) ** 2, _LEAST_NOISE),
+            ratio=2.0 if self._counts else 1.0,
+            rows=size * covered,
+        )
+
+    def _weighted(self, released: Mapping[str, Any]) -> dict[str, Any]:
+        rank = len(released["embedding"])
+        found, opened = chosen(self.embedded(rank), self.features, self.evidence(released))
+        weights = found.share * len(found.share)
+        tilt, constant = self.smoothness.tilt(found.slope)
+        logs = self.features @ found.slope
+        highest = float(logs.max())
         return {
-            "weights": found.weights,
-            "embedding": mean,
-            "noise_sd": variance**0.5,
-            "slope": found.slope,
-            "intercept": found.intercept,
-            "penalty": found.penalty,
-            "private_rows": size,
+            "weights": weights,
+            "tilt": tilt,
+            "level": constant - highest - math.log(float(np.exp(logs - highest).mean())),
+            "converged": found.converged,
+            "open": opened,
             "centres": self.kernel.centres,
             "factor": self.kernel.factor,
-            "coordinates": self._coordinates(grid.rank),
+            "coordinates": self._coordinates(rank),
         }
 
     @property
@@ -155,11 +222,8 @@ class Embedding:
         """The noise before the lattice is known: its sensitivity is the square root of two but for rounding."""
         return self._euclidean(Fraction(2**0.5), rank)
 
-    def _noise(self, grid: Lattice) -> EuclideanNoise:
-        return self._euclidean(grid.joint() if self._counts else grid.replace, grid.rank)
-
     def _euclidean(self, l2: Fraction, rank: int) -> EuclideanNoise:
-        dimension = rank + 1 if self._counts else rank
+        dimension = rank + (2 if self._counts else 1)
         return EuclideanNoise(l2=l2, epsilon=self.target.epsilon, delta=self.target.delta, dimension=dimension)
 
     def _lattice(self, size: int) -> Lattice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +13,12 @@ from sabun.density.features import Features
 from sabun.density.kernel import Floats, GaussianKernel
 from sabun.density.method import Target
 from sabun.density.rkhs import Embedding
+from sabun.density.support import Support
 from sabun.errors import DataError, ReleaseError
 from sabun.records import Schema
 from sabun.release import Release
 
-__all__ = ["KIND", "features_from", "features_tree", "plan_from"]
+__all__ = ["KIND", "features_from", "features_tree", "has_uncovered", "plan_from"]
 
 KIND = "density.weights"
 """What `DensityRatio` releases are called."""
@@ -63,27 +65,48 @@ def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
         ReleaseError: The release is damaged.
         DataError: The public table is not the one of the release.
     """
+    smooth = has_uncovered(release)
     try:
         kernel = GaussianKernel(centres=np.ascontiguousarray(release["centres"]), factor=float(release["factor"]))
-        axes, weights, slope = (np.array(release[name]) for name in ("coordinates", "weights", "slope"))
+        axes, weights, mean = (np.array(release[name], dtype=np.float64) for name in ("coordinates", "weights", "embedding"))
         _must(kernel.centres.shape[0] == points.shape[1])
-        _must(axes.shape == (kernel.size, len(slope)))
-        float(release["penalty"]), float(release["noise_sd"]), float(release["intercept"])
+        _must(axes.shape == (kernel.size, len(mean)))
+        numbers = ("noise_sd", "private_rows", *(("uncovered", "level", "open") if smooth else ("penalty", "intercept")))
+        _must(all(math.isfinite(float(release[name])) for name in numbers) and bool(np.isfinite(mean).all()))
+        _must(float(release["noise_sd"]) > 0 and float(release["private_rows"]) >= 1)
+        if smooth:
+            _must(isinstance(release["converged"], bool))
+        tau2 = float(release.provenance.parameters["tau2"])
+        _must(math.isfinite(tau2) and tau2 > 0)
     except (KeyError, TypeError, ValueError, IndexError):
         raise ReleaseError("the release must hold the kernel its weights were made with; it is damaged.") from None
     plan = Embedding(
         kernel=kernel,
         white=whitening(kernel),
         axes=axes,
-        variances=np.zeros(len(slope)),
+        variances=np.zeros(len(mean)),
         points=points,
+        support=Support.of(points, kernel),
         target=target,
         size=len(points),
-        tau2=1.0,
+        tau2=tau2,
     )
-    if len(weights) != len(points) or not np.allclose(plan.ratio(release.value, points), weights, atol=_CLOSE, rtol=_CLOSE):
+    if not _agrees(plan, release, weights, points):
         raise DataError("the public table must be the one the weights were made for, row by row; it is another one.")
     return plan
+
+
+def has_uncovered(release: Release) -> bool:
+    """Whether the release tells the share of uncovered rows; those of earlier versions do not."""
+    return "uncovered" in release.value
+
+
+def _agrees(plan: Embedding, release: Release, weights: Floats, points: Floats) -> bool:
+    """Whether the released ratio gives the released weights at those points."""
+    coefficients = len(np.atleast_1d(release.value.get("tilt", ())))
+    if len(weights) != len(points) or (has_uncovered(release) and coefficients != len(plan.smoothness.landmarks)):
+        return False
+    return bool(np.allclose(plan.ratio(release.value, points), weights, atol=_CLOSE, rtol=_CLOSE))
 
 
 def _must(condition: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,7 @@ from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
-    from sabun.density import DensityRatio
+    from sabun.density import Answer, DensityRatio
 
 __all__ = ["app"]
 
@@ -103,6 +105,8 @@ def weights(
     print_line(f"{str(out)!r}: {len(ratio.weights_)} public rows with a column 'weight' of mean 1.", style="bold")
     print_line(f"They are worth {ratio.diagnostics_.effective_size:.0f} unweighted rows.")
     print_line(f"Published as they are: every row and every column of {str(public)!r}. It must hold no private record.")
+    low, high = ratio.diagnostics_.uncovered_interval or (0.0, 1.0)
+    print_line(f"{low:.1%} to {high:.1%} of the private rows are unlike any public row (95%).")
     for note in ratio.diagnostics_.notes:
         print_line(f"Careful: {note}.", style="yellow")
     payment.tell(ratio.release_)
@@ -114,11 +118,19 @@ def query(
     table: Annotated[Path, typer.Argument(help="A weighted table that `sabun density weights` wrote.")],
     questions: Annotated[list[str], typer.Argument(help="mean(age), mean(age > 50), mean(sex = F), mean(hours where sex = F)")],
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(help="Public bounds of a column, name=low:high, for an interval about the whole table; several times."),
+    ] = None,
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="Also search for intervals that assume nothing about the ratio; slower.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Answer questions about the private table from the weighted public one; costs no privacy.
 
-    With the release beside the table (TABLE.release.json) the intervals cover its noise; without, only the public sample.
+    The release beside the table (TABLE.release.json) says how far the answers may be off. An interval is about the private rows
+    that the public table covers; with bounds (a share always has them) it is about all. Where none can be given, the reason is.
 
     Example:
 
@@ -128,39 +140,77 @@ def query(
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
 
-        sabun density query new.csv 'mean(mean area)' 'mean(mean area > 700)'
+        sabun density query new.csv 'mean(mean area)' 'mean(mean area > 700)' --bounds 'mean area=0:3000'
     """
-    from sabun.density import DensityRatio
-    from sabun.density.answers import answer
     from sabun.density.export import WEIGHT, table_of
     from sabun.density.expression import Expression
 
-    frame = table_of(table)
+    beside = Path(f"{table}.release.json")
+    frame = table_of(table, _schema_beside(beside))
     if WEIGHT not in frame.columns:
         raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
-    beside = Path(f"{table}.release.json")
-    ratio = DensityRatio.restore(beside, public=frame) if beside.exists() else None
-    answers: dict[str, Any] = {}
+    declared = dict(typed_bounds(text) for text in bounds or ())
+    ask = _asker(beside, frame, level)
+    answers: dict[str, Answer] = {}
     for question in questions:
         read = Expression.read(question)
-        rows = read.rows(frame)
-        mass = frame[WEIGHT].to_numpy(dtype=float)[rows]
-        if not mass.sum() > 0:
+        rows, values = read.rows(frame), read.values(frame)
+        if not frame[WEIGHT].to_numpy(dtype=float)[rows].sum() > 0:
             raise DataError(f"no public row with weight meets the condition of {question!r}.")
-        values = read.values(frame)
-        if ratio is not None:
-            answers[question] = ratio.query(values, where=rows, level=level)
-        else:
-            answers[question] = answer(values[rows], mass, level=level)
+        limits = (0.0, 1.0) if read.is_share(frame) else declared.get(read.what)
+        answers[question] = ask(values, where=rows, bounds=limits, worst_case=worst_case)
     if json:
         shown = {question: found.to_dict() for question, found in answers.items()}
-        print_json({"answers": shown, "intervals_cover_noise": ratio is not None})
+        print_json({"answers": shown, "intervals_cover_noise": beside.exists()})
         return
     for question, found in answers.items():
-        low, high = found.interval
-        print_line(f"{question} = {found.estimate:.6g}   ({level:.0%}: {low:.6g} to {high:.6g})")
-    if ratio is None:
-        print_line(f"There is no {beside.name}: the intervals cover the public sample, not the noise.", style="yellow")
+        _tell(question, found)
+    _tell_uncovered([found for found in answers.values() if found.uncovered_interval is not None])
+
+
+def _asker(beside: Path, frame: Any, level: float) -> Callable[..., Any]:
+    """What answers a question: the release, or (without one) the weights alone, which know nothing of their error."""
+    from sabun.density import Answer, DensityRatio
+    from sabun.density.export import WEIGHT
+
+    if beside.exists():
+        return functools.partial(DensityRatio.restore(beside, public=frame).query, level=level)
+    mass = frame[WEIGHT].to_numpy(dtype=float)
+    reason = f"there is no {beside.name}, which holds the noise and the share of uncovered rows"
+
+    def alone(values: Any, *, where: Any, **_: Any) -> Answer:
+        return Answer(
+            estimate=float(mass[where] @ values[where] / mass[where].sum()), interval=None, reason=reason, level=level
+        )
+
+    return alone
+
+
+def _schema_beside(beside: Path) -> Any:
+    from sabun.density.saved import features_from
+    from sabun.release import Release
+
+    return features_from(Release.load(beside)).schema if beside.exists() else None
+
+
+def _tell(question: str, found: Answer) -> None:
+    print_line(f"{question} = {found.estimate:.6g}   ({_interval(found)})")
+    if found.worst_case is not None:
+        low, high = found.worst_case
+        print_line(f"   whatever the ratio: {low:.6g} to {high:.6g}")
+
+
+def _interval(found: Answer) -> str:
+    if found.interval is None:
+        return f"no interval: {found.reason}"
+    low, high = found.interval
+    return f"{found.level:.0%}, {found.target}: {low:.6g} to {high:.6g}"
+
+
+def _tell_uncovered(answers: list[Answer]) -> None:
+    if answers and answers[0].uncovered_interval is not None:
+        low, high = answers[0].uncovered_interval
+        print_line(f"{low:.1%} to {high:.1%} of the private rows are unlike any public row; covered rows are the others.")
 
 
 @app.command()
@@ -257,5 +307,5 @@ def _picture(ratio: DensityRatio, private: Path | None) -> str:
     names = list(ratio.release_.provenance.parameters["columns"])
     public = ratio.to_frame()
     columns = [(name, public[name].to_numpy()) for name in names]
-    raw = None if private is None else [table_of(private)[name].to_numpy() for name in names]
+    raw = None if private is None else [table_of(private, ratio.schema)[name].to_numpy() for name in names]
     return weights_svg(columns, ratio.weights_, private=raw)
