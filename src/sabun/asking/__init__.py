@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from sabun.lazy import lazily
 
 if TYPE_CHECKING:
-    from sabun.asking.ask import Ask, Question, renamed
+    from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
+    from sabun.asking.names import renamed
     from sabun.asking.statistic import Part, Statistic, probe, state_of
 
 __all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "renamed", "room_named", "rooms", "state_of"]
@@ -27,7 +28,7 @@ _HOMES = {
     "Room": "directory",
     "Statistic": "statistic",
     "probe": "statistic",
-    "renamed": "ask",
+    "renamed": "names",
     "room_named": "directory",
     "rooms": "directory",
     "state_of": "statistic",

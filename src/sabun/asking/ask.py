@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
-from typing import Any, ClassVar, Self, TypeVar, final
+from typing import Any, ClassVar, Self, final
 
 from sklearn.base import BaseEstimator
 
@@ -19,9 +18,8 @@ from sabun.privacy.noise import Coin, coin_for
 from sabun.records import Schema
 from sabun.release import Release, publish
 
-__all__ = ["RELATIONS", "Ask", "Question", "renamed"]
+__all__ = ["RELATIONS", "Ask", "Question"]
 
-_Kind = TypeVar("_Kind", bound="Question")
 _TERMS = ("epsilon", "delta", "relation", "ledger", "retry_key", "random_state")
 
 RELATIONS = ("replace-one", "add-remove")
@@ -171,41 +169,6 @@ class Question(BaseEstimator):  # type: ignore[misc]
         """Takes a release over; what a subclass learns from it, it reads off `release_`."""
         self.release_, self.guarantee_ = release, release.guarantee
         return self
-
-
-def renamed(**newer: str) -> Callable[[type[_Kind]], type[_Kind]]:
-    """Lets a class take older spellings of its parameters, each under the name it has now.
-
-    Example:
-        >>> @renamed(key="retry_key")
-        ... class Answer(Question):
-        ...     def __init__(self, *, retry_key=None):
-        ...         self.retry_key = retry_key
-        >>> Answer(key="monday").retry_key, Answer().set_params(key="friday").get_params()
-        ('monday', {'retry_key': 'friday'})
-    """
-
-    def today(given: Mapping[str, Any]) -> dict[str, Any]:
-        for old, new in newer.items():
-            if old in given and new in given:
-                raise TypeError(f"{old} is an older name of {new}: give one of them.")
-        return {newer.get(name, name): value for name, value in given.items()}
-
-    def dressed(kind: type[_Kind]) -> type[_Kind]:
-        build, change = kind.__init__, kind.set_params
-
-        @wraps(build)  # scikit-learn reads the parameters off the original
-        def __init__(self: Any, *args: Any, **given: Any) -> None:
-            build(self, *args, **today(given))
-
-        @wraps(change)
-        def set_params(self: Any, **given: Any) -> Any:
-            return change(self, **today(given))
-
-        kind.__init__, kind.set_params = __init__, set_params  # type: ignore[method-assign]
-        return kind
-
-    return dressed
 
 
 def _relation(wanted: str | None, ledger: Ledger | None, possible: Sequence[str]) -> str:
