@@ -117,7 +117,7 @@ def _run(given: list[str]) -> int:
     except Interrupted as stop:
         return complain(str(stop), stop, code=_INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort) as stop:
-        return complain("interrupted.", stop, code=_INTERRUPTED, as_json=as_json)
+        return complain(_with_charges("interrupted."), stop, code=_INTERRUPTED, as_json=as_json)
     except BrokenPipeError as error:
         return _unread(error, as_json)
     except SystemExit as stop:  # what the libraries that parse and print make of a broken pipe

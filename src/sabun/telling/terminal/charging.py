@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -156,7 +157,7 @@ class Payment:
         return "reserved" if entry is None else entry.state
 
     def _recovery(self, receipt: Receipt) -> str:
-        return f"Get it with: sabun ledger recover {self.file} {receipt.entry} --out FILE"
+        return f"Get it with: sabun ledger recover {shlex.quote(str(self.file))} {receipt.entry} --out FILE"
 
     def _way_back(self, receipt: Receipt) -> str:
         entry = self._entry(receipt)
