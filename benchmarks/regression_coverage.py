@@ -261,7 +261,7 @@ def summary(covers: Sequence[Cover]) -> str:
     """One line about many worlds."""
     each = [float(np.mean(one.coefficients)) for one in covers]
     single = min(min(one.coefficients) for one in covers)
-    records, length = [one.prediction for one in covers], np.median([one.width for one in covers])
+    records, length = [one.prediction for one in covers], float(np.median([one.width for one in covers]))
     return (
         f"{len(covers)} worlds, coefficients {np.mean(each):.3f} (lowest world {min(each):.3f}, lowest single {single:.3f}), "
         f"records {np.mean(records):.3f} (lowest world {min(records):.3f}), length {length:.2f}, "

@@ -243,11 +243,11 @@ def test_ones_own_release_is_left_out_beside_ones_own_table(folder: Path, capsys
     capsys.readouterr()
     run(*at_home)
     assert "that no release was made of the home data" in capsys.readouterr().out
-    for option in (["--own", "north"], ["--ledger", "north.ledger"]):
+    for option in (["--own", "north"], ["--own-ledger", "north.ledger"]):
         run(*at_home, *option, "--json")
         found = json.loads(capsys.readouterr().out)
         assert found["organisations"] == ["east"]
         assert found["findings"][0].startswith("Left out the release of 'north'")
-    for wrong in (["--own", "west"], ["--own", "north", "--ledger", "north.ledger"]):
+    for wrong in (["--own", "west"], ["--own", "north", "--own-ledger", "north.ledger"]):
         assert exit_code("regression", *at_home, *wrong) == 2
     assert exit_code("regression", "combine", "north.json", "east.json", "--own", "north") == 2

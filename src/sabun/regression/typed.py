@@ -186,7 +186,7 @@ def own_release(name: str | None, ledger: Path | None) -> str | Ledger | None:
     from sabun.ledger import Ledger
 
     if name is not None and ledger is not None:
-        raise ParameterError("--own must be left out with --ledger, which says it. Drop one of them.")
+        raise ParameterError("--own must be left out with --own-ledger, which says it. Drop one of them.")
     return name if ledger is None else Ledger.open(ledger)
 
 

@@ -254,7 +254,7 @@ def combine(
         str | None,
         typer.Option(help="Which release was made of the --home table (its organisation, or the hash of its ledger row)."),
     ] = None,
-    ledger: Annotated[
+    own_ledger: Annotated[
         Path | None, typer.Option(help="The home organisation's ledger: releases it paid for were made of the --home table.")
     ] = None,
     method: Annotated[str, typer.Option(help="pool, guard, mirror, average, stack or best.")] = "pool",
@@ -275,7 +275,7 @@ def combine(
     Written with --release, it promises what each organisation promises if a --study names them with their keys; otherwise the
     sum, for one table may stand behind all releases, as below: epsilon 10.
 
-    A release made of the --home table itself is left out when --own or --ledger tells which one it is: its rows would count
+    A release made of the --home table itself is left out when --own or --own-ledger tells which one it is: its rows would count
     twice.
 
     Example:
@@ -303,7 +303,7 @@ def combine(
         if file is not None:
             new_file(file, name=name)
     temperature: float | str = tau if tau == "theory" else number(tau, "tau")
-    mine = own_release(own, ledger)
+    mine = own_release(own, own_ledger)
     with quiet_warnings():
         model = join(files, home, method=method, study=trusted, tau=temperature, convention=convention, own=mine)
     if isinstance(model, PublicModel) and out is not None:
