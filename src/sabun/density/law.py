@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -43,7 +44,7 @@ class NoiseLaw:
         """What the length of the whole noise vector stays within, at that level."""
         if not self.pure:
             return self.sd * float(np.sqrt(stats.chi2.ppf(level, self.dimension)))
-        scale = self.sd / (self.dimension + 1) ** 0.5
+        scale = self.sd / math.sqrt(self.dimension + 1)
         return scale * float(stats.gamma.ppf(level, self.dimension))
 
 
