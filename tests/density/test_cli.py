@@ -194,3 +194,33 @@ def test_a_missing_column_is_looked_for_in_a_file_with_a_name(folder: Path, caps
 def test_what_is_published_as_it_is_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
     assert "Published as they are: every row and every column of 'public.csv'." in capsys.readouterr().out
+
+
+def test_labels_that_other_readers_take_for_missing_are_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(3)
+    for name, rows, share in (("p", 5000, 0.81), ("e", 400, 0.4)):
+        codes = rng.choice(["NA", "01", "null"], rows, p=[share, 0.1, 0.9 - share])
+        Path(f"{name}.csv").write_text("code\n" + "".join(f"{code}\n" for code in codes))
+    Schema(columns=[Column.category("code", ["NA", "01", "null"])]).save("codes.json")
+    tables = ("--private", "p.csv", "--public", "e.csv", "--schema", "codes.json", "--epsilon", "1", "--out", "w.csv")
+    assert exit_code("density", "weights", *tables) == 0
+    capsys.readouterr()
+    assert exit_code("density", "query", "w.csv", "mean(code = NA)", "mean(code = 01)", "--json") == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    for question, truth in (("mean(code = NA)", 0.81), ("mean(code = 01)", 0.1)):
+        found = answers[question]
+        assert abs(found["estimate"] - truth) < 0.05
+        assert found["interval"][0] < truth < found["interval"][1]
+        assert found["target"] == "whole table"
+
+
+def test_bounds_make_an_answer_about_the_whole_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    assert "of the private rows are unlike any public row (95%)" in capsys.readouterr().out
+    asked = ("density", "query", "w.csv", "mean(age)", "mean(age > 50)", "--worst-case")
+    assert exit_code(*asked, "--bounds", "age=0:120") == 0
+    said = capsys.readouterr().out
+    assert said.count("95%, whole table:") == 2
+    assert said.count("whatever the ratio:") == 2
+    assert exit_code(*asked, "--bounds", "age=30:40") == 2
+    assert "such that every public row lies within" in capsys.readouterr().err

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
-from sabun import Guarantee, Release
+from sabun import Column, Guarantee, Release, Schema
 from sabun.density import DensityRatio
+from sabun.density.export import table_of
 from sabun.errors import DataError
 
 
@@ -61,3 +62,44 @@ def test_files_can_be_read_as_tables(ratio: DensityRatio, tmp_path: Path) -> Non
         assert len(again.weights_) == 60
     with pytest.raises(DataError, match=r"broken.parquet must be a Parquet file; it cannot be read"):
         DensityRatio(epsilon=1).set_public(tmp_path / "broken.parquet")
+
+
+LABELS = ["NA", "null", "None", "nan", "01", "007", "1", "TRUE", "x y"]
+"""What readers of tables like to take for something else."""
+
+
+def test_a_label_is_the_same_text_in_both_tables(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema(columns=[Column.category("code", LABELS)])
+    for name, rows, share in (("private", 9000, 0.81), ("public", 900, 0.2)):
+        chance = [share, *([(1 - share) / 8] * 8)]
+        codes = rng.choice(LABELS, rows, p=chance)
+        (tmp_path / f"{name}.csv").write_text("code\n" + "".join(f"{code}\n" for code in codes))
+        pd.DataFrame({"code": codes}).to_parquet(tmp_path / f"{name}.parquet")
+    for kind in ("csv", "parquet"):
+        ratio = DensityRatio(epsilon=1, schema=schema)
+        ratio.fit(private=tmp_path / f"private.{kind}", public=tmp_path / f"public.{kind}")
+        assert abs(ratio.mean(lambda t: t["code"] == "NA") - 0.81) < 0.03
+        assert abs(ratio.mean(lambda t: t["code"] == "007") - 0.19 / 8) < 0.03
+        ratio.to_csv(tmp_path / f"{kind}.weighted.csv")
+        again = DensityRatio.restore(tmp_path / f"{kind}.weighted.csv.release.json", public=tmp_path / f"{kind}.weighted.csv")
+        assert again.mean(lambda t: t["code"] == "NA") == pytest.approx(ratio.mean(lambda t: t["code"] == "NA"))
+
+
+def test_columns_of_a_file_are_numbers_where_every_cell_is_one(tmp_path: Path) -> None:
+    text = "age,half,zip,note,flag,gap,big\n30,0.5,007,NA,True,,1e400\n40, 1.5 ,123,x,False,2,3\n"
+    (tmp_path / "t.csv").write_text(text)
+    table = table_of(tmp_path / "t.csv")
+    assert table["age"].tolist() == [30, 40]
+    assert table["age"].dtype.kind == "i"
+    assert table["half"].tolist() == [0.5, 1.5]
+    assert table["zip"].tolist() == ["007", "123"]
+    assert table["note"].tolist() == ["NA", "x"]
+    assert table["flag"].tolist() == ["True", "False"]
+    assert np.isnan(table["gap"][0])
+    assert table["gap"][1] == 2
+    assert table["big"].tolist() == [np.inf, 3]
+    labelled = table_of(tmp_path / "t.csv", Schema(columns=[Column.category("age", ["30", "40"])]))
+    assert labelled["age"].tolist() == ["30", "40"]
+    (tmp_path / "empty.csv").write_text("age,half\n")
+    assert list(table_of(tmp_path / "empty.csv").columns) == ["age", "half"]

@@ -51,3 +51,12 @@ def test_questions_the_table_cannot_answer_are_refused(text: str, error: type[Ex
     read = Expression.read(text)
     with pytest.raises(error, match=message):
         (read.rows(TABLE), read.values(TABLE))
+
+
+def test_a_missing_cell_is_no_label() -> None:
+    table = pd.DataFrame({"code": pd.Series(["None", None, "NA", "x"], dtype=object)})
+    assert Expression.read("mean(code = None)").values(table).tolist() == [1, 0, 0, 0]
+    assert Expression.read("mean(code != None)").values(table).tolist() == [0, 1, 1, 1]
+    assert Expression.read("mean(code = nan)").values(table).tolist() == [0, 0, 0, 0]
+    assert Expression.read("mean(code = NA)").is_share(table)
+    assert not Expression.read("mean(code)").is_share(table)

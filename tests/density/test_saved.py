@@ -90,3 +90,19 @@ def test_damaged_releases_are_refused(fitted: DensityRatio, name: str, value: ob
     broken: Release = dataclasses.replace(fitted.release_, value={**fitted.release_.value, name: value})
     with pytest.raises(ReleaseError, match=message):
         DensityRatio.restore(broken, public=table(200, 40, 2))
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_a_release_of_an_earlier_version_still_answers() -> None:
+    """Written before the uncovered share was released; what it cannot tell, it says."""
+    reader = DensityRatio.restore(GOLDEN / "hinge.csv.release.json", public=GOLDEN / "hinge.csv")
+    assert reader.mean("age") == pytest.approx(43.27783420075369)
+    told = reader.query("age", bounds=(0, 100))
+    assert (told.estimate, told.interval, told.uncovered) == (reader.mean("age"), None, None)
+    assert "made by an earlier version" in told.reason
+    new = pd.DataFrame({"age": [42.0, 300.0], "sex": ["F", "M"]})
+    assert np.isfinite(reader.predict(new)[0])
+    assert reader.support_score(new).shape == (2,)
+    assert len(reader.sample(3)) == 3

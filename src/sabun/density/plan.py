@@ -24,7 +24,7 @@ class DensityPlan:
         relation: What the cost protects.
         private_rows: The number of private rows the plan is for.
         public_rows: The number of public rows.
-        rank: How many coordinates will be released.
+        rank: How many coordinates will be released, beside the share of rows off the public support.
         noise_sd: Standard deviation of the noise in each of them.
         noise_error: Expected length of the noise.
         private_sampling_error: Expected distance between the private table and the population behind it, without any privacy.
@@ -49,7 +49,7 @@ class DensityPlan:
         times = self.noise_error / max(self.private_sampling_error, 1e-300)
         return (
             f"Costs {cost} ({self.relation}) for {self.private_rows} private and {self.public_rows} public rows.\n"
-            f"Releases {self.rank} numbers with noise of standard deviation {self.noise_sd:.3g} each.\n"
+            f"Releases {self.rank} numbers and the uncovered share, with noise of standard deviation {self.noise_sd:.3g} each.\n"
             f"The noise is expected to be {times:.2g} times the private table's own sampling error "
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
             f"the public table's is {self.public_sampling_error:.3g}."

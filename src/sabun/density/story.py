@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sabun.density.marginals import marginals as beside
 from sabun.release import Release
 from sabun.telling.charts import histogram, line
 from sabun.telling.generic import results, stages
-from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at, whole_at
+from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number
 
@@ -39,7 +41,7 @@ def story(release: Release) -> Story:
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_histogram(weights), _shares(weights)) if chart is not None),
         grids=(_largest(weights), results(release, short=True)),
-        cautions=_cautions(weights, worth),
+        cautions=(*_cautions(weights, worth), _support(release)),
     )
 
 
@@ -50,7 +52,7 @@ def _steps(release: Release) -> tuple[str, ...]:
         return (
             "From the public table alone, features were fixed whose averages describe a table.",
             f"The average{rank} over the private rows was taken in whole numbers, and noise was added to it once.",
-            "The smoothest non-negative weights were found under which the public rows have nearly those averages.",
+            "Weights were found under which the public rows have nearly those averages, as smooth as the noise allows.",
         )
     method = text_at(facts, "method") if has(facts, "method") else release.provenance.mechanism
     return (f"A density ratio was fitted with “{method}”, with noise on everything that touches private rows.",)
@@ -65,7 +67,21 @@ def _cautions(weights: Floats, worth: float) -> tuple[str, ...]:
         )
     if (empty := int((weights == 0).sum())) > 0:
         found.append(f"{count(empty, 'public row')} got no weight: nothing like them seems to be in the private table.")
-    return (*found, "Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble.")
+    return tuple(found)
+
+
+def _support(release: Release) -> str:
+    """What the release says about private rows that no public row resembles."""
+    if not has(release.value, "uncovered"):
+        return "Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble."
+    share, noise = (number_at(release.value, name) for name in ("uncovered", "noise_sd"))
+    if not (math.isfinite(share) and math.isfinite(noise)):
+        raise Unfit("uncovered")
+    about, reach = min(1.0, max(0.0, share)), min(1.0, 2 * noise)
+    return (
+        f"About {about:.1%} of the private rows (give or take {reach:.1%}) are unlike any public row. Answers are about the "
+        "others, or, where bounds are declared, allow for them."
+    )
 
 
 def _histogram(weights: Floats) -> Chart | None:
