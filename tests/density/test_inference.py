@@ -13,7 +13,7 @@ from sabun.density import Answer, CoverageWarning, DensityRatio
 from sabun.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.density_coverage import block  # noqa: E402
+from benchmarks.density_coverage import block
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,8 @@ class DensityPlan:
         times = self.noise_error / max(self.private_sampling_error, 1e-300)
         return (
             f"Costs {cost} ({self.relation}) for {self.private_rows} private and {self.public_rows} public rows.\n"
-            f"Releases {self.rank} numbers and the uncovered share, with noise of standard deviation {self.noise_sd:.3g} each.\n"
+            f"Releases {self.rank} numbers and the uncovered share, with noise of standard deviation "
+            f"{self.noise_sd:.3g} each.\n"
             f"The noise is expected to be {times:.2g} times the private table's own sampling error "
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
             f"the public table's is {self.public_sampling_error:.3g}."
