@@ -134,8 +134,8 @@ MUTANTS = (
         "outliers",
         "regions: bar gets everything",
         "outliers/regions.py",
-        "ErrorBar(epsilon=whole * share,",
-        "ErrorBar(epsilon=whole,",
+        "ErrorBar(epsilon=ask.epsilon * share,",
+        "ErrorBar(epsilon=ask.epsilon,",
     ),
     # Density
     _m("density", "add for replace", "density/rkhs.py", "self._euclidean(grid.joint(),", "self._euclidean(grid.add,"),

@@ -15,7 +15,7 @@ from sabun import checks
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["COVERED", "WHOLE", "Answer", "checked_bounds", "column_values", "effective_size"]
+__all__ = ["COVERED", "EARLIER", "WHOLE", "Answer", "checked_bounds", "column_values", "effective_size"]
 
 Question = Callable[..., Any] | str | int | Any
 """A function of the table (or of one row), a column, or one number for each public row."""
@@ -23,6 +23,12 @@ Question = Callable[..., Any] | str | int | Any
 WHOLE = "whole table"
 COVERED = "covered rows"
 """What an answer is about: all private rows, or those that the public table can speak for."""
+
+EARLIER = (
+    "the release was made by an earlier version, which did not count the private rows off the public table's support; "
+    "its noise alone says too little"
+)
+"""Why an old release gives no interval."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,14 @@ from sabun.density.basis import BoundedBasis
 from sabun.density.features import Features, chosen_rows, median_distance
 from sabun.density.kernel import Floats, GaussianKernel
 from sabun.density.logistic import Logistic
-from sabun.density.method import Method, Target
+from sabun.density.method import Method, Promise, Target
 from sabun.density.paper import FixedBasis, NoisyCentres, RawCentres
 from sabun.density.plan import DensityPlan
 from sabun.density.rkhs import Embedding
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import exact_positive
+from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import coin_for
 from sabun.records import Schema
 
@@ -73,6 +74,25 @@ class Options:
         names = ("method", "bandwidth", "standardize", "tau2", "regularization", "n_public", "basis_bounds", "clip_norm")
         shown = {name: self.given[name] for name in names if self.given[name] is not None}
         return {**shown, "n_centers": self._centres, "relation": self.target.relation}
+
+    def guarantee(self, promise: Promise) -> Guarantee:
+        """What a release promises, for the ledger's unit and relation."""
+        ledger, relation = self.given["ledger"], self.target.relation
+        unit = "record" if ledger is None else ledger.unit
+        if relation == "add-remove" and ledger is not None and ledger.relation == "replace-one":
+            relation = "replace-one"  # the noise is calibrated for both, see embedding.proof.md
+        assumptions = (
+            f"each {unit} has at most one row",
+            "the public table and all settings were chosen without looking at the private one",
+        )
+        return Guarantee(
+            epsilon=promise.epsilon,
+            delta=promise.delta,
+            relation=relation,
+            unit=unit,
+            assumptions=(*promise.assumptions, *assumptions),
+            mechanism=promise.mechanism,
+        )
 
     def digest(self, points: Floats, features: Features) -> str:
         """Names the public table, the map from records to points, and the settings; parts that share it may be merged."""

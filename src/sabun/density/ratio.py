@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from sabun import checks
-from sabun.density.answers import Answer, checked_bounds, column_values
+from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
 from sabun.density.export import frame_of, resampled, table_of, write_csv, write_parquet
 from sabun.density.features import Features
 from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
-from sabun.density.method import Method, Promise
+from sabun.density.method import Method
 from sabun.density.options import Options
 from sabun.density.plan import DensityPlan
 from sabun.density.rkhs import Embedding
@@ -28,7 +28,6 @@ from sabun.density.tally import Tally, must_match
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
-from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import coin_for
 from sabun.records import Schema
 from sabun.release import Release, publish
@@ -36,10 +35,6 @@ from sabun.release import Release, publish
 __all__ = ["DensityRatio"]
 
 _LEAST_SUPPORT = 0.5
-_EARLIER = (
-    "the release was made by an earlier version, which did not count the private rows off the public table's support; "
-    "its noise alone says too little"
-)
 
 
 class DensityRatio(BaseEstimator):  # type: ignore[misc]
@@ -293,7 +288,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             return float(mass @ values / mass.sum())
         inference = self._inference()
         if inference is None:
-            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=_EARLIER, level=level)
+            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=EARLIER, level=level)
         return inference.answer(values, rows, level=level, bounds=declared, worst=worst_case)
 
     def covered(self, X: Any) -> Any:
@@ -359,7 +354,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         parameters = {**options.facts(), **promise.facts, "columns": list(self._features.names), "public_rows": self._rows}
         self.release_: Release = publish(
             kind=KIND,
-            guarantee=self._guarantee(promise, options),
+            guarantee=options.guarantee(promise),
             parameters=parameters,
             draw=lambda: {**self._plan.draw(seen, coin), "features": features_tree(self._features)},
             ledger=ledger,
@@ -380,24 +375,6 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(self._features.names)
         self._diagnose()
 
-    def _guarantee(self, promise: Promise, options: Options) -> Guarantee:
-        ledger, relation = options.given["ledger"], options.target.relation
-        unit = "record" if ledger is None else ledger.unit
-        if relation == "add-remove" and ledger is not None and ledger.relation == "replace-one":
-            relation = "replace-one"  # the noise is calibrated for both, see embedding.proof.md
-        assumptions = (
-            f"each {unit} has at most one row",
-            "the public table and all settings were chosen without looking at the private one",
-        )
-        return Guarantee(
-            epsilon=promise.epsilon,
-            delta=promise.delta,
-            relation=relation,
-            unit=unit,
-            assumptions=(*promise.assumptions, *assumptions),
-            mechanism=promise.mechanism,
-        )
-
     def _diagnose(self) -> None:
         inference = self._inference() if isinstance(self._plan, Embedding) else None
         self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)
@@ -406,8 +383,9 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
 
     def _inference(self) -> Inference | None:
         """What the release says about errors; None for one of an earlier version."""
+        plan = self._embedding("an interval")
         if self._judged is None and has_uncovered(self.release_):
-            self._judged = Inference.of(self._embedding("an interval"), self.release_.value)
+            self._judged = Inference.of(plan, self.release_.value)
         return self._judged
 
     def _embedding(self, what: str) -> Embedding:
