@@ -155,11 +155,11 @@ def test_a_changed_row_is_refused_by_every_method(kind: str, tmp_path: Path) -> 
 def test_a_run_that_only_has_to_be_handed_over_is_computed_again_and_compared(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(**parts: object) -> None:
+    def dies(*parts: object) -> None:
         raise Interrupted
 
     with monkeypatch.context() as dying:
-        dying.setattr(checkpoint, "Release", dies)
+        dying.setattr(checkpoint.Draft, "filled", dies)
         with pytest.raises(Interrupted):
             PrivateClassifier(checkpoint=tmp_path, **settings_of(kind)).fit(*table_of(kind))
     record = saved(tmp_path)

@@ -16,7 +16,7 @@ from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
 from sabun.release import Provenance, Release, generate_key, publish
 from sabun.release.booking import Booking, booked
-from sabun.release.publish import purpose_of
+from sabun.release.draft import purpose_of
 
 PROMISE = Guarantee(
     epsilon="1/1000", delta="1/10000000", unit="patient", mechanism="discrete Laplace", assumptions=("one row",)

@@ -19,7 +19,8 @@ from sabun.ledger.store import Unavailable
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import discrete_laplace, os_coin, seeded_coin
 from sabun.release import Release, ResultNotKept, publish
-from sabun.release.publish import purpose_of, recovered
+from sabun.release.draft import purpose_of
+from sabun.release.publish import recovered
 
 PROMISE = Guarantee(epsilon=0.4, unit="patient", mechanism="discrete Laplace")
 

@@ -17,8 +17,7 @@ from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.moments import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
 from sabun.privacy import Guarantee
-from sabun.privacy.noise import os_coin, seeded_coin
-from sabun.release import Release, publish
+from sabun.release import Release, derived
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,14 +131,10 @@ class Estimates:
 
     def release(self) -> Release:
         """The estimates as a release file's content; every person's epsilon was spent on their own device."""
-        coin = seeded_coin(0) if self.guarantee.simulated else os_coin()
         values = {name: _plain(column) for name, column in self._columns(self.mean).items() if name not in ("key", "flags")}
         values |= {"key": [str(key) for key in self.keys], "flags": [", ".join(words) for words in self.flags]}
         facts = {"method": self.method, "confidence": self.confidence, **self.parameters}
-        promise = self.guarantee
-        return publish(
-            kind="keyvalue.estimates", guarantee=promise, parameters=facts, draw=lambda: values, ledger=None, coin=coin
-        )
+        return derived(values, kind="keyvalue.estimates", promise=self.guarantee, facts=facts)
 
     def _columns(self, mean: Floats) -> dict[str, Any]:
         return {

@@ -34,10 +34,9 @@ from sabun.ledger.reservation import Reservation
 from sabun.ledger.statement import Receipt
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
-from sabun.release import Provenance, Release
-from sabun.release.document import check_facts
+from sabun.release import Draft, Release
 from sabun.release.files import read_whole, write_whole
-from sabun.release.publish import kept, purpose_of
+from sabun.release.publish import kept
 
 __all__ = ["Resumable", "train_resumably"]
 
@@ -159,10 +158,10 @@ def train_resumably(
         LedgerError: The run's charge is not in this ledger, or its result was already handed over.
         BudgetExceeded: A new run does not fit; nothing was trained.
     """
-    promise, facts, place = run.guarantee, dict(run.facts), Path(folder)
-    origin = Provenance(kind=kind, mechanism=promise.mechanism, parameters=facts, schema_hash=schema_hash)
-    check_facts(promise, origin)
-    purpose = purpose_of(kind, facts, subject=subject, schema_hash=schema_hash)
+    place, draft = (
+        Path(folder),
+        Draft(kind=kind, promise=run.guarantee, facts=run.facts, subject=subject, schema_hash=schema_hash),
+    )
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -171,17 +170,16 @@ def train_resumably(
         _clean(place)
         reservation = None
         if (place / _SECRET).exists():
-            saved = _continued(place, run, ledger, purpose)
+            saved = _continued(place, run, ledger, draft.purpose)
         else:
-            reservation, saved = _begun(place, run, ledger, purpose)
+            reservation, saved = _begun(place, run, ledger, draft.purpose)
         stream = Stream(saved.key)
         last = _run(place / _STATE, run, saved, stream, progress)
-        origin = dataclasses.replace(origin, receipt=saved.receipt)
-        release = Release(value=run.value(last, stream), guarantee=promise, provenance=origin)
+        release = draft.paid(saved.receipt).filled(run.value(last, stream))
         if reservation is not None:
             reservation.commit(kept(release.to_json()))
         elif ledger is not None and saved.receipt is not None:
-            _hand_over(place, ledger, saved.receipt, promise, kept(release.to_json()))
+            _hand_over(place, ledger, saved.receipt, draft.promise, kept(release.to_json()))
         _wipe(place)  # proof: key-erased
     return release
 

@@ -23,7 +23,7 @@ from sabun.regression.pooling import pull_of
 from sabun.regression.promise import guarantee_of
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.regression.variances import LARGEST
-from sabun.release import Provenance, Release
+from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
 
 __all__ = ["HomeModel", "Influence", "PublicModel"]
@@ -249,8 +249,7 @@ class PublicModel(_Model):
         promise, known = _joint(self)
         facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows)}
         notes = (_ORIGIN, *(() if known else (_ONE_TABLE,)), *self.findings)
-        origin = Provenance(kind=_KIND, mechanism=promise.mechanism, parameters=facts, notes=notes)
-        return Release(value=value, guarantee=promise, provenance=origin)
+        return derived(value, kind=_KIND, promise=promise, facts=facts, notes=notes)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the model as JSON.

@@ -1,11 +1,12 @@
 """The only door out: a value leaves with its guarantee, its provenance, its receipt.
 
-publish(...) ─► Release ─► save / sign ─► file ─► load / verify
+Draft ─► publish(...) ─► Release ─► save / sign ─► file ─► load / verify
 """
 
 from __future__ import annotations
 
 from sabun.release.document import MAX_BYTES, Release
+from sabun.release.draft import Draft, derived
 from sabun.release.keys import fingerprint, generate_key, load_key, save_key
 from sabun.release.provenance import Provenance
 from sabun.release.publish import ResultNotKept, publish, recovered
@@ -13,11 +14,13 @@ from sabun.release.signature import Signature, Signer
 
 __all__ = [
     "MAX_BYTES",
+    "Draft",
     "Provenance",
     "Release",
     "ResultNotKept",
     "Signature",
     "Signer",
+    "derived",
     "fingerprint",
     "generate_key",
     "load_key",

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from sabun.errors import ReleaseError
 from sabun.ledger import Entry, Ledger, Receipt
 from sabun.release.document import Release
-from sabun.release.publish import kept, purpose_of
+from sabun.release.draft import purpose_of
+from sabun.release.publish import kept
 
 __all__ = ["Booking", "booked"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,15 +15,12 @@ from sabun.ledger.reservation import LARGEST_PAYLOAD
 from sabun.ledger.store import Unavailable
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin
-from sabun.release.document import Release, check_facts
-from sabun.release.encoding import canonical, encode
-from sabun.release.provenance import Provenance
-from sabun.release.tree import Frozen
+from sabun.release.document import Release
+from sabun.release.draft import Draft
 
-__all__ = ["ResultNotKept", "kept", "publish", "purpose_of", "recovered"]
+__all__ = ["ResultNotKept", "kept", "publish", "recovered"]
 
 _DIGEST = b"sha256:"
-_NAMED = 3
 _ATTEMPTS = 3
 _SAVE_IT = "The result is drawn and paid for, and comes with this error as `error.release`: save it, for no retry returns it."
 
@@ -92,29 +88,27 @@ def publish(
         ParameterError: A parameter breaks its rule.
         ResultNotKept: The charge stands, but its result could not be written beside it; `error.release` is the result.
     """
-    checks.text(kind=kind)
     _check_kinds(guarantee, coin)
-    facts = Frozen(parameters, where="parameters")
     promise = guarantee if coin.private else guarantee.as_simulated()
-    origin = Provenance(kind=kind, mechanism=promise.mechanism, parameters=facts, schema_hash=schema_hash, notes=notes)
-    check_facts(promise, origin)  # proof: writable-first
+    draft = Draft(  # proof: writable-first
+        kind=kind, promise=promise, facts=parameters, subject=subject, schema_hash=schema_hash, notes=notes
+    )
     if ledger is None:
         checks.require(key is None, "left out when there is no ledger", "Pass a ledger that remembers it.", key=key)
-        return Release(value=_drawn(draw), guarantee=promise, provenance=origin)
+        return draft.filled(_drawn(draw))
     if promise.simulated:  # proof: refuse-simulated
         raise SimulatedError(
             "a seeded result is not private, so it cannot be charged to a ledger. "
             "Use random_state=None for a private result, or ledger=None for a simulation."
         )
-    purpose = purpose_of(kind, facts, subject=subject, schema_hash=schema_hash, notes=notes)
     if key is not None:
-        known = ledger.recall(key, guarantee=promise, purpose=purpose)
+        known = ledger.recall(key, guarantee=promise, purpose=draft.purpose)
         if known is not None:
             return _recalled(known[1], f"key {key!r}")  # proof: replay
-    reservation = ledger.reserve(promise, purpose=purpose, key=key)  # proof: charge-first
-    provenance = dataclasses.replace(origin, receipt=reservation.receipt)  # proof: facts-before-draw
+    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)  # proof: charge-first
+    paid = draft.paid(reservation.receipt)  # proof: facts-before-draw
     reservation.touch()
-    release = Release(value=_drawn(draw), guarantee=promise, provenance=provenance)  # proof: draw-once
+    release = paid.filled(_drawn(draw))  # proof: draw-once
     _keep(reservation, release)  # proof: commit-last
     return release
 
@@ -136,30 +130,6 @@ def _keep(reservation: Reservation, release: Release) -> None:
 def _drawn(draw: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     """The value, whatever the caller asked numpy to do about rounding: such an error would speak of private cells."""
     return draw()  # proof: quiet
-
-
-def purpose_of(
-    kind: str,
-    parameters: Mapping[str, Any],
-    *,
-    subject: Sequence[str] = (),
-    schema_hash: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> str:
-    """What the ledger writes down: the kind, the first columns, a digest of all public facts behind the release.
-
-    The whole SHA-256 ties an idempotency key to these facts, so a retry with others is not answered with the old value.
-
-    Example:
-        >>> purpose_of("count", {"column": "age"})[:30]
-        'count (parameters a86d31cee3c0'
-        >>> purpose_of("count", {}, subject=["age", "sex", "ward", "dose", "year"])[:37]
-        'count on age, sex, ward and 2 more (p'
-    """
-    facts = {"parameters": encode(Frozen(parameters, where="parameters")), "schema_hash": schema_hash, "notes": list(notes)}
-    more = "" if len(subject) <= _NAMED else f" and {len(subject) - _NAMED} more"
-    about = f" on {', '.join(subject[:_NAMED])}{more}" if subject else ""
-    return f"{kind}{about} (parameters {hashlib.sha256(canonical(facts)).hexdigest()})"
 
 
 def _check_kinds(guarantee: object, coin: object) -> None:
