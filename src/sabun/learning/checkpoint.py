@@ -158,10 +158,8 @@ def train_resumably(
         LedgerError: The run's charge is not in this ledger, or its result was already handed over.
         BudgetExceeded: A new run does not fit; nothing was trained.
     """
-    place, draft = (
-        Path(folder),
-        Draft(kind=kind, promise=run.guarantee, facts=run.facts, subject=subject, schema_hash=schema_hash),
-    )
+    place = Path(folder)
+    draft = Draft(kind=kind, promise=run.guarantee, facts=run.facts, subject=subject, schema_hash=schema_hash)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
