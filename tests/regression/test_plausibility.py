@@ -59,7 +59,7 @@ def test_an_empty_table_is_plausible_where_its_size_is_private() -> None:
 
 
 def test_products_with_the_target_that_do_not_belong_to_the_features_are_told() -> None:
-    """c = .9 n everywhere: each entry possible, together an eigenvalue of -3839 beside noise of 9.6 in a larger table."""
+    """Each entry is possible by itself, together they have an eigenvalue far below what noise of 9.6 can give."""
     study = boxed()
     sums = honest(study, 0, 4000)
     together = ["products of features and target that no data can have together"]

@@ -1,10 +1,11 @@
 """Noise-aware pooling: noisy sums of many organisations, one home organisation's exact sums, one posterior.
 
 Notation: given A, the pooled c is normal with mean A beta and variance s2 A + v I, where v holds the noise of c and what
-the noise of A
-does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues set to 0) this gives a Gaussian posterior for
-beta.
-All of it is post-processing of released numbers, except for the home organisation's own sums.
+the noise of A does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues set to 0) this gives a Gaussian
+posterior for beta. All of it is post-processing of released numbers, except for the home organisation's own sums.
+
+One s2 is enough for the weights, not for the error: where organisations differ, the sampling variance of c is the sum of their
+own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
 
 A home residual variance on f degrees of freedom, s2 (1 + z) with E z = 0 and E z**2 = 2 / f, also sets the weight P = G / s2 of
 the home data (Meier 1953). Since dC/dz = C P C, the estimate moves by z C P (estimate - home's own), whose covariance is
