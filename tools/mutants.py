@@ -548,8 +548,8 @@ MUTANTS = (
         "ledger",
         "charge after the draw",
         "release/publish.py",
-        "    reservation = ledger.reserve(promise, purpose=purpose, key=key)",
-        "    draw, drawn = (lambda: drawn), draw()\n    reservation = ledger.reserve(promise, purpose=purpose, key=key)",
+        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
+        "    draw, drawn = (lambda: drawn), draw()\n    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
     ),
     _m("ledger", "void after data was touched", "release/publish.py", "    reservation.touch()\n", ""),
     _m(
