@@ -69,6 +69,20 @@ def test_the_density_embedding_has_noise_for_two_neighbours(relation: str, delta
     assert (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0)
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_uncovered_share_has_noise_like_the_rest(relation: str, heard: Heard) -> None:
+    """Noise on that coordinate alone moves what is released as the uncovered share, by its own size."""
+    table = [[0.0]] * (ROWS - 10) + [[100.0]] * 10
+    heard.instead = zeros
+    plain = _ratio(table, relation=relation).release_
+    assert plain["uncovered"] == pytest.approx(10 / ROWS)
+    place = len(plain["embedding"])
+    heard.instead = lambda draw: np.array([2**61 * (index == place) for index in range(draw.count)], dtype=object)
+    moved = _ratio(table, relation=relation).release_
+    assert (moved["uncovered"] - plain["uncovered"]) * ROWS == pytest.approx(0.5)
+    assert np.array_equal(moved["embedding"], plain["embedding"])
+
+
 def test_the_density_methods_of_the_paper_have_laplace_noise_for_their_bases(heard: Heard) -> None:
     table, centres, unit = [[0.0]] * ROWS, 2, 2.0**30
     _ratio(table, method="ulsif-b")

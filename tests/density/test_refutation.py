@@ -77,6 +77,19 @@ def test_adding_any_row_stays_within_the_noise_when_the_count_is_private(
     assert length(before_noise(replaced)[0], two) <= noise.l2**2, "the same noise covers a replacement"
 
 
+def test_a_row_off_the_support_is_counted_and_nothing_else() -> None:
+    """Just outside the public range, right beside a centre: embedded too, it would move more than the noise hides."""
+    edge = PUBLIC[PUBLIC[:, 0].argmax()]
+    beside = edge + np.array([1e-6, 0.0])
+    for relation in ("replace-one", "add-remove"):
+        part = prepared(relation).partial_fit(private=beside[None])
+        assert list(part._seen.sums) == [0] * (len(part._seen.sums) - 1) + [1]
+        off, noise = before_noise(part)
+        for other in (*PUBLIC, edge):
+            on = before_noise(prepared(relation).partial_fit(private=other[None]))[0]
+            assert length(off, on) <= noise.l2**2
+
+
 def test_a_tiny_bandwidth_does_not_break_the_bound() -> None:
     tight = 5000 + 1e-7 * np.random.default_rng(1).normal(size=(40, 3))
     ratio = DensityRatio(epsilon=1, bandwidth=1e-7, standardize=False)
