@@ -95,6 +95,8 @@ class Quantiles(Summary):
         shares: Which quantiles, above 0 and below 1, growing: 0.5 is the median. At most six decimals.
         epsilon: As in `Count`, like all parameters below.
         error_bar: Share of epsilon that pays for the intervals; 0 turns them off.
+        resolution: How far apart marks may be: 1 for whole numbers. Fewer marks give better answers. The next power of two
+            below is taken; None takes the finest marks there are.
         schema: What is publicly known about the columns.
         by: A column of labels: quantiles for each that the schema declares.
         where: A public condition.
@@ -126,6 +128,7 @@ class Quantiles(Summary):
         shares: Sequence[AmountLike] = ("0.25", "0.5", "0.75"),
         epsilon: AmountLike,
         error_bar: AmountLike = 0.5,
+        resolution: float | None = None,
         schema: Schema,
         by: str | None = None,
         where: Where | None = None,
@@ -139,6 +142,7 @@ class Quantiles(Summary):
         self.shares = shares
         self.epsilon = epsilon
         self.error_bar = error_bar
+        self.resolution = resolution
         self.schema = schema
         self.by = by
         self.where = where
@@ -151,7 +155,7 @@ class Quantiles(Summary):
 
     def _checked(self) -> tuple[Ask, People, Ruler, tuple[Rank, ...]]:
         ask, people = self._settled()
-        ruler = Ruler.of(people.summed, bits=_COARSE)
+        ruler = Ruler.of(people.summed, bits=_COARSE, resolution=self.resolution)
         return ask, people, ruler, self._ranks(ask, people, ruler)
 
     def _ranks(self, ask: Ask, people: People, ruler: Ruler) -> tuple[Rank, ...]:

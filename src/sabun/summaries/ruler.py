@@ -10,6 +10,7 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun import checks
 from sabun.records import NumberColumn
 
 __all__ = ["Ruler", "number"]
@@ -37,9 +38,13 @@ class Ruler:
     steps: int
 
     @classmethod
-    def of(cls, column: NumberColumn, *, bits: int = _FINE) -> Self:
-        """The marks of a column: between 2**(bits - 1) and 2**bits + 1 of them."""
+    def of(cls, column: NumberColumn, *, bits: int = _FINE, resolution: float | None = None) -> Self:
+        """The marks of a column: between 2**(bits - 1) and 2**bits + 1 of them, fewer where `resolution` asks for less."""
         exponent = math.frexp(column.upper - column.lower)[1] - bits
+        if resolution is not None:
+            good = checks.is_number(resolution) and 0 < resolution <= column.upper - column.lower
+            checks.require(good, "above 0 and at most as large as the bounds are apart", resolution=resolution)
+            exponent = max(exponent, math.frexp(resolution)[1] - 1)
         first, last = (int(np.rint(math.ldexp(end, -exponent))) for end in (column.lower, column.upper))
         return cls(exponent=exponent, first=first, steps=last - first)
 

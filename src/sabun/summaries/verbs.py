@@ -53,6 +53,10 @@ _Where = Annotated[
 _Delta = Annotated[str | None, typer.Option("--delta", help="Above 0 for Gaussian noise; Laplace noise when left out.")]
 _Bins = Annotated[str | None, typer.Option("--bins", help="How many bins (10), or their edges: 0,18,65,120.")]
 _Shares = Annotated[str, typer.Option("--shares", help="Which quantiles, separated by commas; 0.5 is the median.")]
+_Resolution = Annotated[
+    float | None,
+    typer.Option("--resolution", help="How finely to look: 1 for whole numbers; as finely as possible by default."),
+]
 _Bar = Annotated[str, typer.Option("--error-bar", help="Share of epsilon that pays for the intervals; 0 for none.")]
 
 
@@ -214,6 +218,7 @@ def quantiles(
     epsilon: Epsilon,
     shares: _Shares = "0.25,0.5,0.75",
     error_bar: _Bar = "0.5",
+    resolution: _Resolution = None,
     by: _By = None,
     where: _Where = None,
     bounds: Bounds = None,
@@ -232,10 +237,10 @@ def quantiles(
 
         sabun datasets save adult people.csv --schema people.schema.json
 
-        sabun summaries quantiles people.csv --schema people.schema.json --column age --shares 0.1,0.5,0.9 --epsilon 1
+        sabun summaries quantiles people.csv --schema people.schema.json --column age --resolution 1 --epsilon 1
     """
     how: dict[str, Any] = {"column": column, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    how |= {"shares": typed_shares(shares), "error_bar": error_bar}
+    how |= {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
     _ask("quantiles", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
 
 
@@ -253,6 +258,7 @@ def plan(
     bins: _Bins = None,
     shares: _Shares = "0.25,0.5,0.75",
     error_bar: _Bar = "0.5",
+    resolution: _Resolution = None,
     relation: Relation = None,
     confidence: Confidence = 0.95,
     json: Json = False,
@@ -266,7 +272,8 @@ def plan(
     checks.one_of(_QUESTIONS, question=question)
     how: dict[str, Any] = {"by": by, "where": where, "relation": relation, "confidence": confidence}
     how |= {} if question == "count" else {"column": _given(column)}
-    how |= {"shares": typed_shares(shares), "error_bar": error_bar} if question == "quantiles" else {"delta": delta}
+    ranks = {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
+    how |= ranks if question == "quantiles" else {"delta": delta}
     how |= {"bins": typed_bins(bins)} if question == "histogram" else {}
     made = _question(question, epsilon, how, schema=schema, bounds=bounds).plan(n_records=n_records)
     if json:

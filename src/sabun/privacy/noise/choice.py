@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -49,8 +51,13 @@ def exponential_choice(costs: Sequence[int] | NDArray[np.int64], *, rate: Fracti
 
 
 def _ceiling(exponent: Fraction) -> int:
-    """A whole number not below exp(-exponent) 2**64."""
-    return 1 << _BITS if exponent == 0 else exp_floor(exponent, _BITS) + 1  # proof: ceiling
+    """A whole number not below exp(-exponent) 2**64, and not much above it: that of the next quarter below the exponent."""
+    return _ceiling_of_quarters(min(math.floor(4 * exponent), 4 * _BITS))
+
+
+@functools.cache
+def _ceiling_of_quarters(quarters: int) -> int:
+    return 1 << _BITS if quarters == 0 else exp_floor(Fraction(quarters, 4), _BITS) + 1  # proof: ceiling
 
 
 def _kept(exponent: Fraction, ceiling: int, coin: Coin) -> bool:
