@@ -34,6 +34,7 @@ PEER_PACKAGES = (
     "multi-freq-ldpy==0.2.5",
     "xxhash",
     "statsmodels",
+    "pipeline-dp==0.3.1",
 )
 
 

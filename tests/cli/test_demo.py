@@ -10,10 +10,10 @@ import pytest
 from cli.terminal import exit_code, process
 from reports.html_checks import Page
 from sabun.cli import demo
-from sabun.cli._demo_clinic import count_old_patients
 from sabun.cli.demo import jobs
 from sabun.ledger import Ledger
 from sabun.release import Release, load_key
+from sabun.summaries.demo import count_old_patients
 from sabun.telling.demo import Bench
 
 
@@ -118,7 +118,7 @@ def test_two_demos_draw_different_noise(tmp_path: Path) -> None:
         place = tmp_path / str(number)
         place.mkdir()
         outcome = count_old_patients(Bench(folder=place, quick=True, progress=lambda share, doing: None))
-        counts.add(outcome.release["count"])
+        counts.add(outcome.release["counts"]["all"])
     assert len(counts) > 1
 
 

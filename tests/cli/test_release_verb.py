@@ -47,7 +47,7 @@ def test_verify_takes_several_keys(folder: Path) -> None:
 
 def test_a_changed_release_is_bad_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "count.json"
-    file.write_bytes(file.read_bytes().replace(b"private count", b"Private count", 1))
+    file.write_bytes(file.read_bytes().replace(b"summaries.count", b"summaries.Count", 1))
     assert exit_code("release", "verify", file, "--key", folder / "publisher.pub.pem") == 4
     assert "changed or forged" in capsys.readouterr().err
 

@@ -15,7 +15,6 @@ import typer
 
 from sabun import checks
 from sabun.asking.directory import rooms
-from sabun.cli._demo_clinic import count_old_patients
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most
@@ -79,9 +78,8 @@ def command(
 
 def jobs() -> tuple[Job, ...]:
     """What there is to show: the jobs of every room that has some."""
-    count = Job(name="count", question="How many of the patients are 65 or older?", run=count_old_patients)
     shown = [part.JOBS for room in rooms() if (part := room.part("demo")) is not None]
-    return (count, *(job for some in shown for job in some))
+    return tuple(job for some in shown for job in some)
 
 
 def _chosen(names: list[str] | None) -> tuple[Job, ...]:

@@ -14,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+from sabun.privacy.noise.choice import exponential_choice
 from sabun.privacy.noise.coin import Coin, coin_for, os_coin, seeded_coin
 from sabun.privacy.noise.discrete import discrete_gaussian, discrete_laplace
 from sabun.privacy.noise.exact import bernoulli, bernoulli_exp, categorical, uniform_below
@@ -29,6 +30,7 @@ __all__ = [
     "coin_for",
     "discrete_gaussian",
     "discrete_laplace",
+    "exponential_choice",
     "os_coin",
     "seeded_coin",
     "spherical_laplace",

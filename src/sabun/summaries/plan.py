@@ -1,0 +1,60 @@
+"""What a plain answer will cost and how far off it may be, before any data is touched."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sabun.privacy.amounts import plain
+
+__all__ = ["SummaryPlan"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SummaryPlan:
+    """Expected errors of one answer, from public facts alone; with groups, of a group of average size.
+
+    Attributes:
+        question: Such as "mean".
+        epsilon: What will be charged, once for all groups.
+        delta: What will be charged.
+        relation: Between which tables it holds.
+        n_records: The number of records planned for.
+        groups: How many groups share the table.
+        usual_error: An error that is exceeded about half of the time, or less often.
+        reach: Half the width of the interval, about.
+        confidence: The planned confidence.
+        unit: What both are measured in.
+        useful: Whether the interval leaves half of what is possible out.
+    """
+
+    question: str
+    epsilon: Fraction
+    delta: Fraction
+    relation: str
+    n_records: int
+    groups: int
+    usual_error: float
+    reach: float
+    confidence: float
+    unit: str
+    useful: bool
+
+    def __str__(self) -> str:
+        cost = f"epsilon {plain(self.epsilon)}" + (f", delta {plain(self.delta)}" if self.delta else "")
+        each = f", {self.groups} groups of about {self.n_records // self.groups} each" if self.groups > 1 else ""
+        lines = [
+            f"{self.question} over {self.n_records} records{each} costs {cost} ({self.relation}).",
+            f"Usual error: {self.usual_error:.3g} {self.unit} or less. The interval reaches about {self.reach:.3g} up or down, "
+            f"and holds the exact answer with probability {self.confidence:g}.",
+        ]
+        if not self.useful:
+            lines.append("epsilon is too small to be useful here: the interval would hold most of what is possible anyway.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return dataclasses.asdict(self) | {"epsilon": str(self.epsilon), "delta": str(self.delta)}

@@ -1,0 +1,239 @@
+"""Quantiles of a column by the exponential mechanism, by public groups; proved in quantiles.proof.md.
+
+Notation: of a group of n cells, the quantile of a share q is a mark with at most q n cells below it and at least q n cells up
+to it. A mark's cost for a rank r is the distance between r and the ranks that the mark covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun import checks
+from sabun.asking import Ask
+from sabun.ledger import Ledger
+from sabun.privacy.amounts import AmountLike, exact, plain
+from sabun.privacy.noise import Coin, exponential_choice
+from sabun.records import Schema
+from sabun.summaries.people import People, Where
+from sabun.summaries.plan import SummaryPlan
+from sabun.summaries.ruler import Ruler, number
+from sabun.summaries.sensitivity import cost_of_ranks
+from sabun.summaries.statistic import CellCounts
+from sabun.summaries.summary import Summary, named
+
+__all__ = ["Quantiles", "Rank"]
+
+_COARSE = 16
+_FARTHEST = 1 << 40
+"""An end of an interval that would have to aim this many ranks off is not drawn: it is the bound, which is public."""
+
+_FINEST = 10**6
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rank:
+    """How one quantile is drawn; public.
+
+    Args:
+        share: The quantile's q.
+        rate: The exponent for each rank of distance: a mark is drawn with probability proportional to exp(-rate cost).
+        end_rate: The same for each end of the interval; None without intervals.
+        off: How many ranks beyond q n the ends aim.
+    """
+
+    share: Fraction
+    rate: Fraction
+    end_rate: Fraction | None
+    off: int
+
+    def costs(self, below: NDArray[np.int64], upto: NDArray[np.int64], *, off: int) -> NDArray[np.int64]:
+        """Each mark's distance from rank q n + off, in units of 1 / (denominator of q)."""
+        over, under = self.share.numerator, self.share.denominator
+        rank = over * int(upto[-1]) + off * under
+        costs = np.maximum(np.maximum(under * below - rank, rank - under * upto), 0)
+        # The first mark covers all ranks below its own too, the last one all above: some mark costs nothing, whatever the rank.
+        costs[0] = max(rank - under * int(upto[0]), 0)  # proof: first-mark
+        costs[-1] = max(under * int(below[-1]) - rank, 0)  # proof: last-mark
+        return costs
+
+    def draw(self, cells: NDArray[np.int64], coin: Coin) -> tuple[int, int, int]:
+        """Marks of the quantile, of the lower end, of the upper end."""
+        upto = np.cumsum(cells)
+        below = upto - cells
+        found = self._choice(self.costs(below, upto, off=0), self.rate, coin)  # proof: middle
+        if self.end_rate is None or self.off >= _FARTHEST:
+            return found, 0, len(cells) - 1  # proof: bounds-are-public
+        low = self._choice(self.costs(below, upto, off=-self.off), self.end_rate, coin)  # proof: lower-end
+        high = self._choice(self.costs(below, upto, off=self.off), self.end_rate, coin)  # proof: upper-end
+        return found, low, high
+
+    def _choice(self, costs: NDArray[np.int64], rate: Fraction, coin: Coin) -> int:
+        return exponential_choice(costs, rate=rate / self.share.denominator, coin=coin)  # proof: choice
+
+
+class Quantiles(Summary):
+    """Quantiles of a column of numbers, by group or under a condition.
+
+    Guarantee: epsilon for all quantiles of all groups together, intervals included; there is no delta. Each quantile gets an
+    equal part. Under add-remove a person moves the ranks of one group (parallel composition); under replace-one with two groups
+    or more, of two.
+
+    Notation: cells are clipped and moved to public marks as in `Sum`, at most 2**-16 of the distance of the bounds away.
+
+    Edge cases: nothing can be said about a group that is too small for its interval, which then reaches from bound to bound.
+
+    Args:
+        column: A number column of the schema. Its unreadable cells count as the schema's `missing`.
+        shares: Which quantiles, above 0 and below 1, growing: 0.5 is the median. At most six decimals.
+        epsilon: As in `Count`, like all parameters below.
+        error_bar: Share of epsilon that pays for the intervals; 0 turns them off.
+        resolution: How far apart marks may be: 1 for whole numbers. Fewer marks give better answers. The next power of two
+            below is taken; None takes the finest marks there are.
+        schema: What is publicly known about the columns.
+        by: A column of labels: quantiles for each that the schema declares.
+        where: A public condition.
+        relation: `replace-one` or `add-remove`; the ledger's when left out.
+        confidence: How often an interval holds every exact quantile of its share, each by itself.
+        ledger: The book to charge, or None.
+        retry_key: Name under which the same question gets the same bytes for free.
+        random_state: None for a private result; a whole number simulates.
+
+    Attributes:
+        quantiles_: The private quantiles in the order of `shares`; with `by`, lists by label.
+        interval_: Bounds for the exact quantiles, likewise.
+        guarantee_: What is promised.
+        release_: The value with its guarantee.
+
+    Example:
+        >>> schema = Schema.of_bounds({"age": (0, 100)})
+        >>> model = Quantiles(column="age", shares=[0.5], epsilon=50, schema=schema, random_state=1)
+        >>> 38 < model.fit([[age] for age in range(20, 61)]).quantiles_[0] < 42
+        True
+    """
+
+    word = "quantiles"
+
+    def __init__(
+        self,
+        *,
+        column: str,
+        shares: Sequence[AmountLike] = ("0.25", "0.5", "0.75"),
+        epsilon: AmountLike,
+        error_bar: AmountLike = 0.5,
+        resolution: float | None = None,
+        schema: Schema,
+        by: str | None = None,
+        where: Where | None = None,
+        relation: str | None = None,
+        confidence: float = 0.95,
+        ledger: Ledger | None = None,
+        retry_key: str | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.column = column
+        self.shares = shares
+        self.epsilon = epsilon
+        self.error_bar = error_bar
+        self.resolution = resolution
+        self.schema = schema
+        self.by = by
+        self.where = where
+        self.relation = relation
+        self.confidence = confidence
+        self.ledger = ledger
+        self.retry_key = retry_key
+        self.random_state = random_state
+        self._checked()
+
+    def _checked(self) -> tuple[Ask, People, Ruler, tuple[Rank, ...]]:
+        ask, people = self._settled()
+        ruler = Ruler.of(people.summed, bits=_COARSE, resolution=self.resolution)
+        return ask, people, ruler, self._ranks(ask, people, ruler)
+
+    def _ranks(self, ask: Ask, people: People, ruler: Ruler) -> tuple[Rank, ...]:
+        shares, bar = _shares(self.shares), exact(self.error_bar, name="error_bar")
+        checks.require(0 <= bar < 1, "a share of epsilon, at least 0 and below 1", error_bar=self.error_bar)
+        each = ask.epsilon / len(shares)  # proof: split
+        ranks = []
+        for share in shares:
+            moved = 2 * cost_of_ranks(people, ask.relation, share)
+            rate, end_rate = (1 - Fraction(bar)) * each / moved, Fraction(bar) / 2 * each / moved  # proof: rates
+            off = _off(end_rate, ruler.count, self._miss / 2) if bar else _FARTHEST
+            ranks.append(Rank(share=share, rate=rate, end_rate=end_rate if bar else None, off=off))
+        return tuple(ranks)
+
+    def plan(self, *, n_records: int) -> SummaryPlan:
+        """What to expect of a table of so many rows, from public facts alone; errors are measured in rows."""
+        ask, people, ruler, ranks = self._checked()
+        size = self._per_group(n_records, people)
+        reach = max(2 * rank.off for rank in ranks)
+        usual = max(_off(rank.rate, ruler.count, 0.5) for rank in ranks)
+        halves = [float(min(reach, size)), float(min(usual, size))]
+        return self._plan(ask=ask, people=people, n_records=n_records, halves=halves, whole=size, unit="ranks")
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Charges the ledger, counts the cells at each mark, draws.
+
+        Args:
+            X: As in `Count.fit`.
+            y: Ignored.
+
+        Raises:
+            DataError: X is no table of this kind.
+            BudgetExceeded: The ledger refuses; nothing was released.
+            SimulatedError: `random_state` was given with a ledger.
+        """
+        del y
+        ask, people, ruler, ranks = self._checked()
+        state = self._read(X, CellCounts(people=people, cells=ruler), ask, people)
+
+        def draw(state: NDArray[np.int64]) -> dict[str, Any]:
+            found = [self._of_group(line[: ruler.count], ranks, ruler, ask.coin) for line in state]
+            quantiles, intervals = ([group[part] for group in found] for part in (0, 1))
+            return {"quantiles": named(people, quantiles), "intervals": named(people, intervals)}
+
+        facts = {
+            "shares": [plain(rank.share) for rank in ranks],
+            "error_bar": exact(self.error_bar),
+            "ranks_off": [rank.off if rank.end_rate is not None else None for rank in ranks],
+            "step": ruler.step,
+        }
+        return self._released(
+            state, int(state.sum()), draw, ask=ask, people=people, mechanism="exponential mechanism", facts=facts
+        )
+
+    def _of_group(
+        self, cells: NDArray[np.int64], ranks: Sequence[Rank], ruler: Ruler, coin: Coin
+    ) -> tuple[list[float], list[list[float] | None]]:
+        drawn = [rank.draw(cells, coin) for rank in ranks]
+        # What is drawn is public from here: quantiles are put in order, and an interval made to hold its own.
+        found = sorted(middle for middle, _, _ in drawn)
+        ends = [(min(low, mark), max(high, mark)) for mark, (_, low, high) in zip(found, drawn, strict=True)]
+        paid = [rank.end_rate is not None for rank in ranks]
+        intervals = [[number(ruler.at(end)) for end in pair] if bar else None for pair, bar in zip(ends, paid, strict=True)]
+        return [number(ruler.at(mark)) for mark in found], intervals
+
+
+def _shares(shares: object) -> tuple[Fraction, ...]:
+    good = isinstance(shares, list | tuple | np.ndarray) and len(shares) > 0
+    checks.require(good, "a list of numbers between 0 and 1", shares=shares)
+    found = [exact(share, name="shares") for share in shares]  # type: ignore[attr-defined]
+    good = all(0 < share < 1 for share in found) and sorted(set(found)) == found
+    checks.require(good, "above 0, below 1 and growing", shares=shares)
+    few = all(Fraction(share).denominator <= _FINEST for share in found)
+    checks.require(few, "numbers of at most six decimals", shares=shares)
+    return tuple(Fraction(share) for share in found)
+
+
+def _off(rate: Fraction, marks: int, miss: float) -> int:
+    """How many ranks a draw is off, at most, with probability 1 - miss; one more, so that an end lies strictly outside."""
+    reach = Fraction(math.log(marks) - math.log(miss)) * (1 + Fraction(1, 1 << 30)) / rate
+    return min(math.ceil(reach) + 1, _FARTHEST)  # proof: tail

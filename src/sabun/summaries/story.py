@@ -1,0 +1,167 @@
+"""How releases of the summaries room are told: one answer, or one for each group, bin or share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sabun.release import Release
+from sabun.telling.charts import dots
+from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
+from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
+from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.words import count, number, plural, shown
+
+__all__ = ["story"]
+
+_ANSWERS = {"count": "counts", "sum": "sums", "mean": "means", "variance": "variances"}
+_LISTS = {"histogram": ("counts", "bins"), "quantiles": ("quantiles", "shares")}
+_STEPS = {
+    "count": "The rows in question were counted, in each group.",
+    "sum": "Each cell was clipped to its bounds and moved to the nearest public mark; the marks were summed, in each group.",
+    "mean": "Each cell was clipped to its bounds and moved to the nearest public mark; distances to both bounds were summed.",
+    "variance": "Each cell was clipped to its bounds and moved to the nearest public mark; marks and squares were summed.",
+    "histogram": "The rows were counted in each bin of each group.",
+    "quantiles": "The cells at each public mark were counted, in each group.",
+}
+
+
+class _Line(NamedTuple):
+    """One answer: whose, what, between which numbers; not a number where it is too few to tell, or without an interval."""
+
+    name: str
+    found: float
+    low: float
+    high: float
+
+
+def story(release: Release) -> Story:
+    """Tells the six kinds of the room."""
+    what = release.provenance.kind.partition(".")[2]
+    if what not in _STEPS:
+        raise Unfit(what)
+    facts = release.provenance.parameters
+    lines = _lines(what, release.value, facts)
+    told = [line for line in lines if not np.isnan(line.found)]
+    people = plural(release.guarantee.unit)
+    return Story(
+        title=f"Private {what}" + (f" by {text_at(facts, 'by')}" if has(facts, "by") else ""),
+        answer=_answer(what, lines, facts, people),
+        stages=stages(release, (_STEPS[what], _drawn(facts))),
+        charts=tuple(chart for chart in [_chart(what, told, facts)] if chart is not None),
+        grids=(_grid(lines), results(release)),
+        cautions=_cautions(what, lines, facts),
+    )
+
+
+def _lines(what: str, value: Mapping[str, Any], facts: Mapping[str, Any]) -> list[_Line]:
+    groups = texts_at(facts, "groups")
+    answers, ends = value.get(_ANSWERS[what] if what in _ANSWERS else _LISTS[what][0]), value.get("intervals")
+    if not (groups and isinstance(answers, Mapping) and isinstance(ends, Mapping)):
+        raise Unfit(what)
+    if what in _ANSWERS:
+        return [_line(name if has(facts, "by") else what, answers, ends, name) for name in groups]
+    parts = texts_at(facts, _LISTS[what][1])
+    return [line for group in groups for line in _listed(group if has(facts, "by") else "", parts, answers, ends, group)]
+
+
+def _line(name: str, answers: Mapping[str, Any], ends: Mapping[str, Any], key: str) -> _Line:
+    low, high = pair_at(ends, key)
+    return _Line(name, number_at(answers, key) if has(answers, key) else np.nan, low, high)
+
+
+def _listed(group: str, parts: tuple[str, ...], answers: Mapping[str, Any], ends: Mapping[str, Any], key: str) -> list[_Line]:
+    found, pairs = answers.get(key), ends.get(key)
+    if not (isinstance(found, tuple) and isinstance(pairs, tuple) and len(found) == len(pairs) == len(parts)):
+        raise Unfit(key)
+    lines = []
+    for part, one, pair in zip(parts, found, pairs, strict=True):
+        low, high = pair_at({"x": pair}, "x") if pair is not None else (np.nan, np.nan)
+        lines.append(_Line(f"{group}, {part}" if group else part, number_at({"x": one}, "x"), low, high))
+    return lines
+
+
+def _asked(facts: Mapping[str, Any], people: str) -> str:
+    where = facts.get("where")
+    asked = f" among the {people} with {_condition(where)}" if isinstance(where, Mapping) and where else f" among the {people}"
+    return asked + (f", by {text_at(facts, 'by')}" if has(facts, "by") else "")
+
+
+def _condition(where: Mapping[str, Any]) -> str:
+    def words(pair: Any) -> str:
+        low, high = pair
+        if low is None or high is None:
+            return f"below {number(high)}" if low is None and high is not None else f"at least {number(low)}"
+        return f"from {number(low)} to below {number(high)}"
+
+    try:
+        return " and ".join(f"{name} {' or '.join(words(pair) for pair in pairs)}" for name, pairs in where.items())
+    except (TypeError, ValueError):
+        raise Unfit("where") from None
+
+
+def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str) -> Answer:
+    column = f" of “{text_at(facts, 'column')}”" if has(facts, "column") else ""
+    sentence = f"The {what}{column}{_asked(facts, people)}."
+    if len(lines) > 1:
+        return Answer(
+            big=count(len(lines), "answer"), sentence=f"{sentence} They are in the table below; one price paid for all."
+        )
+    [line] = lines
+    if np.isnan(line.found):
+        return Answer(big="Too few to tell", sentence=f"{sentence} The noisy size of the group cannot be told from 0.")
+    known = not np.isnan(line.low)
+    return Answer(
+        big=number(int(line.found) if what == "count" else line.found),
+        spread=spread(line.found, line.low, line.high, level=level_of(facts)) if known else "",
+        sentence=sentence,
+    )
+
+
+def _drawn(facts: Mapping[str, Any]) -> str:
+    mechanism = text_at(facts, "mechanism")
+    if mechanism == "exponential mechanism":
+        return "Marks were drawn with probabilities that fall off with the distance between their ranks and the rank asked for."
+    return f"To each whole number {mechanism} was added, as much as one person's part in all of them together needs."
+
+
+def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> Chart | None:
+    return dots(
+        [line.name for line in lines],
+        np.array([line.found for line in lines]),
+        np.array([line.low for line in lines]),
+        np.array([line.high for line in lines]),
+        title="Answers with their intervals",
+        axis=_axis(what, facts),
+        heading="of",
+        note=f"Bars are {level_of(facts)} intervals, each by itself.",
+    )
+
+
+def _axis(what: str, facts: Mapping[str, Any]) -> str:
+    return "number of rows" if what in ("count", "histogram") else f"{what} of {text_at(facts, 'column')}"
+
+
+def _grid(lines: list[_Line]) -> Grid:
+    rows = tuple(
+        (line.name, "too few to tell" if np.isnan(line.found) else number(line.found), number(line.low), number(line.high))
+        for line in lines
+    )
+    return Grid(title="Answers", columns=("of", "answer", "from", "to"), rows=rows)
+
+
+def _cautions(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> tuple[str, ...]:
+    said = []
+    few = [line.name for line in lines if np.isnan(line.found)]
+    if few:
+        said.append(f"Too few rows to tell anything about: {shown(few)}.")
+    if all(np.isnan(line.low) for line in lines):
+        said.append("No intervals were paid for.")
+    records = whole_at(facts, "records") if has(facts, "records") else 0
+    if what == "count" and len(lines) == 1:
+        [line] = lines
+        said += ["The interval holds nearly every possible number."] if vacuous(line.low, line.high, records) else []
+        said += wide(line.found, line.low, line.high)
+    return tuple(said)

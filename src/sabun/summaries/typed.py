@@ -1,0 +1,58 @@
+"""Conditions, bins and shares as people type them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sabun.errors import ParameterError
+from sabun.records import CategoryColumn, Schema
+
+__all__ = ["typed_bins", "typed_shares", "typed_where"]
+
+
+def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | None:
+    """Conditions such as `age=65:` (from 65), `age=18:65` (below 65) and `sex=F,M`; None for none.
+
+    Raises:
+        ParameterError: One looks otherwise, or is about a column that is not declared.
+
+    Example:
+        >>> typed_where(["age=65:"], Schema.of_bounds({"age": (0, 120)}))
+        {'age': (65.0, None)}
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, wanted = (part.strip() for part in text.partition("="))
+        if not (equals and wanted) or name in found:
+            raise ParameterError(f"where must look like age=18:65, age=65: or sex=F,M, once for a column; got {text!r:.60}.")
+        if name not in known.names:
+            raise ParameterError(f"where must be about declared columns; got {name!r}. Add --bounds '{name}=low:high'.")
+        labels = isinstance(known[name], CategoryColumn)
+        found[name] = [label.strip() for label in wanted.split(",")] if labels else _range(text, wanted)
+    return found or None
+
+
+def typed_bins(text: str | None) -> int | list[float] | None:
+    """A number of bins, or edges separated by commas."""
+    if text is None:
+        return None
+    try:
+        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"bins must be a whole number, or edges such as 0,18,65,120; got {text!r:.60}.") from None
+
+
+def typed_shares(text: str) -> list[str]:
+    """Shares separated by commas, exactly as written."""
+    return [share.strip() for share in text.split(",")]
+
+
+def _range(text: str, wanted: str) -> tuple[float | None, float | None]:
+    low, colon, high = (part.strip() for part in wanted.partition(":"))
+    try:
+        if not colon:
+            raise ValueError
+        return (float(low) if low else None), (float(high) if high else None)
+    except ValueError:
+        raise ParameterError(f"where must look like age=18:65, age=65: or age=:18 for numbers; got {text!r:.60}.") from None

@@ -1,0 +1,364 @@
+"""`sabun summaries`: the plain answers about a private table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sabun import checks
+from sabun.errors import ParameterError
+from sabun.summaries.typed import typed_bins, typed_shares, typed_where
+from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.columns import declared
+from sabun.telling.terminal.options import (
+    Bounds,
+    Confidence,
+    Epsilon,
+    Json,
+    LedgerFile,
+    NRecords,
+    Out,
+    PrivateTable,
+    Purpose,
+    Relation,
+    RetryKey,
+    SchemaFile,
+)
+from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.progress import busy
+from sabun.telling.words import number
+
+if TYPE_CHECKING:
+    from sabun.release import Release
+
+__all__ = ["app"]
+
+_HELP = """Count, sum, mean, variance, histogram, quantiles of a private table, by public groups.
+
+Example:
+
+    sabun summaries plan mean --column age --bounds age=0:120 --n-records 5000 --epsilon 0.5
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+_QUESTIONS = ("count", "sum", "mean", "variance", "histogram", "quantiles")
+_Column = Annotated[str, typer.Option("--column", help="The column in question.")]
+_By = Annotated[str | None, typer.Option("--by", help="A column of labels: one answer for each that the schema declares.")]
+_Where = Annotated[
+    list[str] | None, typer.Option("--where", help="A public condition: age=18:65, age=65: or sex=F,M; all of them must hold.")
+]
+_Delta = Annotated[str | None, typer.Option("--delta", help="Above 0 for Gaussian noise; Laplace noise when left out.")]
+_Bins = Annotated[str | None, typer.Option("--bins", help="How many bins (10), or their edges: 0,18,65,120.")]
+_Shares = Annotated[str, typer.Option("--shares", help="Which quantiles, separated by commas; 0.5 is the median.")]
+_Resolution = Annotated[
+    float | None,
+    typer.Option("--resolution", help="How finely to look: 1 for whole numbers; as finely as possible by default."),
+]
+_Bar = Annotated[str, typer.Option("--error-bar", help="Share of epsilon that pays for the intervals; 0 for none.")]
+
+
+@app.command()
+def count(
+    table: PrivateTable,
+    epsilon: Epsilon,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release how many rows there are, by group or under a condition.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries count people.csv --schema people.schema.json --by sex --where age=65: --epsilon 0.5
+    """
+    how = {"delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
+    _ask("count", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command(name="sum")
+def total(
+    table: PrivateTable,
+    column: _Column,
+    epsilon: Epsilon,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release the sum of a column.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries sum people.csv --schema people.schema.json --column hours-per-week --epsilon 0.5
+    """
+    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
+    _ask("sum", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command()
+def mean(
+    table: PrivateTable,
+    column: _Column,
+    epsilon: Epsilon,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release the mean of a column.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries mean people.csv --schema people.schema.json --column age --by sex --epsilon 0.5
+    """
+    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
+    _ask("mean", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command()
+def variance(
+    table: PrivateTable,
+    column: _Column,
+    epsilon: Epsilon,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release the variance of a column.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries variance people.csv --schema people.schema.json --column age --epsilon 0.5
+    """
+    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
+    _ask("variance", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command()
+def histogram(
+    table: PrivateTable,
+    column: _Column,
+    epsilon: Epsilon,
+    bins: _Bins = None,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release how many rows are in each bin of a column, or have each label.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries histogram people.csv --schema people.schema.json --column age --bins 18,30,45,65,90 --epsilon 0.5
+    """
+    how: dict[str, Any] = {"column": column, "delta": delta, "bins": typed_bins(bins)}
+    how |= {"by": by, "where": where, "relation": relation, "confidence": confidence}
+    _ask("histogram", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command()
+def quantiles(
+    table: PrivateTable,
+    column: _Column,
+    epsilon: Epsilon,
+    shares: _Shares = "0.25,0.5,0.75",
+    error_bar: _Bar = "0.5",
+    resolution: _Resolution = None,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: RetryKey = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Release quantiles of a column, such as its median.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun summaries quantiles people.csv --schema people.schema.json --column age --resolution 1 --epsilon 1
+    """
+    how: dict[str, Any] = {"column": column, "by": by, "where": where, "relation": relation, "confidence": confidence}
+    how |= {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
+    _ask("quantiles", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+
+
+@app.command()
+def plan(
+    question: Annotated[str, typer.Argument(help=f"One of {', '.join(_QUESTIONS)}.")],
+    n_records: NRecords,
+    epsilon: Epsilon,
+    column: Annotated[str | None, typer.Option("--column", help="The column in question; a count has none.")] = None,
+    by: _By = None,
+    where: _Where = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    delta: _Delta = None,
+    bins: _Bins = None,
+    shares: _Shares = "0.25,0.5,0.75",
+    error_bar: _Bar = "0.5",
+    resolution: _Resolution = None,
+    relation: Relation = None,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+) -> None:
+    """Say what an answer will cost and how far off it may be; touches no data.
+
+    Example:
+
+        sabun summaries plan mean --column age --bounds age=0:120 --n-records 5000 --epsilon 0.5
+    """
+    checks.one_of(_QUESTIONS, question=question)
+    how: dict[str, Any] = {"by": by, "where": where, "relation": relation, "confidence": confidence}
+    how |= {} if question == "count" else {"column": _given(column)}
+    ranks = {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
+    how |= ranks if question == "quantiles" else {"delta": delta}
+    how |= {"bins": typed_bins(bins)} if question == "histogram" else {}
+    made = _question(question, epsilon, how, schema=schema, bounds=bounds).plan(n_records=n_records)
+    if json:
+        print_json(made.to_dict())
+        return
+    print_line(str(made))
+    warn_if_large(made.epsilon)
+
+
+def _given(column: str | None) -> str:
+    if column is None:
+        raise ParameterError("column must be given; got none. Pass --column.")
+    return column
+
+
+def _question(
+    word: str, epsilon: str, how: dict[str, Any], *, schema: Path | None, bounds: list[str] | None, **paid: Any
+) -> Any:
+    from sabun import summaries
+
+    known = declared(schema, bounds)
+    asked = {**how, "where": typed_where(how["where"], known), "schema": known, "epsilon": epsilon}
+    return getattr(summaries, word.capitalize())(**asked, **paid)
+
+
+def _ask(
+    word: str,
+    table: Path,
+    epsilon: str,
+    how: dict[str, Any],
+    *,
+    schema: Path | None,
+    bounds: list[str] | None,
+    paid: tuple[Path | None, str | None, str | None],
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Asks, saves, tells: the same for every question."""
+    ledger, purpose, retry_key = paid
+    if out is not None:
+        new_file(out)
+    payment = Payment.of(ledger, purpose)
+    question = _question(word, epsilon, how, schema=schema, bounds=bounds, ledger=payment.book, retry_key=retry_key)
+    with payment:
+        with busy("Reading the table"):
+            question.fit(table)
+        release: Release = question.release_
+        if out is not None:
+            with payment.writing(release):
+                release.save(out)
+    if json:
+        print_json(_plain(release.value) | payment.facts(release) | {"out": None if out is None else str(out)})
+        return
+    for line in _lines(word, release):
+        print_line(line, style="bold")
+    level = release.provenance.parameters["confidence"]
+    print_line(f"Each interval holds the exact answer with probability {level:g} or more.")
+    payment.tell(release, out)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """The value in plain JSON types."""
+    return {name: _plain(part) if hasattr(part, "items") else _listed(part) for name, part in value.items()}
+
+
+def _listed(part: Any) -> Any:
+    return [_listed(item) for item in part] if isinstance(part, list | tuple) else part
+
+
+def _lines(word: str, release: Release) -> list[str]:
+    """One line for each answer."""
+    facts, value = release.provenance.parameters, release.value
+    answers = value["counts"] if word == "histogram" else value["quantiles"] if word == "quantiles" else value[f"{word}s"]
+    parts = {"histogram": facts.get("bins"), "quantiles": facts.get("shares")}.get(word)
+    lines = []
+    for group in facts["groups"]:
+        start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"
+        if parts is None:
+            lines.append(f"{start}: {_told(answers[group], value['intervals'][group])}")
+            continue
+        triples = zip(parts, answers[group], value["intervals"][group], strict=True)
+        lines += [f"{start}, {part}: {_told(found, ends)}" for part, found, ends in triples]
+    return lines
+
+
+def _told(found: Any, ends: Any) -> str:
+    said = "too few to tell" if found is None else number(found)
+    return said if ends is None else f"{said}   (between {number(ends[0])} and {number(ends[1])})"

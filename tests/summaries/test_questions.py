@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sabun import Ledger, Release
+from sabun.errors import DataError, ParameterError
+from sabun.records import Column, Schema
+from sabun.reports import facts
+from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance
+
+SCHEMA = Schema(
+    columns=[
+        Column.number("age", bounds=(0, 120)),
+        Column.category("sex", ["F", "M"]),
+        Column.category("area", ["north", "south"], missing="north"),
+    ]
+)
+ROWS = [[20 + i % 60, "FM?"[i % 3], "north" if i % 2 else None] for i in range(300)]
+NUMBERS = (Sum, Mean, Variance, Histogram, Quantiles)
+EVERY: list[tuple[Any, dict[str, Any]]] = [(Count, {"by": "sex"}), *((asked, {"column": "age"}) for asked in NUMBERS)]
+
+
+def test_a_count_of_all_rows_needs_a_private_number_of_rows() -> None:
+    with pytest.raises(ParameterError, match="a count of all rows must be asked under add-remove; got replace-one"):
+        Count(epsilon=1, schema=SCHEMA)
+    found = Count(epsilon=50, schema=SCHEMA, relation="add-remove", random_state=1).fit(ROWS)
+    assert found.count_ == 300
+    assert "records" not in found.release_.provenance.parameters
+
+
+def test_a_ledger_says_which_neighbours_are_meant(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b", name="b", unit="person", relation="add-remove", epsilon=3)
+    model = Count(epsilon=1, schema=SCHEMA, ledger=book, retry_key="monday").fit(ROWS)
+    assert model.guarantee_.relation == "add-remove"
+    again = Count(epsilon=1, schema=SCHEMA, ledger=book, retry_key="monday").fit(ROWS)
+    assert again.release_ == model.release_
+    assert book.spent.epsilon == 1
+
+
+def test_groups_come_from_the_schema_never_from_the_data() -> None:
+    found = Count(epsilon=50, schema=SCHEMA, by="sex", random_state=1).fit(ROWS).count_
+    assert found == {"F": 100, "M": 100}  # the label ? is nobody's
+    found = Count(epsilon=50, schema=SCHEMA, by="area", random_state=1).fit(ROWS).count_
+    assert found == {"north": 300, "south": 0}  # a missing cell has a declared place
+    assert Count(epsilon=50, schema=SCHEMA, by="sex", random_state=1).fit([[1, "X", "X"]]).count_ == {"F": 0, "M": 0}
+
+
+def test_a_condition_holds_its_lower_end_and_joins_with_groups() -> None:
+    whole: dict[str, Any] = {"epsilon": 50, "schema": SCHEMA, "random_state": 1}
+    table = [[30, "F", "north"], [65, "F", "south"], [999, "M", "south"], [64.99, "M", "south"], [None, "F", "south"]]
+    assert Count(where={"age": (65, None)}, **whole).fit(table).count_ == 2
+    assert Count(where={"age": (60, 65)}, **whole).fit(table).count_ == 2  # the unreadable cell counts as 60
+    assert Count(where={"age": (60, None), "area": ["south"]}, by="sex", **whole).fit(table).count_ == {"F": 2, "M": 2}
+    assert Count(where={"sex": "F"}, **whole).fit(table).count_ == 3
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {},
+        {"x": (0, 1)},
+        {"age": 5},
+        {"age": (5, 5)},
+        {"age": (math.nan, 9)},
+        {"age": ("a", 2)},
+        {"sex": []},
+        {"sex": "X"},
+        "age",
+        {"sex": ["F", "F"]},
+    ],
+)
+def test_a_condition_that_makes_no_sense_is_refused(where: Any) -> None:
+    with pytest.raises(ParameterError, match="where must be"):
+        Count(epsilon=1, schema=SCHEMA, where=where)
+
+
+def test_columns_must_be_declared_and_of_the_right_kind() -> None:
+    with pytest.raises(ParameterError, match="by must be a column of labels"):
+        Count(epsilon=1, schema=SCHEMA, by="age")
+    with pytest.raises(ParameterError, match="column must be one of"):
+        Mean(column="weight", epsilon=1, schema=SCHEMA)
+    for asked in (Sum, Mean, Variance, Quantiles):
+        with pytest.raises(ParameterError, match="column must be a column of numbers"):
+            asked(column="sex", epsilon=1, schema=SCHEMA)
+    with pytest.raises(ParameterError, match="schema must be a Schema"):
+        Mean(column="age", epsilon=1, schema=None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="column must be"):
+        Histogram(column=None, epsilon=1, schema=SCHEMA)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.5, math.nan, "0.9", None])
+def test_a_bad_confidence_is_refused(confidence: Any) -> None:
+    with pytest.raises(ParameterError, match="confidence must be"):
+        Mean(column="age", epsilon=1, schema=SCHEMA, confidence=confidence)
+
+
+@pytest.mark.parametrize("bins", [0, -1, 1.5, [1], [2, 1], [0, math.inf], "many", True])
+def test_bad_bins_are_refused(bins: Any) -> None:
+    with pytest.raises(ParameterError, match="bins must be"):
+        Histogram(column="age", bins=bins, epsilon=1, schema=SCHEMA)
+    with pytest.raises(ParameterError, match="bins must be left out"):
+        Histogram(column="sex", bins=2, epsilon=1, schema=SCHEMA)
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+def test_an_empty_table_is_refused_only_where_its_size_is_public(asked: Any, how: Any) -> None:
+    empty = np.empty((0, 3), dtype=object)
+    with pytest.raises(DataError, match="at least one row"):
+        asked(epsilon=1, schema=SCHEMA, **how).fit(empty)
+    model = asked(epsilon=1, schema=SCHEMA, relation="add-remove", **how).fit(empty)
+    assert model.release_.guarantee.relation == "add-remove"
+
+
+def test_too_few_rows_are_said_in_words() -> None:
+    table = [[40, "F", "north"]] * 500 + [[50, "M", "north"]]
+    for asked, word in ((Mean, "mean_"), (Variance, "variance_")):
+        fits = [asked(column="age", epsilon=0.5, schema=SCHEMA, by="sex", random_state=seed).fit(table) for seed in range(30)]
+        told = [getattr(fit, word)["M"] is not None for fit in fits]
+        assert sum(told) <= 5  # of which about one in forty are expected
+        model = fits[told.index(False)]
+        assert getattr(model, word)["F"] is not None
+        whole = (0, 120) if asked is Mean else (0, 3600)
+        assert model.interval_["M"] == pytest.approx(whole)
+        assert abs(model.release_["sizes"]["F"] - 500) < 60
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+@pytest.mark.parametrize("terms", [{}, {"by": "sex"}, {"by": "sex", "relation": "add-remove"}])
+def test_a_plan_says_what_the_interval_will_be(asked: Any, how: Any, terms: Any) -> None:
+    question = asked(**({"epsilon": 1, "schema": SCHEMA, "random_state": 3} | how | terms))
+    plan = question.plan(n_records=300)
+    assert plan.n_records == 300
+    assert 0 <= plan.usual_error <= plan.reach
+    assert f"{plan.question} over 300 records" in str(plan)
+    assert plan.to_dict()["epsilon"] == "1"
+    assert not asked(**({"epsilon": "1e-6", "schema": SCHEMA} | how | terms)).plan(n_records=300).useful
+    assert asked(**({"epsilon": 500, "schema": SCHEMA} | how | terms)).plan(n_records=30_000).useful
+    with pytest.raises(ParameterError, match="n_records must be"):
+        question.plan(n_records=0)
+
+
+def test_a_plan_matches_what_comes() -> None:
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.uniform(0, 120, 4000).astype(object), rng.choice(["F", "M"], 4000), ["north"] * 4000])
+    for asked in (Sum, Mean, Variance):
+        question = asked(column="age", epsilon=1, schema=SCHEMA, by="sex", random_state=3)
+        low, high = question.fit(table).interval_["F"]
+        assert (high - low) / 2 == pytest.approx(question.plan(n_records=4000).reach, rel=0.2)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1.7e308), (-8e307, 8e307), (0, 5e-324), (1e15, 1e15 + 2)])
+@pytest.mark.parametrize("asked", NUMBERS)
+def test_extreme_bounds_give_finite_answers(asked: Any, bounds: Any) -> None:
+    schema = Schema.of_bounds({"x": bounds})
+    table = [[bounds[1]]] * 40 + [[math.inf], [-math.inf], [math.nan], [1e308], [-0.0]]
+    for relation in ("replace-one", "add-remove"):
+        bins = {"bins": 1} if asked is Histogram else {}
+        model = asked(column="x", epsilon=1, schema=schema, relation=relation, random_state=1, **bins).fit(table)
+        assert model.release_["intervals"]["all"] is not None
+        numbers = np.array([model.interval_], dtype=float)
+        assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize("epsilon", ["1e-300", 10**9])
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+def test_extreme_budgets_give_answers(asked: Any, how: Any, epsilon: Any) -> None:
+    model = asked(epsilon=epsilon, schema=SCHEMA, by="sex", random_state=1, **{k: v for k, v in how.items() if k != "by"})
+    assert model.fit(ROWS).interval_ is not None
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+@pytest.mark.parametrize("terms", [{}, {"by": "sex"}, {"where": {"age": (30, None), "sex": ["F"]}}])
+def test_a_page_tells_every_release(asked: Any, how: Any, terms: Any, tmp_path: Path) -> None:
+    model = asked(**({"epsilon": 1, "schema": SCHEMA} | how | terms)).fit(ROWS)
+    model.release_.save(tmp_path / "r.json")
+    told = facts(Release.load(tmp_path / "r.json")).story
+    assert told.title.startswith(f"Private {model.word}")
+    assert told.grids[0].title == "Answers"
+    if "where" in terms:
+        assert "age at least 30 and sex" in told.answer.sentence
+
+
+def test_a_page_says_too_few() -> None:
+    model = Mean(column="age", epsilon=0.1, schema=SCHEMA, where={"age": (119, None)}).fit(ROWS)
+    told = facts(model.release_).story
+    assert told.answer.big == "Too few to tell"
+    assert "Too few rows" in told.cautions[0]

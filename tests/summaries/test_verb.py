@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import exit_code
+from sabun import Release
+from sabun.records import Column, Schema
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{20 + i % 60},{'FM'[i % 2]},x" for i in range(400)]
+    Path("t.csv").write_text("\n".join(["age,sex,note", *rows]) + "\n")
+    Schema(columns=[Column.number("age", bounds=(0, 100)), Column.category("sex", ["F", "M"])]).save("s.json")
+
+
+ASK = ("t.csv", "--schema", "s.json", "--epsilon", "20")
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (("count", "--by", "sex", "--where", "age=40:"), "count of sex F: "),
+        (("sum", "--column", "age"), "sum: "),
+        (("mean", "--column", "age", "--by", "sex", "--delta", "1e-6"), "mean of sex M: "),
+        (("variance", "--column", "age", "--where", "sex=F"), "variance: "),
+        (("histogram", "--column", "age", "--bins", "0,50,100"), "histogram, 0 to 50: "),
+        (("histogram", "--column", "sex"), "histogram, F: "),
+        (
+            ("quantiles", "--column", "age", "--shares", "0.5,0.9", "--resolution", "1", "--by", "sex"),
+            "quantiles of sex F, 0.5: ",
+        ),
+    ],
+)
+def test_every_verb_answers(verb: tuple[str, ...], said: str, capsys: Capture) -> None:
+    assert exit_code("summaries", verb[0], *ASK, *verb[1:], "--out", "out.json") == 0
+    assert said in capsys.readouterr().out
+    assert Release.load("out.json").provenance.kind == f"summaries.{verb[0]}"
+    assert exit_code("summaries", verb[0], *ASK, *verb[1:], "--json") == 0
+    assert json.loads(capsys.readouterr().out)["intervals"]
+    assert exit_code("summaries", "plan", verb[0], *ASK[1:], *verb[1:], "--n-records", "400") == 0
+    assert f"{verb[0]} over 400 records" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("count", *ASK), "a count of all rows must be asked under add-remove"),
+        (("count", *ASK, "--where", "age"), "where must look like"),
+        (("count", *ASK, "--where", "age=old"), "where must look like"),
+        (("count", *ASK, "--where", "height=1:"), "where must be about declared columns"),
+        (("count", *ASK, "--where", "age=1:", "--where", "age=2:"), "once for a column"),
+        (("histogram", *ASK, "--column", "age", "--bins", "few"), "bins must be a whole number"),
+        (("quantiles", *ASK, "--column", "age", "--shares", "half"), "shares must be"),
+        (("mean", *ASK, "--column", "note"), "column must be one of"),
+        (("plan", "median", "--n-records", "9", "--epsilon", "1"), "question must be one of"),
+        (("plan", "mean", "--n-records", "9", "--epsilon", "1", "--schema", "s.json"), "column must be given"),
+    ],
+)
+def test_bad_input_is_refused_in_words(arguments: tuple[str, ...], complaint: str, capsys: Capture) -> None:
+    assert exit_code("summaries", *arguments) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:
+    assert exit_code("summaries", "mean", *ASK[:-1], "0.1", "--column", "age", "--where", "age=99:") == 0
+    assert "mean: too few to tell   (between 0 and 100)" in capsys.readouterr().out
+
+
+def test_a_plan_speaks_json(capsys: Capture) -> None:
+    assert exit_code("summaries", "plan", "count", *ASK[1:], "--by", "sex", "--n-records", "400", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == 2
