@@ -5,7 +5,7 @@ everywhere, others at home, or different in each organisation), epsilon, relatio
 data and noise (a seeded coin) anew, and asks the pooled model for `conf_int`, `intercept_interval` and `predict_interval`.
 NOT PRIVATE.
 
-    python -m benchmarks.regression_coverage [--runs 300] [--worlds 48] [--first 2000] [--json FILE]
+    python -m benchmarks.regression_coverage [--runs 300] [--worlds 40] [--first 2000] [--json FILE]
 
 A world fails when the 99.9 % upper confidence limit of one of its covers lies below 0.94.
 """
@@ -238,7 +238,7 @@ def _correlated(world: World, normals: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--worlds", type=int, default=48)
+    parser.add_argument("--worlds", type=int, default=40)
     parser.add_argument("--first", type=int, default=2000)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
