@@ -109,10 +109,17 @@ class _Asked:
             model = question(epsilon=EPSILON, schema=self.schema, random_state=seed, **how).fit(self.frame)
             found = getattr(model, attribute)
             if isinstance(exact, dict):
-                errors += [abs(found[name] - value) for name, value in exact.items() if found[name] is not None]
+                middle = sum(BOUNDS) / 2  # the best guess about a group that is too small to tell
+                errors += [abs((middle if found[name] is None else found[name]) - value) for name, value in exact.items()]
             else:
                 errors += np.abs(np.asarray(found, dtype=float) - exact).ravel().tolist()
         return float(np.mean(errors))
+
+
+TARGETS = {"variance": 1.5, "mean by race": 1.2}
+"""Where our method is another one than the peer's; counts, sums and means over all rows have the same law everywhere."""
+
+INTERPOLATED = "ages are whole numbers; diffprivlib draws between them, so its answer is never one"
 
 
 def _figure(name: str, ours: float, peer: float, peer_name: str, note: str = "") -> Figure:
@@ -124,22 +131,24 @@ def _figure(name: str, ours: float, peer: float, peer_name: str, note: str = "")
         peer_name=peer_name,
         unit="mean error",
         ratio=peer / max(ours, 1e-12),
+        target=TARGETS.get(name.partition(",")[0]),
         note=note,
     )
 
 
-def _everybody(asked: _Asked, x: Any, peer: dict[str, float]) -> list[Figure]:
+def _everybody(table: _Asked, x: Any, peer: dict[str, float]) -> list[Figure]:
     name = "diffprivlib 0.6.6"
     ours = {
-        "count": asked.error(Count, "count_", (x >= 65).sum(), where={"age": (65, None)}),
-        "sum": asked.error(Sum, "sum_", x.sum(), column="age"),
-        "mean": asked.error(Mean, "mean_", x.mean(), column="age"),
-        "variance": asked.error(Variance, "variance_", x.var(), column="age"),
-        "median": asked.error(Quantiles, "quantiles_", np.median(x), column="age", shares=["0.5"], error_bar=0),
+        "count": table.error(Count, "count_", (x >= 65).sum(), where={"age": (65, None)}),
+        "sum": table.error(Sum, "sum_", x.sum(), column="age"),
+        "mean": table.error(Mean, "mean_", x.mean(), column="age"),
+        "variance": table.error(Variance, "variance_", x.var(), column="age"),
+        "median": table.error(Quantiles, "quantiles_", np.median(x), column="age", shares=["0.5"], error_bar=0),
     }
-    figures = [_figure(f"{question}, replace-one", ours[question], peer[question], name) for question in ours]
+    notes = {"median": INTERPOLATED}
+    figures = [_figure(f"{asked}, replace-one", ours[asked], peer[asked], name, notes.get(asked, "")) for asked in ours]
     bins = np.histogram(x, bins=12, range=BOUNDS)[0]
-    found = asked.error(Histogram, "histogram_", bins, column="age", bins=12, relation="add-remove")
+    found = table.error(Histogram, "histogram_", bins, column="age", bins=12, relation="add-remove")
     return [*figures, _figure("histogram of 12 bins, add-remove", found, peer["histogram"], name)]
 
 
