@@ -190,3 +190,11 @@ def test_a_page_says_too_few() -> None:
     told = facts(model.release_).story
     assert told.answer.big == "Too few to tell"
     assert "Too few rows" in told.cautions[0]
+
+
+@pytest.mark.parametrize("cell", [5e-324, 1e-310, -1e-200, math.nan, math.inf, 1e308])
+def test_no_cell_raises_though_numpy_may(cell: float) -> None:
+    schema = Schema.of_bounds({"age": (-1e-300, 1e300)})
+    with np.errstate(all="raise"):
+        for asked in NUMBERS:
+            asked(column="age", epsilon=1, schema=schema, where={"age": (0, None)}).fit([[cell], [-cell], [1.0]])
