@@ -516,6 +516,13 @@ MUTANTS = (
         "_word(bits[8 * turn : 8 * turn + 8])",
         "_word(bits[:8])",
     ),
+    _m(
+        "keyvalue",
+        "a forked device answers again",
+        "keyvalue/client/diary.py",
+        "if os.getpid() != self._process:",
+        "if False:",
+    ),
     _m("keyvalue", "diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
     # Ledger, release
     _m("ledger", "writes not synced", "ledger/sqlite_store.py", '"synchronous=EXTRA"', '"synchronous=OFF"'),
