@@ -533,6 +533,13 @@ MUTANTS = (
         "_word(bits[8 * turn : 8 * turn + 8])",
         "_word(bits[:8])",
     ),
+    _m(
+        "keyvalue",
+        "a forked device answers again",
+        "keyvalue/client/diary.py",
+        "if os.getpid() != self._process:",
+        "if False:",
+    ),
     _m("keyvalue", "diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
     # Summaries
     _m(

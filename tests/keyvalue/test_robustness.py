@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -89,3 +93,25 @@ def test_bad_arguments_of_the_bound_are_named() -> None:
         influence_bounds(study, fraction=0.1, n=0)
     with pytest.raises(ParameterError, match="level must be at least 0 and below 1; got 2"):
         influence_bounds(study, fraction=0.1, n=10, level=2)
+
+
+@pytest.mark.parametrize(("keys", "reports"), [(3, 10), (5, 13), (8, 11)])
+def test_honest_studies_of_a_few_reports_are_flagged_no_more_often_than_the_level(keys: int, reports: int) -> None:
+    flagged = 0
+    for spread in _spreads(reports, keys, reports):
+        ways = math.factorial(keys) * math.factorial(reports)
+        for part in spread:
+            ways //= math.factorial(part)
+        for times in Counter(spread).values():
+            ways //= math.factorial(times)
+        flagged += ways * index_uniformity_test(spread).suspicious
+    assert 0 < flagged <= keys**reports * 0.001
+
+
+def _spreads(reports: int, keys: int, most: int) -> Iterator[list[int]]:
+    """Numbers of reports per key, falling, each arrangement once."""
+    if keys == 0:
+        yield from [[]] if reports == 0 else []
+        return
+    for first in range(min(reports, most), -1, -1):
+        yield from ([first, *others] for others in _spreads(reports - first, keys - 1, first))

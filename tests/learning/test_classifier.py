@@ -170,6 +170,16 @@ def test_a_local_ledger_is_refused(tmp_path: Path) -> None:
         PrivateClassifier(ledger=book).fit(*points())
 
 
+def test_a_large_delta_is_warned_about_where_there_is_no_noisy_count() -> None:
+    frame, label = people(50)
+    clf = PrivateClassifier(
+        method="anonymizing-first", epsilon=4, delta=0.3, schema=SCHEMA, classes=sorted(set(label)), n_synthetic=50
+    )
+    with pytest.warns(UserWarning, match=r"delta 0\.3 is not below one over the number of records in a table of 4 or more"):
+        clf.fit(frame, label)
+    assert any("in a table of 4 or more" in words for words in clf.card_.warnings)
+
+
 def test_delta_must_be_below_one_over_a_public_number_of_records() -> None:
     X, y = points(200)
     with pytest.raises(ParameterError, match=r"delta must be below 1/200"):

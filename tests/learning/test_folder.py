@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -345,3 +346,15 @@ def test_signing_and_verifying_by_hand(copy: Path, tmp_path: Path, capsys: pytes
     another_warning(copy)
     assert exit_code("learning", "verify", str(copy), "--key", str(tmp_path / "them.pub.pem")) == 4
     assert "card.json must be the file on the folder's list" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("name", [MODEL, CARD, RELEASE, FILES])
+def test_a_pipe_for_a_file_is_refused_and_not_waited_for(name: str, copy: Path) -> None:
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    for ask in (verify, load_model):
+        with pytest.raises(ReleaseError, match="a model folder must hold plain files only"):
+            ask(copy)
+    if name == CARD:
+        assert exit_code("learning", "card", str(copy)) == 4

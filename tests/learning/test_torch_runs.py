@@ -286,6 +286,14 @@ class Module(nn.Module):
     def forward(self, outputs, targets):
         return self.scale * self.function(outputs, targets)
 
+class Weighed(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.weights = __import__("torch").tensor([1.0, scale])
+
+    def forward(self, outputs, targets):
+        return F.cross_entropy(outputs, targets, weight=self.weights, reduction="none")
+
 def made(scale):
     return {
         "function": scores,
@@ -293,6 +301,7 @@ def made(scale):
         "object": Scaled(scale),
         "method": Scaled(scale).method,
         "module": Module(scale),
+        "weighed": Weighed(scale),
         "class": nn.CrossEntropyLoss(reduction="none", label_smoothing=scale / 10),
     }
 """
@@ -312,7 +321,7 @@ def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float],
 
 
 @pytest.mark.filterwarnings("ignore:the loss is not the built-in")
-@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "class"])
+@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "weighed", "class"])
 def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
     def told(loss: Any) -> list[bytes]:
         return list(trainer(loss=loss)._run(*rows()).fingerprint())
@@ -343,7 +352,11 @@ def nameless() -> dict[str, Any]:
 
     patched = nn.CrossEntropyLoss(reduction="none")
     patched.forward = closed  # type: ignore[method-assign]
+    circle, builtin = nn.CrossEntropyLoss(reduction="none"), nn.CrossEntropyLoss(reduction="none")
+    circle.parts, builtin.part = {"own": [circle]}, torch.Tensor.sub  # type: ignore[assignment]
     return {
+        "circle": circle,
+        "builtin": builtin,
         "lambda": lambda outputs, targets: LOSS(outputs, targets),
         "closure": closed,
         "partial": functools.partial(closed),
@@ -353,7 +366,7 @@ def nameless() -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore:the loss is not the built-in")
-@pytest.mark.parametrize("kind", ["lambda", "closure", "partial", "class", "patched"])
+@pytest.mark.parametrize("kind", ["lambda", "closure", "partial", "class", "patched", "circle", "builtin"])
 def test_a_loss_that_nobody_could_find_again_is_not_paid_for(kind: str, tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
     with pytest.raises(ParameterError, match="loss must be known again by another process when there is a checkpoint"):
@@ -386,3 +399,18 @@ def test_a_noisy_count_warns_of_a_delta_too_large_and_the_card_keeps_it(tmp_path
 def test_delta_is_chosen_by_a_public_number_of_records() -> None:
     assert trainer(delta=None, n_public=10**6)._run(*rows()).guarantee.delta == Fraction(1, 10**7)
     assert trainer(delta=None, n_public=None)._run(*rows()).guarantee.delta == Fraction(1, 10**5)
+
+
+class Unwritable(nn.Linear):
+    def extra_repr(self) -> str:
+        raise RuntimeError("not to be written down")
+
+
+@pytest.mark.filterwarnings("ignore:Unwritable at")
+def test_a_run_that_cannot_be_described_is_not_paid_for(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
+    x, y = rows()
+    asked = TorchTrainer(Unwritable(x.shape[1], 3), epsilon=2, epochs=1, checkpoint=tmp_path / "run", ledger=book)
+    with pytest.raises(RuntimeError):
+        asked.fit(x, y)
+    assert book.entries() == ()

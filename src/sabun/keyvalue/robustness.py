@@ -32,10 +32,11 @@ class UniformityTest:
 
     Attributes:
         chi_square: Pearson's statistic.
-        p_value: Its probability under honest devices, by a gamma law with the exact mean, variance and skewness.
+        p_value: Its probability under honest devices, by a gamma law with the exact mean, variance and skewness: approximate,
+            and the truth may be twice as much at 0.0001, several times as much further out.
         largest_z: How far the most asked key stands out, in standard deviations.
         largest_p_value: The probability that any key is asked as often: the exact binomial tail, times the number of keys.
-        suspicious: Whether either is below half of the level.
+        suspicious: Whether the first is below a quarter of the level (it is approximate) or the second below half of it.
     """
 
     chi_square: float
@@ -50,7 +51,8 @@ def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -
 
     Args:
         counts: Reports per key, or a tally's counts.
-        level: Below which probability to call it suspicious (half of it for each of the two tests).
+        level: How often honest devices may be called suspicious; kept down to 0.001, below which the law of the first test
+            is too coarse (by a fifth at 0.0001).
 
     Raises:
         ParameterError: There are fewer than two keys or no reports.
@@ -72,7 +74,7 @@ def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -
         p_value=p,
         largest_z=float((most - expected) / np.sqrt(expected * (1 - 1 / keys))),
         largest_p_value=largest_p,
-        suspicious=min(p, largest_p) < level / 2,
+        suspicious=p < level / 4 or largest_p < level / 2,
     )
 
 
@@ -118,10 +120,11 @@ def influence_bounds(study: Study, *, fraction: float, n: int | None = None, lev
 
     Args:
         study: The study.
-        fraction: Fakes among all who may report; one who is asked about the wrong key and keeps silent counts too.
-        n: How many may report, fakes included. With it the bounds hold for every key at once, except with probability `level`
-            of the assignment. Without it they are for one key that is named before keys are assigned, and for the average over
-            assignments; for another key, or in one assignment, they may be exceeded many times.
+        fraction: Fakes among those; one who is asked about the wrong key and keeps silent counts too.
+        n: How many report, fakes who keep silent included (honest people who stay away are not counted). With it the bounds
+            hold for every key at once, except with probability `level` of the assignment. Without it they are for one key that
+            is named before keys are assigned, and for the average over assignments; for another key, or in one assignment, they
+            may be exceeded many times.
         level: The probability left out.
 
     Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -32,6 +33,9 @@ _NOT_COVERED = (
     "scaling or selection of columns done on the data before training",
 )
 
+
+_UNKNOWN = 1000
+"""Where nobody may know the number of records, they are taken to be as many."""
 
 _REPLACE_ONLY = ("objective", "weight-noise", "noisy-updates")
 
@@ -191,6 +195,11 @@ def warnings_for(guarantee: Guarantee, n_records: int | None, *, noisy: bool = F
     found = []
     if epsilon > LARGE_EPSILON:
         found.append(f"joint epsilon {plain(epsilon)} is above {LARGE_EPSILON}: such a promise means little to a single person")
+    if n_records is None and delta * _UNKNOWN > 1:
+        found.append(
+            f"delta {plain(delta)} is not below one over the number of records in a table of {math.ceil(1 / delta)} or more: "
+            "to publish a whole record in the clear would keep such a promise"
+        )
     about = f"about {n_records}, by a noisy count" if noisy else f"{n_records}"
     if n_records is not None and delta * n_records >= 1:
         found.append(
@@ -215,8 +224,11 @@ def _equivalent(guarantee: Guarantee) -> dict[str, Any]:
     return {"replace-one": {"epsilon": str(epsilon), "delta": str(delta)}}
 
 
-def warn_of_delta(guarantee: Guarantee, noisy_count: int | None) -> None:
-    """Warns the caller of the caller where, by a noisy count, delta would allow to publish a whole record."""
-    if noisy_count is not None and guarantee.cost[1] * noisy_count >= 1:
-        *_, words = warnings_for(guarantee, noisy_count, noisy=True)
+def warn_of_delta(guarantee: Guarantee, noisy_count: int | None, *, n_public: int | None) -> None:
+    """Warns the caller of the caller where delta would allow to publish a whole record: by a noisy count, or where there is
+    none by its size alone. Where the number of records is public it was refused before."""
+    delta = guarantee.cost[1]
+    large = delta * _UNKNOWN > 1 if noisy_count is None else delta * noisy_count >= 1
+    if n_public is None and large:
+        *_, words = warnings_for(guarantee, noisy_count, noisy=noisy_count is not None)
         warn(f"{words}. Choose a smaller delta.", stacklevel=3)

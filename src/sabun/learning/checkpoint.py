@@ -183,15 +183,15 @@ def train_resumably(
 
 
 def _begun(place: Path, run: Resumable, ledger: Ledger | None, purpose: str) -> tuple[Reservation | None, _Saved]:
-    """Charges, then writes the key, then the first checkpoint."""
-    reservation = None
+    """Charges, then writes the key, then the first checkpoint; what may fail while the run is described fails before that."""
+    stream, first = Stream.fresh(os_coin()), run.first()  # proof: fresh-key
+    fingerprint, reservation = _fingerprint(stream.key, run, purpose), None
     if ledger is not None:
         reservation = ledger.reserve(run.guarantee, purpose=purpose)  # proof: charge-first
         reservation.touch()
-    stream, first = Stream.fresh(os_coin()), run.first()  # proof: fresh-key
     saved = _Saved(
         key=stream.key,
-        fingerprint=_fingerprint(stream.key, run, purpose),
+        fingerprint=fingerprint,
         receipt=None if reservation is None else reservation.receipt,
         before=first,
         now=first,

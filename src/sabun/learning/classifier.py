@@ -190,7 +190,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         must_round_by_row(method)
         self.release_ = self._released(problem, method, data, coin)
         self._learned(problem, method)
-        warn_of_delta(self.guarantee_, self.release_.value.get(NOISY_COUNT))  # last: a warning may be made to raise
+        count = self.release_.value.get(NOISY_COUNT)
+        warn_of_delta(self.guarantee_, count, n_public=problem.n_public)  # last: a warning may be made to raise
         return self
 
     def _opened(self, settings: Settings, X: object, y: object) -> tuple[Problem, Data]:

@@ -31,7 +31,7 @@ from sabun.release.signature import TrustedKeys
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["load_model", "model_bytes", "save_folder", "sign_model", "software", "verify", "write_folder"]
+__all__ = ["load_card", "load_model", "model_bytes", "save_folder", "sign_model", "software", "verify", "write_folder"]
 
 MODEL, CARD, RELEASE, FILES = "model.safetensors", "card.json", "release.json", "files.json"
 STATE_DICT, ONNX = "state_dict.pt", "model.onnx"
@@ -135,6 +135,15 @@ def write_folder(
         write_whole(folder / name, content, overwrite=overwrite)
 
 
+def load_card(path: str | os.PathLike[str]) -> Card:
+    """The card in a model's folder, whatever else is there.
+
+    Raises:
+        ReleaseError: It is missing, or no card.
+    """
+    return Card.from_json(read_whole(_plain_file(Path(path) / CARD), max_bytes=LARGEST_CARD))
+
+
 def load_model(path: str | os.PathLike[str]) -> Model:
     """The model in a folder that `PrivateClassifier.save` wrote, after `verify`; a file more than listed, which decides nothing
     here, is left alone.
@@ -197,9 +206,9 @@ def sign_model(path: str | os.PathLike[str], private_key: Ed25519PrivateKey) -> 
 def _checked(path: str | os.PathLike[str], *, strictly: bool = True) -> _Checked:
     """The parts of a folder, once they tell one story; strictly: and there is no file that is not on the list."""
     folder = Path(path)
-    raw = read_whole(folder / MODEL, max_bytes=_LARGEST)
-    card = Card.from_json(read_whole(folder / CARD, max_bytes=LARGEST_CARD))
-    release = Release.load(folder / RELEASE, max_bytes=_LARGEST)
+    raw = read_whole(_plain_file(folder / MODEL), max_bytes=_LARGEST)
+    card = load_card(folder)
+    release = Release.load(_plain_file(folder / RELEASE), max_bytes=_LARGEST)
     found = card.check(raw)
     _must_agree(card, release)
     model = _model(card, release, raw) if release.provenance.kind == "learning.classifier" else None
@@ -263,7 +272,7 @@ def _list_in(folder: Path, release: Release, *, strictly: bool) -> Release | Non
         if "model" in release.value:  # or the list could be taken away, to have the folder pass for an older one
             raise ReleaseError(f"the folder must hold {FILES}, the list of its files; it does not. Ask for the folder again.")
         return None
-    listed = Release.load(folder / FILES)
+    listed = Release.load(_plain_file(folder / FILES))
     entries, there = listed.value.get("files"), _names(folder)
     if listed.provenance.kind != _KIND or not isinstance(entries, Mapping):
         raise ReleaseError(f"{FILES} must be the list of a model folder's files; it is something else. {_NOT_LISTED}")
@@ -290,16 +299,21 @@ def _digest_of(file: Path, release: Release) -> str:
     """The SHA-256 of a file; that of the release leaves its signature out, which may be added later."""
     if file.name == RELEASE:
         return _digest(dataclasses.replace(release, signature=None).to_json())
-    if not file.is_file():
-        raise ReleaseError(f"a model folder must hold plain files only; {file.name!r} is something else. {_NOT_LISTED}")
     digest = hashlib.sha256()
     try:
-        with open(file, "rb") as opened:
+        with open(_plain_file(file), "rb") as opened:
             while part := opened.read(_AT_A_TIME):
                 digest.update(part)
     except OSError as error:
         raise ReleaseError(f"{file} must be a readable file; the system says: {error.strerror}.") from None
     return digest.hexdigest()
+
+
+def _plain_file(file: Path) -> Path:
+    """The same, unless it is a pipe, a device or a folder: reading a pipe that came with a folder would wait for ever."""
+    if file.exists() and not file.is_file():
+        raise ReleaseError(f"a model folder must hold plain files only; {file.name!r} is something else. {_NOT_LISTED}")
+    return file
 
 
 def _covered_before(held: _Checked, folder: Path) -> str:

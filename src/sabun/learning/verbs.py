@@ -201,11 +201,10 @@ def card(model: _Model, json: Json = False) -> None:
 
         sabun learning card model
     """
-    from sabun.learning.card import LARGEST_CARD, Card
-    from sabun.release.files import read_whole
+    from sabun.learning.folder import load_card
 
     _must_be_model(model)
-    found = Card.from_json(read_whole(model / "card.json", max_bytes=LARGEST_CARD))
+    found = load_card(model)
     if json:
         print_json(found.to_dict())
     else:

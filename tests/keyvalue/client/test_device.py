@@ -511,3 +511,20 @@ def test_a_diary_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     assert client.spent == 2
     assert client.report({}, round=1)[-1] == 2
     assert client.spent == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_device_does_not_answer_again(kept: bool, tmp_path: Path) -> None:
+    client = Client(terms(), diary=tmp_path / "diary" if kept else None)
+    child = os.fork()
+    if child == 0:
+        try:
+            client.report({})
+        except DiaryError:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert len(client.report({})) > 0

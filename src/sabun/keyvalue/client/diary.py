@@ -42,6 +42,7 @@ class Diary:
         named = path is None or (isinstance(path, str | os.PathLike) and path != ":memory:")
         require(named, "diary", "the path of a file", path, "Use Diary.in_memory() for a book without one.")
         self._open: dict[str, object] = {}
+        self._process = os.getpid()
         self._book: Book = {}
         self._base = None if path is None else _connected(path)
         with self.page() as page:
@@ -66,8 +67,11 @@ class Diary:
         """One transaction: everything in it is kept (on disk, where the book is a file) when it ends, or nothing is.
 
         Raises:
-            DiaryError: The file cannot be used, or a page of this diary is open already; that one goes on undisturbed.
+            DiaryError: The file cannot be used, a page of this diary is open already (that one goes on undisturbed), or this
+                is a forked process, whose copy of the object would answer again.
         """
+        if os.getpid() != self._process:  # proof: one-process
+            raise DiaryError("the diary must be opened by the process that uses it; this one was forked. Open it here anew.")
         token = object()
         try:
             # One step that neither another thread nor an interruption can divide; what was not won is not given back below.

@@ -33,16 +33,28 @@ def identified(loss: object, *, name: str) -> Iterator[bytes]:
     Raises:
         ParameterError: A part of it could not be found again by name, or has a state that cannot be read.
     """
-    if not isinstance(loss, nn.Module):
-        yield repr(_told(loss, name)).encode()
-        return
+    try:
+        facts = list(_of_module(loss, name)) if isinstance(loss, nn.Module) else [repr(_told(loss, name)).encode()]
+    except ParameterError:
+        raise
+    except Exception:  # objects that cannot be asked for their state, whatever they raise
+        raise _unknown(loss, name) from None
+    yield from facts
+
+
+def _of_module(loss: nn.Module, name: str) -> Iterator[bytes]:
     for place, part in loss.named_modules():
         _by_name(type(part), name)
         for attribute, value in sorted(vars(part).items()):
             if _is_plain(value):
                 yield repr((place, attribute, value)).encode()
-            elif value and attribute not in _ELSEWHERE:
+            elif attribute not in _ELSEWHERE and not _is_empty(value):
                 yield repr((place, attribute, _told(value, name))).encode()
+
+
+def _is_empty(value: object) -> bool:
+    """Whether it is one of the empty collections that torch keeps in every module."""
+    return isinstance(value, Mapping | set | frozenset) and len(value) == 0
 
 
 def _is_plain(value: object) -> bool:

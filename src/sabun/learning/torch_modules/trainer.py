@@ -169,7 +169,9 @@ class TorchTrainer:
         self.guarantee_ = self.release_.guarantee
         self._account, self._n_public = run.account, run.n_public
         self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
-        warn_of_delta(self.guarantee_, self.release_.value.get(NOISY_COUNT))  # last: a warning may be made to raise
+        warn_of_delta(
+            self.guarantee_, self.release_.value.get(NOISY_COUNT), n_public=run.n_public
+        )  # last: a warning may be made to raise
         return self
 
     def _run(self, X: Any, y: Any) -> ModuleRun:
