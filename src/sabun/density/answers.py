@@ -31,7 +31,7 @@ class Answer:
 
     Attributes:
         estimate: The weighted mean over the public rows.
-        interval: Where the mean of the `target` lies at the stated level, if the logarithm of the ratio is smooth (see `Smoothness`); None when no
+        interval: Where the mean of the `target` lies at the stated level, if the logarithm of the ratio is smooth; None when no
             interval can be given.
         reason: Why there is no interval; None when there is one.
         target: "covered rows": the private rows on the public table's support. "whole table": all of them, where bounds were

@@ -406,8 +406,9 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
 
     def _inference(self) -> Inference | None:
         """What the release says about errors; None for one of an earlier version."""
+        plan = self._embedding("an interval")  # other methods have none, in any version
         if self._judged is None and has_uncovered(self.release_):
-            self._judged = Inference.of(self._embedding("an interval"), self.release_.value)
+            self._judged = Inference.of(plan, self.release_.value)
         return self._judged
 
     def _embedding(self, what: str) -> Embedding:
