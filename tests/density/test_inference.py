@@ -145,3 +145,46 @@ def test_restoring_gives_the_same_interval(fitted: DensityRatio, tables: tuple[n
     for f in (0, lambda t: t[:, 0] > 2):
         assert again.query(f).interval == pytest.approx(fitted.query(f).interval)
     assert np.array_equal(again.covered(tables[0]), fitted.covered(tables[0]))
+
+
+def _held(public: np.ndarray, private: np.ndarray, cut: float, seed: int) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)
+        ratio = DensityRatio(epsilon=5, random_state=seed, n_centers=100).fit(private=private, public=public)
+    found = ratio.query(lambda t: t[:, 0] > cut)
+    assert found.interval is not None
+    return bool(found.interval[0] <= (private[ratio.covered(private), 0] > cut).mean() <= found.interval[1])
+
+
+def test_the_share_beside_a_spike_is_held() -> None:
+    """A value that many rows share, less often in the private table: a smooth ratio alone missed every time."""
+    held = 0
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 1])
+        tables = [
+            np.column_stack([np.where(rng.random(n) < none, 0, rng.exponential(size, n)), rng.normal(size=n)])
+            for n, none, size in ((600, 0.6, 1.5), (3000, 0.2, 2.0))
+        ]
+        held += _held(*tables, 0.0, seed)
+    assert held >= 6
+
+
+def test_the_share_beside_a_step_is_held() -> None:
+    """A rule decides who is in the private table: its ratio jumps."""
+    held = 0
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 2])
+        public, more = rng.normal(size=(600, 3)), rng.normal(size=(9000, 3))
+        private = more[rng.random(9000) < np.where(more[:, 0] > 0, 0.9, 0.25)][:3000]
+        held += _held(public, private, 0.0, seed)
+    assert held >= 6
+
+
+@pytest.mark.parametrize("where", [None, lambda t: t[:, 0] > 0])
+def test_a_question_with_one_answer_on_the_public_rows_has_no_interval(fitted: DensityRatio, where: object) -> None:
+    """No public row in a corner does not mean no private row there: the interval was [0, 0] for shares of 0.08."""
+    found = fitted.query(lambda t: (t[:, 0] > 1.2) & (t[:, 1] > 9), where=where, bounds=(0, 1))
+    assert found.estimate == 0
+    assert found.interval is None
+    assert "same number" in found.reason
+    assert found.uncovered_interval is not None

@@ -33,6 +33,10 @@ _EVEN = 0.5
 
 _CLEAR = 3.0
 
+_CONSTANT = (
+    "every public row that counts has the same number: they do not show how far the private rows between them are from it"
+)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inference:
@@ -107,10 +111,11 @@ class Inference:
         below, above = self._reach(linear, each)
         told = _told((estimate - below, estimate + above), bounds, self.uncovered(each)[1] * whole)
         far = self._worst(values, bounds, level, whole) if worst and rows.all() else None
+        reason = self.reason or (_CONSTANT if np.ptp(values[rows]) == 0 else None)
         return Answer(
             estimate=estimate,
-            interval=None if self.reason else told,
-            reason=self.reason,
+            interval=None if reason else told,
+            reason=reason,
             target=WHOLE if whole else COVERED,
             uncovered=min(1.0, max(0.0, float(self.released["uncovered"]))),
             uncovered_interval=self.uncovered(level),
