@@ -12,7 +12,8 @@ confidence bound of its cover, among answers with an interval, is below 0.90.
 
 Which shifts the method has seen: constants were chosen on TUNED. HELD_OUT was looked at afterwards and showed tails that were
 missed; the interval was then made asymmetric (`Posterior.tilted`), without changing a constant. FRESH was added after that, and
-nothing was changed because of it.
+nothing was changed because of it. A step and a spike in one column, seen elsewhere, then gave the prior two more parts: the
+grid must be run again after such a change, and what is told of it names the code it ran on.
 """
 
 from __future__ import annotations

@@ -171,3 +171,11 @@ def test_every_library_in_the_comparison_has_a_link_to_what_shows_it() -> None:
     assert [entry for entry in shown if not re.search(r"\]\[[\w-]+\]", entry[1]) and "contrib" not in entry[1]] == []
     used, known = set(re.findall(r"\]\[([\w-]+)\]", page)), set(re.findall(r"^\[([\w-]+)\]: https://", page, re.M))
     assert used == known
+
+
+def test_every_decision_stands_in_the_index_under_its_number() -> None:
+    index = (ROOT / "docs" / "decisions" / "index.md").read_text(encoding="utf-8")
+    for file in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
+        number, _, title = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(". ")
+        assert f"| {number} | [{title}]({file.name}) |" in index
+        assert int(number) == int(file.name[:4])
