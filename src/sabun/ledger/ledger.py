@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sabun import checks
-from sabun.errors import LedgerError, ParameterError
+from sabun.errors import LedgerError
 from sabun.ledger.admission import Price, budget_of, check_words, price
 from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
 from sabun.ledger.keys import answer, check_key, refuse_answered
@@ -151,15 +151,7 @@ class Ledger:
 
         One whose writing was interrupted, or that the disk reported as failed, is looked up: it counts unless it is not there.
         """
-        return tuple(dict.fromkeys((*self._made, *filter(self._may_stand, self._unsure))))
-
-    def _may_stand(self, receipt: Receipt) -> bool:
-        try:
-            return self.entry(receipt.entry).entry_hash == receipt.entry_hash
-        except ParameterError:
-            return False
-        except LedgerError:  # it cannot be looked up, and is never called free for that
-            return True
+        return tuple(dict.fromkeys((*self._made, *filter(self._outlook.may_hold, self._unsure))))
 
     def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
         """Books a charge durably; draw noise only after this has returned.
