@@ -75,3 +75,9 @@ def _all(kind: type[errors.SabunError]) -> list[type[errors.SabunError]]:
 def test_an_exact_amount_is_shown_as_a_person_writes_it() -> None:
     with pytest.raises(errors.ParameterError, match=r"epsilon must be finite and > 0; got -1/3\."):
         checks.positive(epsilon=Fraction(-1, 3))
+
+
+def test_a_message_stays_short_whatever_was_given():
+    with pytest.raises(errors.ParameterError) as caught:
+        checks.positive(epsilon="x" * 10**6)
+    assert len(str(caught.value)) < 1000

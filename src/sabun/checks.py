@@ -21,6 +21,9 @@ from sabun.errors import ParameterError
 
 __all__ = ["boolean", "non_negative", "one_of", "positive", "probability", "require", "text", "whole"]
 
+_LONGEST_SHOWN = 500
+"""A file from elsewhere may hold megabytes where a word should stand."""
+
 
 def require(condition: bool, rule: str, advice: str = "", /, **named: object) -> None:
     """Raises `<name> must be <rule>; got <value>. <advice>` unless the condition holds."""
@@ -32,7 +35,8 @@ def require(condition: bool, rule: str, advice: str = "", /, **named: object) ->
 
 def _shown(value: object) -> str:
     try:
-        return str(value) if isinstance(value, Fraction) else repr(value)
+        words = str(value) if isinstance(value, Fraction) else repr(value)
+        return words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
     except ValueError:  # Python prints no integer of more than 4300 digits
         return "a number too long to print"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from sabun.asking import rooms
 from sabun.cli import _frame, build
 from sabun.errors import BudgetExceeded, DataError, InternalError, ParameterError, SabunError
 from sabun.telling.terminal.charging import Interrupted, warn_if_large
-from sabun.telling.terminal.output import print_json, print_line, safe
+from sabun.telling.terminal.output import print_json, print_line, safe, warn
 
 PRIVATE = "patient 4711 has HIV"
 
@@ -236,3 +237,12 @@ def test_a_verb_is_started_without_importing_the_others(tmp_path: Path) -> None:
     probe = "import sys; from sabun.cli import _frame; _frame.build('ledger'); print('sabun.cli.datasets' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "False"
+
+
+def test_a_warning_that_nobody_can_read_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w", encoding="utf-8", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        warn("epsilon 20 protects hardly anybody")
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()

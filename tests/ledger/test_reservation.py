@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sqlite3
 import threading
 from contextlib import contextmanager
 from fractions import Fraction
@@ -172,3 +173,38 @@ def test_a_reservation_of_a_replaced_ledger_cannot_be_closed(ledger, path, promi
     Ledger.create(path, name="other", unit="patient", epsilon=5).reserve(promise(), purpose="q")
     with pytest.raises(LedgerError, match="entry 1 must be open; it is closed, or the ledger was replaced"):
         reservation.commit(b"")
+
+
+class _Interrupting(sqlite3.Connection):
+    """A connection that Ctrl-C reaches while its change goes to disk: Python raises it once that is done."""
+
+    def execute(self, sql, *values):
+        done = super().execute(sql, *values)
+        if sql == "COMMIT":
+            raise KeyboardInterrupt
+        return done
+
+
+def test_a_charge_that_was_interrupted_on_its_way_to_disk_is_among_the_receipts(ledger, promise, monkeypatch):
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=_Interrupting))
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(promise(0.5), purpose="stopped")
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    assert [(made.entry, made.entry_hash) for made in ledger.receipts] == [(1, ledger.entry(1).entry_hash)]
+
+
+def test_a_charge_that_the_disk_refused_is_not_among_the_receipts(ledger, promise, monkeypatch):
+    def refuse(connection, sql, *values):
+        if sql == "COMMIT":
+            raise KeyboardInterrupt
+        return sqlite3.Connection.execute(connection, sql, *values)
+
+    connect, refusing = sqlite3.connect, type("Refusing", (sqlite3.Connection,), {"execute": refuse})
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=refusing))
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(promise(0.5), purpose="stopped")
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    assert ledger.receipts == ()
+    ledger.charge(promise(0.5), purpose="another, with the same number")
+    assert [made.entry_hash for made in ledger.receipts] == [ledger.entry(1).entry_hash]

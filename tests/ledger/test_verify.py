@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import pytest
 
+from ledger.long_books import long_book
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger, Verification
 from sabun.ledger.row import Row
@@ -173,7 +174,7 @@ def _set(sequence, **values):
         (lambda records: records[0]["body"].update(relation="swap"), "row 0 must open the book with nothing spent"),
         (lambda records: records[0]["body"].pop("name"), "row 0 must hold name, unit, relation and budget"),
         (lambda records: records[0]["body"].update(format=9), "ledger format must be 1; got 9"),
-        (_set(0, kind="void"), "row 0 must open the book"),
+        (_set(0, kind="void"), "row 0 must have the fields of its kind"),
         (lambda records: records[5]["body"].update(void_token="00" * 32), "row 5 must be voided by its own reservation"),
         (lambda records: records[5]["body"].pop("void_token"), "row 5 must have the fields of its kind"),
         (lambda records: records[2]["body"].update(payload_size="28"), "row 2 must have the fields of its kind"),
@@ -301,3 +302,45 @@ def test_a_file_cut_short_is_damaged(busy_ledger, path):
     for size in (1, 99, 512, 4096, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:size])
         assert outcome(path) is None, size
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(lambda records, name=name: records[1]["body"].pop(name) for name in ("purpose", "note", "guarantee", "epsilon")),
+        lambda records: records[1]["body"].update(delta="x"),
+        lambda records: records[1]["body"].update(guarantee=None),
+        lambda records: records[2]["body"].pop("payload_sha256"),
+        *(_set(place, entries=wrong) for place in (0, 75) for wrong in (None, [], "x")),
+    ],
+)
+def test_a_forged_row_outside_the_window_is_refused_in_words(tmp_path, edit, change):
+    path = long_book(tmp_path / "long.ledger", 70, key="monday")
+    rewritten(path, edit, change)
+    for look in (
+        lambda: Ledger.open(path).show(last=100),
+        lambda: Ledger.open(path).to_dict(last=100),
+        lambda: Ledger.open(path).verify(),
+    ):
+        with pytest.raises(LedgerError, match="must have the fields of its kind"):
+            look()
+
+
+def test_newest_rows_written_anew_are_found_by_a_kept_head_alone(ledger, promise, path, edit):
+    ledger.charge(promise(0.5), purpose="one")
+    kept = ledger.reserve(promise(1), purpose="two").receipt.entry_hash
+
+    def cheaper(records):
+        records[-1]["body"].update(epsilon="1/8")
+        records[-1]["spent"].update(epsilon="5/8")
+
+    rewritten(path, edit, cheaper)
+    assert Ledger.open(path).verify().entries == 2  # the hashes have no key: what the documents say of it
+    with pytest.raises(LedgerError, match="expect_head must be part of the chain"):
+        Ledger.open(path).verify(expect_head=kept)
+
+
+def test_a_log_that_cannot_be_looked_at_is_refused_in_words(ledger, path):
+    path.with_name(f"{path.name}-wal").symlink_to(f"{path.name}-wal")
+    with pytest.raises(LedgerError, match="must keep no write-ahead log"):
+        Ledger.open(path)

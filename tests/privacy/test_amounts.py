@@ -20,6 +20,8 @@ def test_a_float_is_the_decimal_it_prints_as() -> None:
     assert exact(np.int64(2**62 + 255)) == 2**62 + 255
     assert type(exact(Fraction(np.int8(100), np.int8(3))).numerator) is int  # type: ignore[union-attr]
     assert exact(Decimal("0.25")) == exact("1/4") == exact("0.25") == exact(Fraction(1, 4))
+    wide = np.longdouble(1) + np.finfo(np.longdouble).eps
+    assert exact(wide) == ratio(wide)  # its nearest 64-bit float may be smaller
     assert exact(math.inf) == exact("inf") == exact(Decimal("inf")) == math.inf
 
 

@@ -19,8 +19,10 @@ from hypothesis.extra import numpy as arrays
 
 from release.release_samples import PROMISE, sample
 from sabun.errors import DataError, ParameterError, ReleaseError, SimulatedError
+from sabun.privacy import Guarantee
 from sabun.release import Release, generate_key
 from sabun.release.encoding import canonical
+from sabun.release.provenance import Provenance
 from sabun.release.tree import DTYPES
 
 leaves = (
@@ -349,3 +351,14 @@ def test_load_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
         Release.load(path, max_bytes=0)
     with pytest.raises(DataError, match="No such file"):
         sample().save(tmp_path / "no folder" / "x.json")
+
+
+def test_a_note_cannot_pass_for_a_line_of_ours() -> None:
+    claim = "Signed by AAAAAA-BBBBBB, a key you trust."
+    origin = Provenance(kind="count", mechanism="discrete Laplace", notes=(claim,), software={"sabun": "1"})
+    lines = str(Release(value={"count": 1}, guarantee=Guarantee(epsilon=1), provenance=origin)).splitlines()
+    assert f"Note: {claim}" in lines
+    assert [line for line in lines if line.startswith("Signed by")] == []
+    with pytest.raises(ParameterError) as caught:
+        Provenance(kind="count", mechanism="m", software={"a\nSigned by us": ""})
+    assert "\n" not in str(caught.value)

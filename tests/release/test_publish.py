@@ -197,9 +197,11 @@ def test_a_ledger_that_is_held_is_tried_again_with_the_same_value(ledger: Ledger
     assert recovered(ledger, 1).to_json() == release.to_json()
 
 
-@pytest.mark.parametrize(("error", "tries"), [(BUSY, 3), (LedgerError("it was replaced."), 1)])
+@pytest.mark.parametrize(
+    ("error", "tries"), [(BUSY, 3), (LedgerError("it was replaced."), 1), (OSError("io"), 1), (MemoryError(), 1)]
+)
 def test_a_result_that_no_ledger_keeps_comes_with_the_error(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: LedgerError, tries: int
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     seen = _refusing(monkeypatch, error, 99)
     with pytest.raises(ResultNotKept, match=r"The result is drawn and paid for, and comes with this error") as caught:

@@ -59,6 +59,8 @@ def has_log(path: Path) -> bool:
         return beside(path, "-wal").stat().st_size > 0
     except FileNotFoundError:
         return False
+    except OSError:  # one that cannot be looked at may be anything
+        return True
 
 
 def restores(path: Path) -> bool:

@@ -38,12 +38,12 @@ class Ledger:
 
     The ledger guards against accidents, races and edited files: before each charge its tables, its first row and its newest
     rows are checked, 64 of them, so that a long ledger opens as quickly as a short one; what was forged further back shows in
-    `verify`, which reads all of it. It cannot guard against someone who copies the file, spends from both copies, writes the
-    whole chain anew, or deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be moved or renamed
-    when nobody uses it, after a crash together with the `-journal` beside it; it must not have a second name: a hard link is
-    refused, and a mount of the single file (instead of its folder) into two containers is not supported. A handle holds no open
-    file: it can be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited by a fork, and always
-    means the same file.
+    `verify`, which reads all of it. It cannot guard against someone who copies the file, spends from both copies, cuts off or
+    writes anew its newest rows (or all), or deletes it: keep `verify().head_hash` elsewhere when that matters. The file may be
+    moved or renamed when nobody uses it, after a crash together with the `-journal` beside it; it must not have a second name:
+    a hard link is refused, and a mount of the single file (instead of its folder) into two containers is not supported. A
+    handle holds no open file: it can be shared by threads, pickled, deep-copied (as scikit-learn's `clone` does) or inherited
+    by a fork, and always means the same file.
 
     Idempotency keys: `recall` returns the bytes committed under a key, for free. A key that was reserved but never committed
     (a crash) stays spent, and the next reservation with it pays again, because the noise may have been seen.
@@ -62,7 +62,8 @@ class Ledger:
         self._store = store
         self._outlook = Outlook(store, book)
         self._remark = remark
-        self._made: tuple[Receipt, ...] = ()
+        self._made: list[Receipt] = []
+        self._unsure: list[Receipt] = []
 
     @classmethod
     def create(
@@ -146,8 +147,11 @@ class Ledger:
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """The charges made through this handle, oldest first; a result that was recalled made none."""
-        return self._made
+        """The charges made through this handle, oldest first; a result that was recalled made none.
+
+        One whose writing was interrupted, or that the disk reported as failed, is looked up: it counts unless it is not there.
+        """
+        return tuple(dict.fromkeys((*self._made, *filter(self._outlook.may_hold, self._unsure))))
 
     def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
         """Books a charge durably; draw noise only after this has returned.
@@ -190,8 +194,11 @@ class Ledger:
             )
             view.append(row)
             newest = row if result is None else keep_result(view, row, result)
+            receipt = self._receipt(row)
+            self._unsure.append(receipt)  # before it is on disk: an interrupt on the way must not hide a charge
+        self._made.append(receipt)
+        self._unsure.remove(receipt)
         self._outlook.has_written(newest)
-        self._made = (*self._made, self._receipt(row))
         return row
 
     def _affordable(self, spent: Budget, cost: Price) -> Budget:
@@ -285,8 +292,9 @@ class Ledger:
     def verify(self, *, expect_head: str | None = None, progress: Callable[[float, str], None] | None = None) -> Verification:
         """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages; others may charge meanwhile.
 
-        A changed row cannot hide; but rows cut off the *end*, or a chain written anew from its first row, are sound in
-        themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still be part of the chain.
+        A row changed alone cannot hide; but rows cut off the *end*, or a chain written anew from any row on (the newest one is
+        enough), are sound in themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still
+        be part of the chain.
 
         Args:
             expect_head: A `head_hash` of an earlier check, or the `entry_hash` of any receipt.

@@ -9,7 +9,7 @@ from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger.chain import Book, entry_of, followed, read_entry, walk
 from sabun.ledger.row import Row
-from sabun.ledger.statement import Entry, Terms
+from sabun.ledger.statement import Entry, Receipt, Terms
 from sabun.ledger.store import Store, Transaction, Unavailable
 
 __all__ = ["Outlook"]
@@ -86,6 +86,15 @@ class Outlook:
         if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= book.head.entries:
             return None
         return read_entry(view, number, place=self.store.place)
+
+    def may_hold(self, receipt: Receipt) -> bool:
+        """Whether a charge is in the book; one that cannot be looked up may be, and is never called free for that."""
+        try:
+            with self.reading() as (view, book):
+                found = self.entry(view, book, receipt.entry)
+        except LedgerError:
+            return True
+        return found is not None and found.entry_hash == receipt.entry_hash
 
     def standing(self, last: int | None) -> tuple[Row, tuple[Entry, ...]]:
         """The newest row, with the newest entries (through the index) or with all (by reading the whole chain)."""

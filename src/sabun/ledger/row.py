@@ -19,7 +19,14 @@ __all__ = ["FIRST_PREVIOUS", "FORMAT", "Row", "first_row", "next_row", "seal_of"
 
 FORMAT = 1
 FIRST_PREVIOUS = "0" * 64
-_KINDS = ("create", "reserve", "commit", "void")
+_FIELDS: dict[str, dict[str, type]] = {
+    "create": {},
+    "reserve": dict.fromkeys(("purpose", "note", "software", "epsilon", "delta", "void_seal"), str) | {"guarantee": dict},
+    "commit": {"payload_sha256": str, "payload_size": int},
+    "void": {"void_token": str},
+}
+"""What the body of a row of each kind holds; whoever finds one through the index reads it without the rows around it."""
+
 _TOTAL_BITS = 2048
 
 
@@ -63,6 +70,18 @@ class Row:
         """What a creating row grants or a reserving row takes."""
         return Budget(read_amount(self.body["epsilon"]), read_amount(self.body["delta"]))
 
+    def _is_well_formed(self) -> bool:
+        """Whether all parts have the types that a row of this kind has."""
+        fields = _FIELDS.get(self.kind) if isinstance(self.kind, str) else None
+        types = (type(part) for part in (self.sequence, self.entry, self.entries, self.time))
+        if fields is None or tuple(types) != (int, int, int, str):
+            return False
+        try:
+            good = all(isinstance(self.body.get(name), kind) for name, kind in fields.items())
+            return good and (self.kind != "reserve" or min(self.amount) >= 0)
+        except ValueError:
+            return False
+
     @classmethod
     def read(cls, record: object, expected_hash: object, *, place: str) -> Row:
         """Reads a stored record; anything but the bytes that were hashed is a LedgerError."""
@@ -72,13 +91,18 @@ class Row:
             fields = json.loads(record)
             spent = Budget(read_amount(fields["spent"]["epsilon"]), read_amount(fields["spent"]["delta"]))
             row = cls(**(fields | {"spent": spent}))
-            good = row.record == record and row.hash == expected_hash and row.kind in _KINDS and isinstance(row.time, str)
+            good = row.record == record and row.hash == expected_hash
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             good = False
         if not good:
             raise LedgerError(
                 f"{place}: a row was changed after it was written. Do not release from this ledger; restore it from a backup "
                 "and verify that against a hash you kept."
+            )
+        if not row._is_well_formed():
+            raise LedgerError(
+                f"{place}: row {row.sequence!r:.20} must have the fields of its kind, and does not: the ledger was changed by "
+                "something other than Sabun. Do not release from it; restore it from a backup."
             )
         return row
 

@@ -56,7 +56,9 @@ def exact(value: AmountLike, *, name: str = "amount") -> Amount:
         return ratio(value)
     as_float = float(value)
     require(not math.isnan(as_float), "a number", **{name: value})
-    return as_float if math.isinf(as_float) else Fraction(repr(as_float))
+    if math.isinf(as_float) or as_float == value:
+        return as_float if math.isinf(as_float) else Fraction(repr(as_float))
+    return ratio(value)  # a wider float: the nearest 64-bit one may lie on the wrong side
 
 
 def _from_text(value: str, name: str) -> Amount:

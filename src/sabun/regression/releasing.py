@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["guarantee_of", "release_moments", "request_key"]
 
+_DIGEST = "sha256:"
+
 
 def request_key(study: Study, organisation: str | None) -> str | None:
     """The idempotency key of an organisation's release in a study; None outside a study.
 
-    A name too long for a key stands in it by its digest: cut short, two organisations would share a key.
+    A name too long for a key stands in it by its digest: cut short, two organisations would share a key. So does one that looks
+    like such a digest.
     """
     if study.name is None or organisation is None:
         return None
     whole = f"regression {study.hash} {organisation}"
     digest = hashlib.sha256(organisation.encode("utf-8", "surrogatepass")).hexdigest()
-    return whole if len(whole) <= LONGEST_KEY else f"regression {study.hash} sha256:{digest}"
+    short = len(whole) <= LONGEST_KEY and not organisation.startswith(_DIGEST)
+    return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
 
 
 def release_moments(

@@ -166,7 +166,8 @@ class Release:
         lines = [f"{one_line(self.provenance.kind)} ({one_line(self.provenance.mechanism)})"]
         lines += [f"  {one_line(name)}: {_shown(tree)}" for name, tree in self.value.items()]
         lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}."]
-        lines += map(one_line, self.provenance.notes)
+        # Foreign sentences too: without the word before it, one could read like a line of ours.
+        lines += [f"Note: {one_line(note)}" for note in self.provenance.notes]
         lines.append(f"Made {self.provenance.time} with {made}.")
         if self.signature is None:
             lines.append("Not signed: nobody stands behind this file, and a change in it would not be noticed.")

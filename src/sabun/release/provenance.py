@@ -14,6 +14,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.errors import ParameterError, ReleaseError
+from sabun.foreign import one_line
 from sabun.ledger import Receipt
 from sabun.ledger.wording import at_least
 from sabun.release.encoding import check_amount, decode_mapping, encode, exactly
@@ -75,7 +76,7 @@ class Provenance:
         for name in ("parameters", "software"):
             object.__setattr__(self, name, Frozen(getattr(self, name), where=f"provenance.{name}"))
         for name, value in self.software.items():
-            checks.text(**{f"software.{name}": value})
+            checks.text(**{f"software.{one_line(name)}": value})
 
     @property
     def charge(self) -> str:

@@ -119,11 +119,18 @@ def _keep(reservation: Reservation, release: Release) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             reservation.commit(content)
-        except LedgerError as error:
+        except Exception as error:  # whatever it is: the result must not be lost with it
             if attempt < _ATTEMPTS and isinstance(error, Unavailable):
                 continue
-            raise ResultNotKept(f"{error} {_SAVE_IT}", release=release) from error  # proof: handed-over
+            known = error if isinstance(error, LedgerError) else _stopped(reservation, error)
+            raise ResultNotKept(f"{known} {_SAVE_IT}", release=release) from known  # proof: handed-over
         return
+
+
+def _stopped(reservation: Reservation, error: Exception) -> LedgerError:
+    """Names only the type: what the system or a library says may be about anything."""
+    entry = reservation.receipt.entry
+    return LedgerError(f"entry {entry} stays charged; keeping its result ended with an unexpected {type(error).__name__}.")
 
 
 @np.errstate(all="ignore")

@@ -49,8 +49,9 @@ def complain(message: str, error: BaseException, *, code: int, as_json: bool) ->
 
 
 def warn(message: str) -> None:
-    """Prints a warning on stderr, where it does not get into a result."""
-    _print(f"Warning: {message}", sys.stderr, "yellow")
+    """Prints a warning on stderr, where it does not get into a result; a full or closed stderr ends no command."""
+    with contextlib.suppress(OSError):
+        _print(f"Warning: {message}", sys.stderr, "yellow")
 
 
 def new_file(path: Path, *, name: str = "out", overwrite: bool | None = None) -> None:
