@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self, final
 from sklearn.base import BaseEstimator
 
 from sabun import checks
-from sabun.errors import ParameterError, SimulatedError
+from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin, coin_for
 from sabun.records import Schema
-from sabun.release import Release, publish
+from sabun.release import Release, publish, refuse_seeded
 
 __all__ = ["RELATIONS", "Ask", "Question"]
 
@@ -98,11 +98,7 @@ class Ask:
         Raises:
             SimulatedError: The result would not be private.
         """
-        if self.ledger is not None and not self.coin.private:
-            raise SimulatedError(
-                "a seeded result is not private, so it cannot be charged to a ledger. "
-                "Use random_state=None for a private result, or ledger=None for a simulation."
-            )
+        refuse_seeded(self.coin, self.ledger)
 
     def guarantee(
         self, mechanism: str, *, assumptions: Sequence[str] = (), epsilon: Fraction | float | None = None, **more: Any

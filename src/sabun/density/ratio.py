@@ -25,12 +25,12 @@ from sabun.density.plan import DensityPlan
 from sabun.density.rkhs import Embedding
 from sabun.density.saved import KIND, features_from, features_tree, has_uncovered, plan_from
 from sabun.density.tally import Tally, must_match
-from sabun.errors import DataError, ParameterError, SimulatedError
+from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import coin_for
 from sabun.records import Schema
-from sabun.release import Release, publish
+from sabun.release import Release, publish, refuse_seeded
 
 __all__ = ["DensityRatio"]
 
@@ -181,11 +181,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
     def set_public(self, public: Any) -> Self:
         """Prepares for private records that come in pieces; everything is planned from the public table."""
         options = self._options()
-        if self.ledger is not None and self.random_state is not None:
-            raise SimulatedError(
-                "a seeded result is not private, so it cannot be charged to a ledger. "
-                "Use random_state=None for a private result, or ledger=None for a simulation."
-            )
+        refuse_seeded(coin_for(self.random_state), self.ledger)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         table = table_of(public, self.schema)

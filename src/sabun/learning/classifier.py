@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from sabun import checks
-from sabun.errors import DataError, SimulatedError
+from sabun.errors import DataError
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, warn_of_delta, warnings_for
@@ -34,7 +34,7 @@ from sabun.privacy import exact_positive
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin, coin_for
 from sabun.records import Schema, open_source
-from sabun.release import Release, publish
+from sabun.release import Release, publish, refuse_seeded
 
 __all__ = ["PrivateClassifier"]
 
@@ -180,11 +180,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             BudgetExceeded: The ledger refuses; nothing was trained.
         """
         settings, coin = self._check(), coin_for(self.random_state)
-        if self.ledger is not None and not coin.private:
-            raise SimulatedError(
-                "a seeded result is not private, so it cannot be charged to a ledger. "
-                "Use random_state=None for a private result, or ledger=None for a simulation."
-            )
+        refuse_seeded(coin, self.ledger)
         problem, data = self._opened(settings, X, y)
         method = calibrated(settings, problem)
         must_round_by_row(method)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sabun.asking import Ask
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.keys import LONGEST_KEY
-from sabun.privacy.noise import Coin
 from sabun.regression.contribution import KIND
 from sabun.regression.moments import Moments
 from sabun.regression.perturbation import perturbed_minimiser
@@ -17,10 +17,7 @@ from sabun.regression.printed import printed_estimate, warning_of
 from sabun.regression.promise import guarantee_of
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level
-from sabun.release import Release, publish
-
-if TYPE_CHECKING:
-    from sabun.ledger import Ledger
+from sabun.release import Release
 
 __all__ = ["guarantee_of", "release_moments", "request_key"]
 
@@ -41,9 +38,7 @@ def request_key(study: Study, organisation: str | None) -> str | None:
     return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
 
 
-def release_moments(
-    study: Study, moments: Moments, *, coin: Coin, organisation: str | None = None, ledger: Ledger | None = None
-) -> Release:
+def release_moments(study: Study, moments: Moments, ask: Ask, *, organisation: str | None = None) -> Release:
     """Charges the ledger, adds the noise, returns the release.
 
     In a study, the ledger returns the identical bytes when the same organisation asks again; nothing is charged then.
@@ -60,18 +55,15 @@ def release_moments(
     mechanism = draws.get(study.mechanism, add_noise)
 
     def draw() -> Mapping[str, Any]:
-        return {"organisation": organisation, **mechanism(study, moments, coin)}
+        return {"organisation": organisation, **mechanism(study, moments, ask.coin)}
 
-    return publish(
+    return ask.answer(
+        draw,
         kind=KIND + study.mechanism,
-        guarantee=guarantee_of(study),
-        parameters={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
-        draw=draw,
-        ledger=ledger,
-        coin=coin,
-        key=None if ledger is None else request_key(study, organisation),
+        promise=guarantee_of(study),
+        facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
         subject=(study.target.name, *study.features.names),
-        schema_hash=study.features.hash,
+        schema=study.features,
         notes=(warning_of(study),) if study.mechanism == "paper" else (),
     )
 

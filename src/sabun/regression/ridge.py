@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from sabun import checks
-from sabun.errors import BoundsError, DataError, ParameterError, SimulatedError
+from sabun.asking import Ask, Question
+from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
-from sabun.privacy.noise import Coin, coin_for
+from sabun.privacy.noise import coin_for
 from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
@@ -21,15 +22,14 @@ from sabun.regression.design import Floats
 from sabun.regression.models import PublicModel
 from sabun.regression.moments import Moments
 from sabun.regression.planning import Plan, plan_of
-from sabun.regression.releasing import release_moments
+from sabun.regression.releasing import release_moments, request_key
 from sabun.regression.study import Study
-from sabun.release import load_key
+from sabun.release import load_key, refuse_seeded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from sabun.ledger import Ledger
-    from sabun.privacy.guarantee import Guarantee
 
 __all__ = ["PrivateRidge"]
 
@@ -38,7 +38,7 @@ _STUDY_SETTLES: dict[str, Any] = {"mechanism": "ssp-gauss", "coef_bound": 2, "fi
 """Terms with a default, which cannot be told from a value left out: another value must be the study's own."""
 
 
-class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
     """Linear regression that releases differentially private numbers.
 
     Guarantee: (epsilon, delta) for one `unit`'s rows, under the relation; see the proof files beside the mechanisms. With
@@ -133,7 +133,7 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
             DataError: The tables do not fit the declared columns.
         """
-        coin = self._coin()
+        refuse_seeded(coin_for(self.random_state), self.ledger)
         signer = None if self.key is None else _private_key(self.key)
         _check_table(X)
         if y is None and isinstance(X, np.ndarray | list | tuple):
@@ -147,11 +147,11 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         study = self._terms(_names_of(X, self.x_bounds))
         moments = Moments.of_source(study.design, X) if y is None else Moments.of(study.design, X, y)
-        release = release_moments(study, moments, coin=coin, organisation=self.organisation, ledger=self.ledger)
+        release = release_moments(study, moments, self._asked(study), organisation=self.organisation)
         if signer is not None:
             release = release.sign(signer)
-        self.study_, self.release_ = study, release
-        self.guarantee_: Guarantee = release.guarantee
+        self._learned(release)
+        self.study_ = study
         self.n_features_in_ = len(study.features.columns)
         self.model_ = own_model(study, release)
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
@@ -199,14 +199,14 @@ class PrivateRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _coin(self) -> Coin:
-        coin = coin_for(self.random_state)
-        if self.ledger is not None and not coin.private:
-            raise SimulatedError(
-                "a seeded result is not private, so it cannot be charged to a ledger. "
-                "Use random_state=None for a private result, or ledger=None for a simulation."
-            )
-        return coin
+    def _asked(self, study: Study) -> Ask:
+        """The terms of the study, with this organisation's coin and ledger; a study's release is paid for once."""
+        return self._ask(
+            epsilon=study.epsilon,
+            delta=study.delta,
+            relation=study.relation,
+            retry_key=None if self.ledger is None else request_key(study, self.organisation),
+        )
 
     def _terms(self, columns: int | Sequence[str] | None) -> Study:
         """The study this estimator stands for; raises where a parameter breaks its rule."""

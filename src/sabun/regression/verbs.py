@@ -182,7 +182,7 @@ def fit(
 
         sabun regression fit radar.csv --schema radar.json --columns a03,a05 --target a04 --epsilon 2 --yes --out one.json
     """
-    from sabun.privacy.noise import os_coin
+    from sabun.asking import Ask
     from sabun.regression.combining import own_model
     from sabun.regression.moments import Moments
     from sabun.regression.planning import plan_of
@@ -201,7 +201,14 @@ def fit(
         # The number of rows may be told only where it is public.
         if terms.relation == "replace-one":
             ask(plan_of(terms, rows=max(moments.rows, 1), organisations=max(len(terms.organisations), 1)), yes=yes, quiet=json)
-        drawn = release_moments(terms, moments, coin=os_coin(), organisation=organisation, ledger=book)
+        asked = Ask.of(
+            epsilon=terms.epsilon,
+            delta=terms.delta,
+            relation=terms.relation,
+            ledger=book,
+            retry_key=None if book is None else request_key(terms, organisation),
+        )
+        drawn = release_moments(terms, moments, asked, organisation=organisation)
         release = drawn if private_key is None else drawn.sign(private_key)
         with payment.writing(release):
             save_once(release, out)

@@ -9,7 +9,7 @@ from sabun.release.document import MAX_BYTES, Release
 from sabun.release.draft import Draft, derived
 from sabun.release.keys import fingerprint, generate_key, load_key, save_key
 from sabun.release.provenance import Provenance
-from sabun.release.publish import ResultNotKept, publish, recovered
+from sabun.release.publish import ResultNotKept, publish, recovered, refuse_seeded
 from sabun.release.signature import Signature, Signer
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "load_key",
     "publish",
     "recovered",
+    "refuse_seeded",
     "save_key",
 ]

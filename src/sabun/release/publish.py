@@ -18,10 +18,14 @@ from sabun.privacy.noise import Coin
 from sabun.release.document import Release
 from sabun.release.draft import Draft
 
-__all__ = ["ResultNotKept", "kept", "publish", "recovered"]
+__all__ = ["ResultNotKept", "kept", "publish", "recovered", "refuse_seeded"]
 
 _DIGEST = b"sha256:"
 _ATTEMPTS = 3
+_SEEDED = (
+    "a seeded result is not private, so it cannot be charged to a ledger. "
+    "Use random_state=None for a private result, or ledger=None for a simulation."
+)
 _SAVE_IT = "The result is drawn and paid for, and comes with this error as `error.release`: save it, for no retry returns it."
 
 
@@ -97,10 +101,7 @@ def publish(
         checks.require(key is None, "left out when there is no ledger", "Pass a ledger that remembers it.", key=key)
         return draft.filled(_drawn(draw))
     if promise.simulated:  # proof: refuse-simulated
-        raise SimulatedError(
-            "a seeded result is not private, so it cannot be charged to a ledger. "
-            "Use random_state=None for a private result, or ledger=None for a simulation."
-        )
+        raise SimulatedError(_SEEDED)
     if key is not None:
         known = ledger.recall(key, guarantee=promise, purpose=draft.purpose)
         if known is not None:
@@ -111,6 +112,16 @@ def publish(
     release = paid.filled(_drawn(draw))  # proof: draw-once
     _keep(reservation, release)  # proof: commit-last
     return release
+
+
+def refuse_seeded(coin: Coin, ledger: Ledger | None) -> None:
+    """Refuses what `publish` would refuse later, before any data is read.
+
+    Raises:
+        SimulatedError: A seeded coin came with a ledger.
+    """
+    if ledger is not None and not coin.private:
+        raise SimulatedError(_SEEDED)
 
 
 def _keep(reservation: Reservation, release: Release) -> None:
