@@ -56,6 +56,9 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "categorical": lambda n, **given: noise.categorical([n(100), n(100), n(1)], **given, size=n(100)),
     "discrete_gaussian": lambda n, **given: noise.discrete_gaussian(n(100), **given, size=n(100)),
     "discrete_laplace": lambda n, **given: noise.discrete_laplace(n(100), **given, size=n(100)),
+    "exponential_choice": lambda n, **given: np.array(
+        [noise.exponential_choice([n(100), n(0), n(3)], rate=n(1), **given) for _ in range(100)]
+    ),
     "spherical_laplace": lambda n, **given: noise.spherical_laplace(n(100), dimension=n(100), **given),
     "uniform_below": lambda n, **given: noise.uniform_below(n(100), **given, size=n(100)),
 }
