@@ -44,13 +44,13 @@ def _shown(value: object) -> str:
 def positive(**named: Any) -> None:
     """Finite numbers above zero."""
     for name, value in named.items():
-        require(is_number(value) and _is_finite(value) and value > 0, "finite and > 0", **{name: value})
+        require(is_number(value) and is_finite(value) and value > 0, "finite and > 0", **{name: value})
 
 
 def non_negative(**named: Any) -> None:
     """Finite numbers of at least zero."""
     for name, value in named.items():
-        require(is_number(value) and _is_finite(value) and value >= 0, "finite and >= 0", **{name: value})
+        require(is_number(value) and is_finite(value) and value >= 0, "finite and >= 0", **{name: value})
 
 
 def probability(**named: Any) -> None:
@@ -84,7 +84,7 @@ def one_of(options: Sequence[str], **named: Any) -> None:
         require(value in options, f"one of {', '.join(map(repr, options))}", **{name: value})
 
 
-def _is_finite(value: float | Fraction) -> bool:
+def is_finite(value: float | Fraction) -> bool:
     """Whether a number fits in a float."""
     try:
         return math.isfinite(value)

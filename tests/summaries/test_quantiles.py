@@ -136,7 +136,7 @@ def test_bad_shares_are_refused(shares: object) -> None:
         Quantiles(column="x", shares=shares, epsilon=1, schema=SCHEMA)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("resolution", [0, -1, 5, math.inf, math.nan, "1"])
+@pytest.mark.parametrize("resolution", [0, -1, 5, math.inf, math.nan, "1", Fraction(1, 10**400), 10**400])
 def test_a_bad_resolution_is_refused(resolution: Any) -> None:
     with pytest.raises(ParameterError, match="resolution must be"):
         Quantiles(column="x", resolution=resolution, epsilon=1, schema=SCHEMA)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,40 @@ def test_no_cell_raises_though_numpy_may(cell: float) -> None:
     with np.errstate(all="raise"):
         for asked in NUMBERS:
             asked(column="age", epsilon=1, schema=schema, where={"age": (0, None)}).fit([[cell], [-cell], [1.0]])
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+@pytest.mark.parametrize("confidence", [1e-17, 1e-300, Fraction(1, 10**20), 1 - Fraction(1, 10**40), math.nan, "0.9", True])
+def test_a_confidence_that_no_reach_can_keep_is_refused_before_any_charge(
+    asked: Any, how: dict[str, Any], confidence: Any
+) -> None:
+    with pytest.raises(ParameterError, match="confidence must be above 0 and below 1"):
+        asked(epsilon=1, schema=SCHEMA, confidence=confidence, **how)
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+@pytest.mark.parametrize("confidence", [1e-15, 1 - 1e-15, Fraction(1, 3)])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_every_other_confidence_is_kept(asked: Any, how: dict[str, Any], confidence: Any, delta: Any) -> None:
+    how = how if asked is Quantiles else how | {"delta": delta}
+    for more in ({}, {"where": {"area": "north"}}):
+        model = asked(epsilon=1, schema=SCHEMA, confidence=confidence, random_state=1, **how, **more)
+        assert model.fit(ROWS).interval_
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+def test_a_plan_takes_any_number_of_records(asked: Any, how: dict[str, Any]) -> None:
+    assert asked(epsilon=1, schema=SCHEMA, **how).plan(n_records=10**400).useful
+
+
+@pytest.mark.parametrize("bins", [10**6 + 1, 10**12, 10**400, [0, 10**400], [2**53, 2**53 + 1], [0, math.inf]])
+def test_bins_beyond_numbers_or_memory_are_refused(bins: Any) -> None:
+    with pytest.raises(ParameterError, match="bins must be"):
+        Histogram(column="age", bins=bins, epsilon=1, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("ends", [(10**400, None), (None, 10**400), (-(10**400), 10**400), (2**53, 2**53 + 1)])
+def test_ends_of_a_condition_are_floats_that_differ(ends: Any) -> None:
+    with pytest.raises(ParameterError, match="where must be a pair"):
+        Count(where={"age": ends}, epsilon=1, schema=SCHEMA)
+    assert Count(where={"age": (-math.inf, math.inf)}, epsilon=50, schema=SCHEMA, random_state=1).fit(ROWS).count_ == 300

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminal import exit_code
-from sabun import Release
+from sabun import Ledger, Release
 from sabun.records import Column, Schema
 
 Capture = pytest.CaptureFixture[str]
@@ -76,3 +76,18 @@ def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:
 def test_a_plan_speaks_json(capsys: Capture) -> None:
     assert exit_code("summaries", "plan", "count", *ASK[1:], "--by", "sex", "--n-records", "400", "--json") == 0
     assert json.loads(capsys.readouterr().out)["groups"] == 2
+
+
+def test_intervals_are_told_about_only_where_they_were_paid_for(capsys: Capture) -> None:
+    assert exit_code("summaries", "quantiles", *ASK, "--column", "age", "--resolution", "1", "--error-bar", "0") == 0
+    said = capsys.readouterr().out
+    assert "No intervals were paid for." in said
+    assert "Each interval" not in said
+
+
+def test_a_hopeless_confidence_costs_nothing(capsys: Capture) -> None:
+    book = Ledger.create("b.ledger", name="b", unit="person", epsilon=30)
+    for verb in ("sum", "mean", "variance"):
+        assert exit_code("summaries", verb, *ASK, "--column", "age", "--confidence", "1e-17", "--ledger", "b.ledger") == 2
+        assert "confidence must be above 0" in capsys.readouterr().err
+    assert book.spent.epsilon == 0

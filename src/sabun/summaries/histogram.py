@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +25,9 @@ from sabun.summaries.summary import LARGEST, Summary, named
 
 __all__ = ["Bins", "Histogram"]
 
+_MOST = 10**6
+"""More bins than anybody reads, few enough for every computer's memory."""
+
 
 @final
 @dataclass(frozen=True)
@@ -47,13 +49,14 @@ class Bins:
             return cls(tuple(code - 0.5 for code in range(len(column.categories) + 1)), column.categories)
         assert isinstance(column, NumberColumn)
         if isinstance(bins, list | tuple | np.ndarray):
-            good = len(bins) > 1 and all(checks.is_number(edge) and math.isfinite(edge) for edge in bins)
-            good = good and all(low < high for low, high in pairwise(bins))
+            good = 1 < len(bins) <= _MOST + 1 and all(checks.is_number(edge) and checks.is_finite(edge) for edge in bins)
+            edges = tuple(float(edge) for edge in bins) if good else ()
+            good = good and all(low < high for low, high in pairwise(edges))
             checks.require(good, "a whole number, or finite edges that grow", bins=bins)
-            edges = tuple(float(edge) for edge in bins)
         else:
             wanted = 10 if bins is None else bins
             checks.whole(minimum=1, bins=wanted)
+            checks.require(wanted <= _MOST, f"at most {_MOST}", bins=wanted)  # type: ignore[operator]
             steps = np.arange(int(wanted) + 1) / int(wanted)  # type: ignore[call-overload]
             edges = (column.lower, *(column.lower + (column.upper - column.lower) * steps[1:-1]).tolist(), column.upper)
             checks.require(all(low < high for low, high in pairwise(edges)), "few enough for numbers to tell apart", bins=bins)

@@ -157,5 +157,6 @@ def _ranges(column: Column, wanted: object) -> tuple[_Range, ...]:
     checks.require(isinstance(wanted, tuple | list) and len(wanted) == 2, rule, where=wanted)
     assert isinstance(wanted, tuple | list)
     low, high = (-math.inf if wanted[0] is None else wanted[0]), (math.inf if wanted[1] is None else wanted[1])
-    checks.require(checks.is_number(low) and checks.is_number(high) and low < high, rule, where=wanted)
+    good = all(checks.is_number(end) and (end in (-math.inf, math.inf) or checks.is_finite(end)) for end in (low, high))
+    checks.require(good and float(low) < float(high), rule, where=wanted)
     return ((float(low), float(high)),)

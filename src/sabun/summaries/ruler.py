@@ -42,7 +42,8 @@ class Ruler:
         """The marks of a column: between 2**(bits - 1) and 2**bits + 1 of them, fewer where `resolution` asks for less."""
         exponent = math.frexp(column.upper - column.lower)[1] - bits
         if resolution is not None:
-            good = checks.is_number(resolution) and 0 < resolution <= column.upper - column.lower
+            good = checks.is_number(resolution) and checks.is_finite(resolution)
+            good = good and 0 < float(resolution) <= column.upper - column.lower
             checks.require(good, "above 0 and at most as large as the bounds are apart", resolution=resolution)
             exponent = max(exponent, math.frexp(resolution)[1] - 1)
         first, last = (int(np.rint(math.ldexp(end, -exponent))) for end in (column.lower, column.upper))

@@ -35,7 +35,9 @@ class Summary(Question):
     def _settled(self) -> tuple[Ask, People]:
         """Terms and people, checked."""
         good = checks.is_number(self.confidence) and 0 < self.confidence < 1
-        checks.require(good, "above 0 and below 1", confidence=self.confidence)
+        # What is left of 1 is what reaches are worked out from: it too must be told apart from 0 and from 1, before any charge.
+        good = good and 0 < self._miss < 1
+        checks.require(good, "above 0 and below 1, by 1e-15 or more", confidence=self.confidence)
         ask = self._ask()
         return ask, People.of(self.schema, column=getattr(self, "column", None), by=self.by, where=self.where)
 
@@ -100,7 +102,7 @@ class Summary(Question):
             usual_error=halves[1],
             confidence=float(self.confidence),
             unit=unit,
-            useful=2 * halves[0] < whole / 2,
+            useful=4 * halves[0] < whole,
         )
 
     @staticmethod

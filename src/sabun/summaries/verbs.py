@@ -330,7 +330,12 @@ def _ask(
     for line in _lines(word, release):
         print_line(line, style="bold")
     level = release.provenance.parameters["confidence"]
-    print_line(f"Each interval holds the exact answer with probability {level:g} or more.")
+    without = word == "quantiles" and set(release.provenance.parameters["ranks_off"]) == {None}
+    print_line(
+        "No intervals were paid for."
+        if without
+        else f"Each interval holds the exact answer with probability {level:g} or more."
+    )
     payment.tell(release, out)
 
 
