@@ -101,3 +101,13 @@ def test_who_names_what_a_release_belongs_to_is_led_to_it(
         for verb in (("report",), ("release", "show")):
             assert exit_code(*verb, named) == 4
             assert f"Name the release: {release}" in capsys.readouterr().err
+
+
+def test_the_page_of_a_model_lies_beside_its_folder(tmp_path: Path) -> None:
+    """A model's folder must hold the files on its list and no other."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "card.json").touch()
+    release_of({"weights": [1.0]}).save(tmp_path / "model" / "release.json")
+    assert exit_code("report", tmp_path / "model" / "release.json") == 0
+    assert (tmp_path / "model.html").is_file()
+    assert not (tmp_path / "model" / "release.html").exists()

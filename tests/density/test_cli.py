@@ -224,3 +224,15 @@ def test_bounds_make_an_answer_about_the_whole_table(folder: Path, capsys: pytes
     assert said.count("whatever the ratio:") == 2
     assert exit_code(*asked, "--bounds", "age=30:40") == 2
     assert "such that every public row lies within" in capsys.readouterr().err
+
+
+def test_a_question_reads_cells_as_the_weights_did(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Leading zeros, empty cells and words in a number column: what `weights` took, `query` takes."""
+    frame = pd.read_csv("public.csv").astype({"age": object})
+    frame.loc[:3, "age"] = ["061", "", "unknown", "1e9"]
+    frame.to_csv("dirty.csv", index=False)
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "dirty.csv", "--out", "w.csv") == 0
+    capsys.readouterr()
+    assert exit_code("density", "query", "w.csv", "mean(age)", "mean(age > 60)", "--json") == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert abs(answers["mean(age)"]["estimate"] - 45) < 4

@@ -123,7 +123,7 @@ def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "radar.csv").stat().st_size > 10_000
-    assert "Private count" in (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
+    assert "How many of the patients are 65 or older?" in (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_citation_has_the_version_of_the_project() -> None:

@@ -251,3 +251,10 @@ def test_ones_own_release_is_left_out_beside_ones_own_table(folder: Path, capsys
     for wrong in (["--own", "west"], ["--own", "north", "--own-ledger", "north.ledger"]):
         assert exit_code("regression", *at_home, *wrong) == 2
     assert exit_code("regression", "combine", "north.json", "east.json", "--own", "north") == 2
+
+
+def test_the_relation_is_the_ledgers_unless_something_else_is_said(folder: Path) -> None:
+    names = ("--name", "clinic", "--relation", "add-remove", "--epsilon", "3", "--delta", "1e-5")
+    assert exit_code("ledger", "create", "ar.ledger", *names) == 0
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--ledger", "ar.ledger", "--yes", "--out", "one.json")
+    assert json.loads(Path("one.json").read_text())["guarantee"]["relation"] == "add-remove"

@@ -41,7 +41,7 @@ def command(
     from sabun.reports import report, save_page
 
     release = load_release(file)
-    target = file.with_suffix(".html") if out is None else out
+    target = _beside(file) if out is None else out
     if target.resolve() == file.resolve():
         raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
     trusted = None if not key else [public_key(path) for path in key]
@@ -53,3 +53,9 @@ def command(
         print_line(f"The report is {str(target)!r}.")
     if open_page:
         webbrowser.open(target.resolve().as_uri())
+
+
+def _beside(file: Path) -> Path:
+    """Where the page goes by default: never into a model's folder, which must hold the files on its list and no other."""
+    folder = file.resolve().parent
+    return folder.with_name(f"{folder.name}.html") if (folder / "card.json").exists() else file.with_suffix(".html")

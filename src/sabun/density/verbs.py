@@ -144,11 +144,17 @@ def query(
     """
     from sabun.density.export import WEIGHT, table_of
     from sabun.density.expression import Expression
+    from sabun.records import NumberColumn
 
     beside = Path(f"{table}.release.json")
-    frame = table_of(table, _schema_beside(beside))
+    schema = _schema_beside(beside)
+    frame = table_of(table, schema)
     if WEIGHT not in frame.columns:
         raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
+    # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
+    for column in () if schema is None else schema.columns:
+        if isinstance(column, NumberColumn) and column.name in frame.columns:
+            frame[column.name] = column.encode(frame[column.name].tolist())
     declared = dict(typed_bounds(text) for text in bounds or ())
     ask = _asker(beside, frame, level)
     answers: dict[str, Answer] = {}

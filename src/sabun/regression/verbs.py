@@ -169,7 +169,7 @@ def fit(
         str | None, typer.Option(help="ssp-gauss, ssp-laplace, objpert, paper or auto; ssp-gauss by default.")
     ] = None,
     relation: Annotated[
-        str | None, typer.Option(help="replace-one (number of rows is public) or add-remove; replace-one by default.")
+        str | None, typer.Option(help="replace-one (number of rows is public) or add-remove; the ledger's when left out.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Release even if mostly noise is expected.")] = False,
     json: Json = False,
@@ -190,6 +190,8 @@ def fit(
 
     payment = Payment.of(ledger, purpose)
     book = payment.book
+    if study is None and relation is None and book is not None:
+        relation = book.relation
     terms = terms_of(
         study, schema, bounds, columns, target, epsilon, delta, mechanism, relation, book.unit if book else "record"
     )
