@@ -275,7 +275,7 @@ def test_a_stdout_that_is_gone_when_the_charge_is_made(redirection: str, words: 
 def test_a_result_that_was_asked_for_by_name_is_paid_for_once(ledger: Ledger, capsys: Capture) -> None:
     assert exit_code(*arguments("outliers count"), "--key", "monday") == 0
     assert exit_code(*arguments("outliers count", "again.json"), "--key", "monday") == 0
-    again = "Ledger: already paid ('clinic', entry 1): the same result again; nothing was charged."
+    again = "Ledger: already paid ('clinic', entry 1): the same result again, whatever table was named; nothing was charged."
     assert again in capsys.readouterr().out
     assert Path("out.json").read_bytes() == Path("again.json").read_bytes()
     assert exit_code(*arguments("outliers count", "third.json"), "--key", "monday", "--json") == 0

@@ -145,3 +145,9 @@ def test_the_ledger_names_the_columns(here: Path) -> None:
         "outliers.count on age, bmi",
         "outliers.count on bmi",
     ]
+
+
+def test_a_column_that_is_nearly_declared_is_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
+    assert exit_code("outliers", "count", "t.csv", *bounds, "--columns", "age,BMI", "--radius", "1", "--epsilon", "1") == 2
+    assert "got 'BMI', which is not. Did you mean 'bmi'?" in capsys.readouterr().err

@@ -115,7 +115,11 @@ class Payment:
             return "No ledger was given: this cost is written down nowhere."
         if not self.paid_before(release):
             return f"Ledger: {release.provenance.charge}."
-        again = "the same result again" if self.checkpoint is None else "this run went on from its checkpoint"
+        again = (
+            "the same result again, whatever table was named"
+            if self.checkpoint is None
+            else "this run went on from its checkpoint"
+        )
         return f"Ledger: already paid ({receipt.ledger_name!r}, entry {receipt.entry}): {again}; nothing was charged."
 
     def facts(self, release: Release) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from sabun.errors import BoundsError, ParameterError
@@ -39,7 +40,10 @@ def listed(columns: str | None, known: Schema, *, option: str = "columns") -> li
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     for name in chosen or []:
         if name not in known.names:
-            raise ParameterError(f"{option} must be declared; got {name!r}, which is not. Add --bounds '{name}=low:high'.")
+            near = get_close_matches(name.casefold(), [declared.casefold() for declared in known.names], n=1)
+            meant = next((other for other in known.names if near and other.casefold() == near[0]), None)
+            advice = f"Add --bounds '{name}=low:high'." if meant is None else f"Did you mean {meant!r}?"
+            raise ParameterError(f"{option} must be declared; got {name!r}, which is not. {advice}")
     return chosen
 
 
