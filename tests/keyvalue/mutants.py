@@ -1,0 +1,51 @@
+"""One-line breaks of the keyvalue room's privacy: name, file, what stands there once, what takes its place."""
+
+ROOM = "keyvalue"
+
+TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/test_second_refutation.py", "keyvalue")
+"""Who is asked whether they notice, in this order."""
+
+MUTANTS = (
+    (
+        "tables for 2 epsilon",
+        "keyvalue/client/tables.py",
+        "exp_down(min(epsilon, Fraction(_LARGEST_EXPONENT)))",
+        "exp_down(min(2 * epsilon, Fraction(_LARGEST_EXPONENT)))",
+    ),
+    ("every later round gets all", "keyvalue/client/tables.py", "_growth(epsilon / 2 / rounds)\n", "_growth(epsilon / 2)\n"),
+    (
+        "no dummies",
+        "keyvalue/client/device.py",
+        "secrets.randbelow(max(len(own), padding))",
+        "secrets.randbelow(max(len(own), 1))",
+    ),
+    ("a report costs nothing", "keyvalue/client/device.py", "Fraction(0) if paid else self.terms.certified", "Fraction(0)"),
+    (
+        "truth more often than the table",
+        "keyvalue/client/channel.py",
+        "    if word < table.keep:\n        return state",
+        "    if word < table.keep + table.keep // 64:\n        return state",
+    ),
+    (
+        "fewer bits than the table",
+        "keyvalue/client/device.py",
+        "states.get(self._place, 0), secrets.randbits(table.bits))",
+        "states.get(self._place, 0), secrets.randbits(table.bits - 1))",
+    ),
+    (
+        "classic: others forgotten",
+        "keyvalue/client/classic.py",
+        "(exp_down(min(self.epsilon, Fraction(100))) + others)",
+        "(2 * exp_down(min(self.epsilon, Fraction(100))) + others)",
+    ),
+    ("a book in memory forgets", "keyvalue/client/diary.py", "self._book.update(staged.written)", "self._book.update({})"),
+    (
+        "pages within pages",
+        "keyvalue/client/diary.py",
+        'self._open.setdefault("page", token) is not token',
+        "self._open is None",
+    ),
+    ("one sign word for all keys", "keyvalue/client/device.py", "_word(bits[8 * turn : 8 * turn + 8])", "_word(bits[:8])"),
+    ("a forked device answers again", "keyvalue/client/diary.py", "if os.getpid() != self._process:", "if False:"),
+    ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
+)

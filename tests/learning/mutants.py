@@ -1,0 +1,130 @@
+"""One-line breaks of the learning room's privacy: name, file, what stands there once, what takes its place."""
+
+ROOM = "learning"
+
+TESTS = (
+    "contracts/test_calibration_learning.py",
+    "learning/test_calibration.py",
+    "learning/test_poisson.py",
+    "learning/test_dpsgd.py",
+    "learning",
+)
+"""Who is asked whether they notice, in this order."""
+
+MUTANTS = (
+    ("DP-SGD: add for replace", "learning/dpsgd.py", 'if self.problem.relation == "add-remove":', "if True:"),
+    (
+        "DP-SGD: sigma halved",
+        "learning/dpsgd.py",
+        "rounded_gaussian(total, sigma=multiplier,",
+        "rounded_gaussian(total, sigma=multiplier / 2,",
+    ),
+    (
+        "DP-SGD: sigma 1 % less",
+        "learning/dpsgd.py",
+        "rounded_gaussian(total, sigma=multiplier,",
+        "rounded_gaussian(total, sigma=multiplier * 0.99,",
+    ),
+    (
+        "DP-SGD: count for 4 epsilon",
+        "learning/dpsgd.py",
+        "discrete_laplace(1 / self.count_epsilon,",
+        "discrete_laplace(Fraction(1, 4) / self.count_epsilon,",
+    ),
+    ("epsilon not halved", "learning/accounting.py", "half = epsilon / 2", "half = epsilon"),
+    ("delta not shared", "learning/accounting.py", "share = delta / growth if", "share = delta if"),
+    (
+        "clipping removed",
+        "learning/clipping.py",
+        "1.0 / np.maximum(norms, self._clip_norm)",
+        "1.0 / np.maximum(0.0 * norms, self._clip_norm)",
+    ),
+    ("pure SGD: add for replace", "learning/laplace_sgd.py", '(1 if self.problem.relation == "add-remove" else 2)', "1"),
+    (
+        "pure SGD: scale halved",
+        "learning/laplace_sgd.py",
+        "+ self.network.n_weights) / self.step_epsilon",
+        "+ self.network.n_weights) / (2 * self.step_epsilon)",
+    ),
+    (
+        "objective: gradient moves one",
+        "learning/objective.py",
+        "return 2 / (self.objective_epsilon",
+        "return 1 / (self.objective_epsilon",
+    ),
+    ("objective: curvature for free", "learning/objective.py", " - log_up(1 + Fraction(1, 4) / self.regularisation)", ""),
+    (
+        "objective: rows not shortened",
+        "learning/objective.py",
+        "design /= norms[:, None]",
+        "design /= self.problem.features.norm_bound",
+    ),
+    (
+        "objective: output noise halved",
+        "learning/objective.py",
+        "return distance / self.output_epsilon",
+        "return distance / (2 * self.output_epsilon)",
+    ),
+    (
+        "LearningFirst: half the range",
+        "learning/learning_first.py",
+        "return 2 * self.steps / self.weight_epsilon",
+        "return self.steps / self.weight_epsilon",
+    ),
+    (
+        "AnonymizedLearning: one pass paid",
+        "learning/anonymized_learning.py",
+        "2 * self.steps * self.epochs / self.update_epsilon",
+        "2 * self.steps / self.update_epsilon",
+    ),
+    (
+        "AnonymizedLearning: sum not cut",
+        "learning/anonymized_learning.py",
+        "np.clip(_GRID.index(np.clip(total, -self.threshold, self.threshold)), -self.steps, self.steps)",
+        "_GRID.index(total)",
+    ),
+    (
+        "histogram: add for replace",
+        "learning/synthesis/histogram.py",
+        'changed = 1 if self.relation == "add-remove" else 2',
+        "changed = 1",
+    ),
+    (
+        "marginals: add for replace",
+        "learning/synthesis/marginals.py",
+        'changed = 1 if relation == "add-remove" else 2',
+        "changed = 1",
+    ),
+    (
+        "tree: twice the rate",
+        "learning/synthesis/structure.py",
+        "each / (2 * SENSITIVITY[relation])",
+        "each / SENSITIVITY[relation]",
+    ),
+    (
+        "counts: every column gets all",
+        "learning/synthesis/bayes_net.py",
+        "shape, _COUNTS / columns, coin)",
+        "shape, _COUNTS, coin)",
+    ),
+    (
+        "means: one group changes",
+        "learning/synthesis/microaggregation.py",
+        "return self.groups * self.record_steps / self.epsilon",
+        "return self.record_steps / self.epsilon",
+    ),
+    ("band too narrow", "learning/gaussian.py", "_BAND = 2.0**-18", "_BAND = 2.0**-60"),
+    (
+        "step not in the stream",
+        "learning/stream.py",
+        '        start = purpose.to_bytes(1, "big") + step.to_bytes(7, "big") + bytes(8)\n        return',
+        '        start = purpose.to_bytes(1, "big") + bytes(15)\n        return',
+    ),
+    ("more rows than accounted", "learning/poisson.py", "drawn < self.threshold)", "drawn < 2 * self.threshold)"),
+    (
+        "forged states believed",
+        "learning/checkpoint.py",
+        "if tagged and not hmac.compare_digest(tag, _tag(key, body)):",
+        "if False:",
+    ),
+)
