@@ -30,6 +30,14 @@ def test_an_entry_says_how_it_can_be_checked(name: str) -> None:
     assert re.search(r"\*Test\*: `tests/|```python\n|\*By hand\*\.", ENTRIES[name])
 
 
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_says_what_it_is_where_it_is_printed_and_how_sure_we_are(name: str) -> None:
+    assert name == "O1" or re.search(r"^\*\*(Privacy|Accuracy|Slip|Note)\.\*\* ", ENTRIES[name], re.MULTILINE)
+    sure = re.search(r"^\*Printed\*: .+\. \*Sure\*: (.+)\.$", ENTRIES[name], re.MULTILINE)
+    assert sure
+    assert re.match("counterexample|proof|enumeration|measurement|reading", sure.group(1))
+
+
 def test_theorem_4_of_the_outlier_paper_holds_everywhere_on_small_lines() -> None:
     """LS <= max(OC, IC) + 1: at most OC records leave when one goes, at most IC come in when one comes, and that one itself."""
     places, radius, reached = range(7), 1, 0
