@@ -17,7 +17,7 @@ PLANTED = {
     "records/rows.py": "privacy",
     "release/tree.py": "records",
     "telling/words.py": "outliers",
-    "asking/statistic.py": "reports",
+    "engine/statistic.py": "reports",
     "datasets/wdbc.py": "density",
     "outliers/plan.py": "cli",
     "regression/mirror.py": "learning",

@@ -1,7 +1,7 @@
 """One way to ask: settle the terms once, charge, draw, hand over; and where the rooms are found.
 
     Ask (terms, coin, ledger) ─► answer(draw) ─► Release
-    Statistic (adds up) ─► Part (each piece once)
+    Statistic (adds up) ─► Part (each piece once), from `sabun.engine`
     rooms(): whoever has a room.py
 
 Names are loaded on first use: finding the rooms must stay quick.
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
     from sabun.asking.names import renamed
-    from sabun.asking.statistic import Part, Statistic, probe, state_of
+    from sabun.engine.statistic import Part, Statistic, probe, state_of
 
 __all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "renamed", "room_named", "rooms", "state_of"]
 
 _HOMES = {
     "Ask": "ask",
-    "Part": "statistic",
+    "Part": "sabun.engine.statistic",
     "Question": "ask",
     "Room": "directory",
-    "Statistic": "statistic",
-    "probe": "statistic",
+    "Statistic": "sabun.engine.statistic",
+    "probe": "sabun.engine.statistic",
     "renamed": "names",
     "room_named": "directory",
     "rooms": "directory",
-    "state_of": "statistic",
+    "state_of": "sabun.engine.statistic",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -4,9 +4,10 @@ Nothing is inferred from the data, and no cell can raise: see README.md beside t
 """
 
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.files import FilePart, row_groups, table_files
 from sabun.records.inspection import ColumnFit, TableFit, inspect_table
 from sabun.records.schema import Schema
-from sabun.records.sources import CHUNK_ROWS, Chunks, Source, chunks, open_source, open_unbounded, read
+from sabun.records.sources import CHUNK_ROWS, Chunks, Source, chunks, has_names, open_source, open_unbounded, read
 
 __all__ = [
     "CHUNK_ROWS",
@@ -14,13 +15,17 @@ __all__ = [
     "Chunks",
     "Column",
     "ColumnFit",
+    "FilePart",
     "NumberColumn",
     "Schema",
     "Source",
     "TableFit",
     "chunks",
+    "has_names",
     "inspect_table",
     "open_source",
     "open_unbounded",
     "read",
+    "row_groups",
+    "table_files",
 ]

@@ -12,16 +12,46 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from sabun.errors import DataError
 
-__all__ = ["check_file", "file_chunks", "file_column", "file_names"]
+__all__ = ["FilePart", "check_file", "file_chunks", "file_column", "file_names", "row_groups", "table_files"]
 
 _BROKEN = ("\n", "\r")
 _BLOCK_BYTES = 1 << 24
 """Bytes of text parsed at a time; one line of a CSV file must be shorter. Cannot change any result."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FilePart:
+    """A file, or some row groups of a Parquet file, as a table of its own.
+
+    Args:
+        path: The file.
+        groups: Numbers of the row groups; None for the whole file.
+    """
+
+    path: Path
+    groups: tuple[int, ...] | None = None
+
+
+def row_groups(path: Path) -> tuple[int, ...] | None:
+    """How many rows each row group of a Parquet file has (PRIVATE); None for a file of another kind.
+
+    Raises:
+        DataError: As `file_names`.
+    """
+    from pyarrow import parquet
+
+    if _is_csv(path):
+        return None
+    _parquet_names(path)
+    found = parquet.read_metadata(path)
+    return tuple(found.row_group(number).num_rows for number in range(found.num_row_groups))
 
 
 def file_names(path: Path) -> tuple[str, ...]:
@@ -30,7 +60,7 @@ def file_names(path: Path) -> tuple[str, ...]:
     Raises:
         DataError: The file is absent, of another kind, damaged, empty, or names a column twice.
     """
-    files = _files(path)
+    files = table_files(path)
     names = _csv_start(files[0])[0] if _is_csv(files[0]) else _parquet_names(files[0])
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
@@ -44,31 +74,32 @@ def check_file(path: Path, names: Sequence[str]) -> None:
     Raises:
         DataError: As `file_names`, or a column is absent.
     """
-    for file in _files(path):
+    for file in table_files(path):
         found = file_names(file)
         absent = [name for name in names if name not in found]
         if absent:
             raise DataError(f"{file.name} has no column {absent[0]!r}. {_header_advice(file)}")
 
 
-def file_chunks(path: Path, names: Sequence[str], *, rows: int) -> Iterator[Any]:
+def file_chunks(path: Path, names: Sequence[str], *, rows: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
     """Yields the named columns of a file as pyarrow tables.
 
     Args:
         path: A .csv or .csv.gz file, a .parquet file, or a folder of .parquet files (read in the order of their names).
         names: The columns wanted.
         rows: About how many rows at a time; cannot change any result.
+        groups: Numbers of the row groups wanted of a Parquet file; all of them when left out.
 
     Raises:
         DataError: As `file_names`; also in the middle of the iteration when a line has too few or too many fields, is no
             UTF-8, or opens a quotation mark that it does not close.
     """
-    for file in _files(path):
+    for file in table_files(path):
         check_file(file, names)
         if _is_csv(file):
             yield from _csv_chunks(file, names)
         else:
-            yield from _parquet_chunks(file, names, rows)
+            yield from _parquet_chunks(file, names, rows, groups)
 
 
 def file_column(path: Path, name: str) -> list[Any]:
@@ -100,7 +131,12 @@ def _header_advice(file: Path) -> str:
     return "Its columns must include every name in the schema."
 
 
-def _files(path: Path) -> list[Path]:
+def table_files(path: Path) -> list[Path]:
+    """The files of a table: itself, or the .parquet files of a folder in the order of their names.
+
+    Raises:
+        DataError: There is none, or it is of another kind.
+    """
     if path.is_dir():
         files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
         if not files:
@@ -193,14 +229,15 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
     return names
 
 
-def _parquet_chunks(path: Path, names: Sequence[str], rows: int) -> Iterator[Any]:
+def _parquet_chunks(path: Path, names: Sequence[str], rows: int, groups: Sequence[int] | None) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import parquet
 
     def opened() -> Any:
         # A file may ask for dictionaries with small indices, where the number of labels would decide whether it can be read.
         coded = [field.name for field in parquet.read_schema(path) if pa.types.is_dictionary(field.type)]
-        return parquet.ParquetFile(path, read_dictionary=coded).iter_batches(batch_size=rows, columns=list(names))
+        file = parquet.ParquetFile(path, read_dictionary=coded)
+        return file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names))
 
     yield from _guarded(opened, f"{path.name} must be a whole Parquet file; it is damaged.")
 

@@ -14,11 +14,11 @@ from sabun import checks
 from sabun.errors import DataError
 from sabun.records import encoding
 from sabun.records.cells import Floats
-from sabun.records.files import check_file, file_chunks, file_names
+from sabun.records.files import FilePart, check_file, file_chunks, file_names
 from sabun.records.schema import Schema
 from sabun.records.tables import Table, as_table, check_columns, names_in
 
-__all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "open_source", "open_unbounded", "read"]
+__all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "has_names", "open_source", "open_unbounded", "read"]
 
 CHUNK_ROWS = 65_536
 """Rows worked on at a time unless told otherwise; a matter of memory and speed that cannot change any result."""
@@ -71,7 +71,7 @@ class Source:
     names: tuple[str, ...]
     schema: Schema | None
     keep_missing: bool
-    origin: Table | Chunks | Path = field(repr=False)
+    origin: Table | Chunks | FilePart = field(repr=False)
 
     def partitions(self, *, rows: int = CHUNK_ROWS) -> Iterator[Floats]:
         """Yields the encoded records in order, `rows` at a time (fewer in the last piece).
@@ -151,6 +151,11 @@ def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> S
     return Source(names=names, schema=None, keep_missing=True, origin=origin)
 
 
+def has_names(source: object) -> bool:
+    """Whether the columns of a source are found by name, so that those not wanted need not be read."""
+    return isinstance(source, str | os.PathLike | FilePart) or hasattr(source, "columns")
+
+
 def read(source: object, *, schema: Schema) -> Floats:
     """All records of a source, encoded under the schema; short for ``open_source(...).matrix()``."""
     return open_source(source, schema=schema).matrix()
@@ -169,12 +174,13 @@ class _Once:
         return pieces
 
 
-def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | Path:
+def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | FilePart:
     """The source as one of three kinds, refused at once where that does not depend on records."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        check_file(path, names or ())
-        return path
+        source = FilePart(path=Path(source))
+    if isinstance(source, FilePart):
+        check_file(source.path, names or ())
+        return source
     if isinstance(source, Chunks):
         return source
     if isinstance(source, Iterator):
@@ -184,18 +190,18 @@ def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | Pa
     return table
 
 
-def _all_names(source: Table | Chunks | Path) -> tuple[str, ...]:
+def _all_names(source: Table | Chunks | FilePart) -> tuple[str, ...]:
     checks.require(not isinstance(source, Chunks), "given for a stream of tables", columns=None)
-    if isinstance(source, Path):
-        return file_names(source)
+    if isinstance(source, FilePart):
+        return file_names(source.path)
     assert not isinstance(source, Chunks)
     return names_in(source)
 
 
-def _stream(source: Table | Chunks | Path, names: Sequence[str], rows: int) -> Iterator[Any]:
+def _stream(source: Table | Chunks | FilePart, names: Sequence[str], rows: int) -> Iterator[Any]:
     """The tables of a source, each of at most about `rows` rows."""
-    if isinstance(source, Path):
-        yield from file_chunks(source, names, rows=rows)
+    if isinstance(source, FilePart):
+        yield from file_chunks(source.path, names, rows=rows, groups=source.groups)
     elif isinstance(source, Chunks):
         for piece in source.pieces():
             yield from _stream(_settled(piece, names), names, rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias, final
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.records import CHUNK_ROWS, CategoryColumn, Column, NumberColumn, Schema, open_source
+from sabun.records import CHUNK_ROWS, CategoryColumn, Column, NumberColumn, Schema, has_names, open_source
 
 __all__ = ["EVERYBODY", "Block", "People", "Where"]
 
@@ -99,8 +98,7 @@ class People:
     def blocks(self, source: object) -> Iterator[Block]:
         """The rows of a table, encoded; no cell can raise."""
         # Tables with names need the columns in question only; rows without names are told apart by their order.
-        named = isinstance(source, str | os.PathLike) or hasattr(source, "columns")
-        schema = self.schema.select(self.names) if named else self.schema
+        schema = self.schema.select(self.names) if has_names(source) else self.schema
         for matrix in open_source(source, schema=schema).partitions(rows=CHUNK_ROWS):
             yield self._block(matrix, schema.names)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar, final
+from typing import Any, Generic, Protocol, Self, TypeVar, final, runtime_checkable
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Part", "Statistic", "probe", "state_of"]
+__all__ = ["Elsewhere", "Part", "Statistic", "probe", "state_of"]
 
 State = TypeVar("State")
 
@@ -59,8 +59,19 @@ class Statistic(Protocol[State]):
         ...
 
 
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A source that is counted where it lies, in pieces: see `sabun.engine.spread`."""
+
+    def counted(self, statistic: Statistic[State]) -> State:
+        """The state of all its pieces, each counted once."""
+        ...
+
+
 def state_of(statistic: Statistic[State], source: Any) -> State:
     """The state of a whole source."""
+    if isinstance(source, Elsewhere):
+        return source.counted(statistic)
     state = statistic.zero()
     for block in statistic.blocks(source):
         state = statistic.add(state, block)

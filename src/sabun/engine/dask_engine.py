@@ -1,0 +1,134 @@
+"""Pieces counted by the workers of a Dask cluster, and frames that lie there already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar, final
+
+from sabun import checks
+from sabun.engine.counting import Report, Task
+from sabun.engine.engines import gathered
+from sabun.engine.pieces import Piece
+from sabun.engine.statistic import Statistic
+from sabun.errors import DataError, ParameterError
+
+__all__ = ["Dask", "DaskFrame"]
+
+State = TypeVar("State")
+
+_RETRIES = 3
+"""How often Dask may run a piece anew when its worker dies; a piece that was counted twice is refused by its bit."""
+
+
+@final
+@dataclass(frozen=True)
+class Dask:
+    """A Dask cluster.
+
+    Args:
+        cluster: A `Client`, an address (``tcp://host:port``), or None for one on this machine that lasts for one question.
+    """
+
+    cluster: Any = None
+
+    @classmethod
+    def of(cls, engine: Any) -> Self:
+        """From ``dask``, ``dask://host:port`` or a client.
+
+        Raises:
+            ParameterError: The name makes no sense, or Dask is not installed.
+        """
+        try:
+            import distributed  # noqa: F401
+        except ImportError:
+            raise ParameterError("engine dask needs an extra; pip install 'sabun[dask]'.") from None
+        if not isinstance(engine, str):
+            return cls(engine)
+        if engine == "dask":
+            return cls()
+        address = engine.removeprefix("dask://")
+        checks.require(engine.startswith("dask://") and bool(address), "dask or dask://host:port", engine=engine)
+        return cls(f"tcp://{address}")
+
+    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Counts them wherever Dask likes."""
+        with self._client() as client:
+            waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
+            yield from _finished(client, waiting)
+
+    def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
+        """A Dask DataFrame whose partitions are the pieces."""
+        return DaskFrame(engine=self, frame=frame, progress=progress)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        from distributed import Client, LocalCluster
+
+        if self.cluster is None:
+            with LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+                yield client
+        elif isinstance(self.cluster, str):
+            with _connected(self.cluster) as client:
+                yield client
+        else:
+            yield self.cluster
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DaskFrame:
+    """A Dask DataFrame, counted partition by partition where it lies."""
+
+    engine: Dask
+    frame: Any = field(repr=False)
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+
+    def counted(self, statistic: Statistic[State]) -> State:
+        """The state of all partitions, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        import dask
+
+        parts = self.frame.to_delayed()
+        task = Task.of(statistic, f"dask frame of {len(parts)} partitions")
+        count = dask.delayed(task.counted_rows, pure=False)
+        with self.engine._client() as client:
+            waiting = client.compute([count(number, part) for number, part in enumerate(parts)], retries=_RETRIES)
+            reports = _finished(client, waiting)
+            return gathered(reports, statistic, plan=task.plan, count=len(parts), step=self.progress)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    client = None
+    with suppress(OSError, TimeoutError):
+        client = Client(address, timeout=10)
+    if client is None:
+        raise DataError(f"a Dask scheduler must answer at {address}; none does. Nothing was charged.")
+    with client:
+        yield client
+
+
+def _finished(client: Any, waiting: Sequence[Any]) -> Iterator[Report]:
+    """The results as they come; what Dask says of a failure is not passed on, for it may quote a cell."""
+    from distributed import as_completed
+
+    failed: BaseException | None = None
+    try:
+        for done in as_completed(waiting):
+            failed = done.exception()
+            if failed is not None:
+                break
+            yield done.result()
+    finally:
+        client.cancel(waiting)
+    if isinstance(failed, DataError):
+        raise DataError(str(failed))
+    if failed is not None:
+        raise DataError("every piece must be counted; a Dask worker failed or died too often. Nothing was charged.")

@@ -1,0 +1,134 @@
+"""A table on disk cut into numbered pieces, each with a mark that tells whether its file is still the one that was cut.
+
+Marks and the number of rows behind them are PRIVATE: a footer holds row counts and extremes. They stay with the owner and the
+workers, and are in no release, ledger, retry key or message.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import final
+
+from sabun import checks
+from sabun.errors import DataError
+from sabun.records import FilePart, row_groups, table_files
+
+__all__ = ["Piece", "cut", "plan_of"]
+
+_ROWS = 1 << 20
+"""About how many rows a piece has, where a file can be cut; a matter of speed that cannot change any result."""
+
+_FOOTER = 1 << 16
+"""Bytes at the end of a file that are looked at: a Parquet file's footer, or most of it, lies there."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """One piece of a plan.
+
+    Args:
+        number: Its place in the plan, from 0.
+        part: Where its rows are.
+        mark: What its file looked like when it was cut; PRIVATE.
+    """
+
+    number: int
+    part: FilePart
+    mark: str = field(repr=False)
+
+    def must_be_unchanged(self) -> None:
+        """Refuses a file that is not the one that was cut.
+
+        Raises:
+            DataError: It changed, or is gone.
+        """
+        if _mark(self.part.path) != self.mark:
+            raise DataError(
+                f"{self.part.path.name} (piece {self.number}) must stay as it is while it is read; it was changed or removed. "
+                "Nothing was charged. Ask again when nobody writes to it."
+            )
+
+
+def cut(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, rows: int = _ROWS) -> tuple[Piece, ...]:
+    """Cuts files into pieces: Parquet files between row groups, others not at all.
+
+    Args:
+        source: A file, a folder of .parquet files, a pattern such as ``people/*.parquet``, or several of them.
+        rows: About how many rows a piece should have.
+
+    Raises:
+        DataError: There is no such file, it is of another kind, or a file is named twice.
+
+    Example:
+        >>> cut("no/such/file.csv")
+        Traceback (most recent call last):
+        ...
+        sabun.errors.DataError: 'no/such/file.csv' must be a file or folder; there is none of that name.
+    """
+    checks.whole(minimum=1, rows=rows)
+    files = _files([source] if isinstance(source, str | os.PathLike) else list(source))
+    parts = [(part, mark) for file, mark in files for part in _parts(file, rows)]
+    return tuple(Piece(number=number, part=part, mark=mark) for number, (part, mark) in enumerate(parts))
+
+
+def plan_of(pieces: Sequence[Piece]) -> str:
+    """A digest that tells one plan from another; PRIVATE, as the marks are."""
+    told = [f"{piece.number}\0{piece.part.path}\0{piece.part.groups}\0{piece.mark}" for piece in pieces]
+    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _parts(file: Path, rows: int) -> list[FilePart]:
+    sizes = row_groups(file)
+    if sizes is None:
+        return [FilePart(path=file)]
+    bunches: list[list[int]] = []
+    held = rows
+    for number, size in enumerate(sizes):
+        if held >= rows:
+            bunches.append([])
+            held = 0
+        bunches[-1].append(number)
+        held += size
+    # A file without rows is a piece too: that it was looked at is part of the proof that nothing is missing.
+    return [FilePart(path=file, groups=tuple(bunch)) for bunch in bunches or [[]]]
+
+
+def _files(sources: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, str]]:
+    if not sources:
+        raise DataError("a table must be at least one file; got none.")
+    found = [file for source in sources for file in _found(source)]
+    seen: set[tuple[int, int]] = set()
+    for file in found:
+        status = file.stat()
+        same = (status.st_dev, status.st_ino)
+        if same in seen:
+            raise DataError(f"{file.name} must be named once; the same file comes twice, and its rows would count twice.")
+        seen.add(same)
+    return [(file, _mark(file)) for file in found]
+
+
+def _found(source: str | os.PathLike[str]) -> list[Path]:
+    if not Path(source).exists() and glob.has_magic(str(source)):
+        matched = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+        if not matched:
+            raise DataError(f"{str(source)!r} must match at least one file; it matches none.")
+        return [file for path in matched for file in table_files(path)]
+    return table_files(Path(source))
+
+
+def _mark(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            opened.seek(max(status.st_size - _FOOTER, 0))
+            end = opened.read()
+    except OSError:
+        return ""
+    told = f"{status.st_size}\0{status.st_mtime_ns}\0"  # no device or inode: workers may see the file through another mount
+    return hashlib.sha256(told.encode() + end).hexdigest()

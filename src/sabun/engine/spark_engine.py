@@ -1,0 +1,135 @@
+"""Pieces counted by the executors of a Spark session, classic or Connect, and frames that lie there already.
+
+Only the DataFrame API is used, for Spark Connect has no other.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar, final
+
+from sabun.engine.counting import Report, Task
+from sabun.engine.engines import gathered
+from sabun.engine.pieces import Piece
+from sabun.engine.statistic import Statistic
+from sabun.errors import DataError, ParameterError
+from sabun.records import chunks
+
+__all__ = ["Spark", "SparkFrame"]
+
+State = TypeVar("State")
+
+_REPORT = "plan string, number int, probe string, state binary"
+_PARTITIONS = 16
+"""Into how many partitions a DataFrame is cut: as many as its rows are shuffled into, so that none can be missing unseen."""
+
+
+@final
+@dataclass(frozen=True)
+class Spark:
+    """A Spark session.
+
+    Args:
+        session: A `SparkSession`, or the address to start or find one at; None for whatever Spark finds by itself.
+    """
+
+    session: Any = None
+
+    @classmethod
+    def of(cls, engine: Any) -> Self:
+        """From ``spark``, ``spark://host:port``, ``sc://host:port`` or a session.
+
+        Raises:
+            ParameterError: Spark is not installed.
+        """
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            raise ParameterError("engine spark needs an extra and Java; pip install 'sabun[spark]'.") from None
+        return cls(None if engine == "spark" else engine)
+
+    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Counts them wherever Spark likes."""
+
+        def count(batches: Iterable[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for raw in batch.column("piece").to_pylist():
+                    yield _batch(task.counted(pickle.loads(raw)))
+
+        rows = [(pickle.dumps(piece),) for piece in pieces]
+        frame = self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
+        return iter(_collected(frame.mapInArrow(count, _REPORT)))
+
+    def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> SparkFrame:
+        """A Spark DataFrame whose partitions, after one shuffle, are the pieces."""
+        return SparkFrame(frame=frame, progress=progress)
+
+    def _session(self) -> Any:
+        from pyspark.sql import SparkSession
+
+        if self.session is not None and not isinstance(self.session, str):
+            return self.session
+        builder: Any = SparkSession.builder
+        if isinstance(self.session, str):
+            builder = builder.remote(self.session) if self.session.startswith("sc://") else builder.master(self.session)
+        return builder.getOrCreate()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SparkFrame:
+    """A Spark DataFrame, counted partition by partition where it lies."""
+
+    frame: Any = field(repr=False)
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+
+    def counted(self, statistic: Statistic[State]) -> State:
+        """The state of all partitions, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        task = Task.of(statistic, f"spark frame of {_PARTITIONS} partitions")
+
+        def count(batches: Iterable[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+            from pyspark import TaskContext
+
+            held = list(batches)
+            context = TaskContext.get()
+            assert context is not None
+            # An empty partition reports too: silence must not be taken for "no rows".
+            rows = pa.Table.from_batches(held) if held else chunks([])
+            yield _batch(task.counted_rows(context.partitionId(), rows))
+
+        reports = _collected(self.frame.repartition(_PARTITIONS).mapInArrow(count, _REPORT))
+        return gathered(reports, statistic, plan=task.plan, count=_PARTITIONS, step=self.progress)
+
+
+def _batch(report: Report) -> Any:
+    import pyarrow as pa
+
+    types = [pa.string(), pa.int32(), pa.string(), pa.binary()]
+    columns = [pa.array([value], kind) for value, kind in zip(report, types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=list(Report._fields))
+
+
+def _collected(frame: Any) -> list[Report]:
+    """The reports of all executors; what Spark says of a failure is not passed on, for it may quote a cell."""
+    from pyspark.errors import PySparkException
+
+    words = ""
+    try:
+        return [Report(row.plan, row.number, row.probe, bytes(row.state)) for row in frame.collect()]
+    except PySparkException as error:
+        words = str(error)
+    except Exception as error:  # what py4j raises when an executor is lost has no class of its own
+        if type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
+            raise
+    ours = re.search(r"sabun\.errors\.DataError: (.+)", words)
+    if ours:
+        raise DataError(ours.group(1).strip())
+    raise DataError("every piece must be counted; Spark failed or lost an executor too often. Nothing was charged.")

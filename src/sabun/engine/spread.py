@@ -1,0 +1,67 @@
+"""A table that is counted in pieces by an engine; to be given to `fit` in the place of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, final
+
+from sabun.engine.counting import Task
+from sabun.engine.engines import Engine, engine_named, gathered
+from sabun.engine.pieces import Piece, cut, plan_of
+from sabun.engine.statistic import Elsewhere, Statistic
+
+__all__ = ["Spread", "spread"]
+
+State = TypeVar("State")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A table in pieces and who counts them; made by `spread`."""
+
+    pieces: tuple[Piece, ...] = field(repr=False)
+    engine: Engine
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+
+    def counted(self, statistic: Statistic[State]) -> State:
+        """The state of all pieces, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        task = Task.of(statistic, plan_of(self.pieces))
+        reports = self.engine.reports(task, self.pieces)
+        return gathered(reports, statistic, plan=task.plan, count=len(self.pieces), step=self.progress)
+
+
+def spread(source: Any, *, engine: Any = "serial", progress: Callable[[int, int], None] | None = None) -> Elsewhere:
+    """A table to be counted in pieces where it lies: give the result to `fit` in the place of the table.
+
+    The answer is the same to the bit as with the table itself, whatever the engine.
+
+    Args:
+        source: A file, a folder of .parquet files, a pattern (``people/*.parquet``) or a list of them, which every worker must
+            be able to read under the same name; or a Dask or Spark DataFrame.
+        engine: ``serial``, ``processes:4``, ``dask`` (a cluster on this machine), ``dask://host:port``, ``spark``, or a Dask
+            `Client` or Spark session you have.
+        progress: Called with how many pieces are done and how many there are.
+
+    Raises:
+        DataError: There is no such table.
+        ParameterError: There is no such engine.
+
+    Example:
+        >>> import sabun
+        >>> from sabun.engine import spread
+        >>> spread("no/such/*.parquet", engine="processes:2")
+        Traceback (most recent call last):
+        ...
+        sabun.errors.DataError: 'no/such/*.parquet' must match at least one file; it matches none.
+    """
+    found = engine_named(engine)
+    if hasattr(found, "frame") and not isinstance(source, str) and hasattr(source, "columns"):
+        frame: Elsewhere = found.frame(source, progress)
+        return frame
+    return Spread(pieces=cut(source), engine=found, progress=progress)

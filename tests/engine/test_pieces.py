@@ -1,0 +1,107 @@
+"""How files are cut: nothing twice, nothing missing, nothing that changed in between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from engine.worlds import folder, recipe, truth
+from sabun.engine import Part, cut, spread
+from sabun.engine.pieces import plan_of
+from sabun.errors import DataError
+
+
+@pytest.mark.parametrize("rows", [1, 99, 100, 101, 250, 10**6])
+def test_pieces_of_any_size_add_up_to_the_table(tmp_path: Path, rows: int) -> None:
+    where = folder(tmp_path / "table")
+    pieces = cut(where, rows=rows)
+    part = Part.empty(recipe(), pieces=len(pieces))
+    for piece in reversed(pieces):
+        part = part.with_piece(piece.number, piece.part)
+    assert part.whole() == truth(where)
+    assert len(pieces) == {1: 12, 99: 12, 100: 12, 101: 6, 250: 6, 10**6: 3}[rows]
+
+
+def test_a_file_without_rows_is_a_piece_all_the_same(tmp_path: Path) -> None:
+    where = folder(tmp_path / "table")
+    parquet.write_table(pa.table({"age": np.zeros(0)}), where / "none.parquet")
+    assert len(cut(where)) == 4
+    assert spread(where).counted(recipe()) == truth(where)
+
+
+def test_csv_files_and_parquet_files_count_alike(tmp_path: Path) -> None:
+    for number, cells in enumerate(["30\n40\n", "", "x\n500\n"]):
+        (tmp_path / f"{number}.csv").write_text("age\n" + cells)
+    state = spread(str(tmp_path / "*.csv")).counted(recipe())
+    assert state.rows == 4
+    assert len(cut(str(tmp_path / "*.csv"))) == 3
+
+
+@pytest.mark.parametrize("again", ["same", "link"])
+def test_a_file_that_comes_twice_is_refused(tmp_path: Path, again: str) -> None:
+    where = folder(tmp_path / "table")
+    first = where / "0.parquet"
+    second = first if again == "same" else tmp_path / "hard.parquet"
+    if again == "link":
+        os.link(first, second)
+    with pytest.raises(DataError, match=r"must be named once; the same file comes twice"):
+        cut([first, second])
+
+
+@pytest.mark.parametrize("source", ["nothing.parquet", "nothing/*.parquet", []])
+def test_no_file_is_an_error(tmp_path: Path, source: object) -> None:
+    named = [str(tmp_path / source)] if isinstance(source, str) else source
+    with pytest.raises(DataError, match="must"):
+        cut(named)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", ["replaced", "appended", "removed", "touched"])
+def test_a_file_that_changes_after_the_cut_is_refused_by_name(tmp_path: Path, change: str) -> None:
+    where = folder(tmp_path / "table")
+    table = spread(where)
+    file = where / "1.parquet"
+    if change == "replaced":
+        shutil.copy(where / "2.parquet", file)
+    elif change == "appended":
+        with file.open("ab") as opened:
+            opened.write(b"x")
+    elif change == "removed":
+        file.unlink()
+    else:
+        os.utime(file, ns=(1, 1))
+    with pytest.raises(DataError, match=r"1\.parquet \(piece 1\) must stay as it is while it is read") as caught:
+        table.counted(recipe())
+    assert "Nothing was charged" in str(caught.value)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sabun.engine.counting import Task
+
+    where = folder(tmp_path / "table")
+    plain = Task.counted_rows
+
+    def slow(self: Task, number: int, source: object) -> object:
+        report = plain(self, number, source)
+        if number == 2:
+            os.utime(where / "2.parquet", ns=(1, 1))
+        return report
+
+    monkeypatch.setattr(Task, "counted_rows", slow)
+    with pytest.raises(DataError, match=r"2\.parquet \(piece 2\)"):
+        spread(where).counted(recipe())
+
+
+def test_a_plan_tells_files_and_their_state_apart(tmp_path: Path) -> None:
+    where = folder(tmp_path / "table")
+    before = plan_of(cut(where))
+    assert before == plan_of(cut(where))
+    assert before != plan_of(cut(where, rows=100))
+    os.utime(where / "0.parquet", ns=(1, 1))
+    assert before != plan_of(cut(where))
+    assert "mark" not in repr(cut(where)[0])

@@ -1,0 +1,65 @@
+"""A real Spark on this machine, with two threads and four tries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.worlds import Dying, folder, recipe, truth
+from sabun.engine import spread
+from sabun.engine.spark_engine import Spark
+from sabun.errors import DataError
+
+sql = pytest.importorskip("pyspark.sql", reason="needs the extra: pip install 'sabun[spark]'")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java"),
+    pytest.mark.filterwarnings(
+        "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.pyspark.python": sys.executable,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    builder = sql.SparkSession.builder.master("local[2,4]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate()
+    found.sparkContext.setLogLevel("OFF")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder(tmp_path_factory.mktemp("spark") / "table", files=2)
+
+
+def test_files_give_the_bits_of_one_process_though_a_worker_is_killed(session: Any, table: Path, tmp_path: Path) -> None:
+    assert spread(table, engine=Dying(Spark(session), tmp_path / "died")).counted(recipe()) == truth(table)
+    assert (tmp_path / "died").exists()
+
+
+def test_frames_give_the_bits_of_one_process(session: Any, table: Path) -> None:
+    assert spread(session.read.parquet(str(table)), engine=session).counted(recipe()) == truth(table)
+
+
+def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("age\n1,SECRET\n")
+    with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
+        spread(tmp_path / "bad.csv", engine=session).counted(recipe())
+    assert "SECRET" not in str(caught.value)
