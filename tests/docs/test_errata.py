@@ -38,6 +38,16 @@ def test_an_entry_says_what_it_is_where_it_is_printed_and_how_sure_we_are(name: 
     assert re.match("counterexample|proof|enumeration|measurement|reading", sure.group(1))
 
 
+JAPANESE = {"Privacy": "プライバシー", "Accuracy": "精度", "Slip": "誤記", "Note": "注"}
+
+
+def test_the_japanese_page_has_the_same_entries_and_judges_them_alike() -> None:
+    page = (ROOT / "docs" / "errata.ja.md").read_text(encoding="utf-8")
+    found = re.findall(r"^### ([A-Z]\d+) · .+\n\n(?:\*\*(.+?)。\*\*)?", page, re.MULTILINE)
+    judged = {name: re.search(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) for name, text in ENTRIES.items()}
+    assert found == [(name, JAPANESE[kind.group(1)] if kind else "") for name, kind in judged.items()]
+
+
 def test_theorem_4_of_the_outlier_paper_holds_everywhere_on_small_lines() -> None:
     """LS <= max(OC, IC) + 1: at most OC records leave when one goes, at most IC come in when one comes, and that one itself."""
     places, radius, reached = range(7), 1, 0

@@ -101,7 +101,7 @@ def navigation() -> list[dict[str, Any]]:
         (
             "Evidence",
             [
-                *_own("evidence.md", "threat-model.md", "errata.md", "benchmarks.md"),
+                *_own("evidence.md", "threat-model.md", "errata.md", "errata.ja.md", "benchmarks.md"),
                 *_results(),
                 *_taken(foreign, "limits.md", "security.md"),
                 {"Proofs": _proofs(foreign)},
