@@ -6,6 +6,7 @@ Nothing is inferred from the data, and no cell can raise: see README.md beside t
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.files import FilePart, row_groups, table_files
 from sabun.records.inspection import ColumnFit, TableFit, inspect_table
+from sabun.records.persons import Persons, persons
 from sabun.records.schema import Schema
 from sabun.records.sources import CHUNK_ROWS, Chunks, Source, chunks, has_names, open_source, open_unbounded, read
 
@@ -17,6 +18,7 @@ __all__ = [
     "ColumnFit",
     "FilePart",
     "NumberColumn",
+    "Persons",
     "Schema",
     "Source",
     "TableFit",
@@ -25,6 +27,7 @@ __all__ = [
     "inspect_table",
     "open_source",
     "open_unbounded",
+    "persons",
     "read",
     "row_groups",
     "table_files",

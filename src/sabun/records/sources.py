@@ -15,6 +15,7 @@ from sabun.errors import DataError
 from sabun.records import encoding
 from sabun.records.cells import Floats
 from sabun.records.files import FilePart, check_file, file_chunks, file_names
+from sabun.records.persons import Persons, collapsed
 from sabun.records.schema import Schema
 from sabun.records.tables import Table, as_table, check_columns, names_in
 
@@ -71,7 +72,8 @@ class Source:
     names: tuple[str, ...]
     schema: Schema | None
     keep_missing: bool
-    origin: Table | Chunks | FilePart = field(repr=False)
+    origin: Table | Chunks | FilePart | Persons = field(repr=False)
+    _once: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def partitions(self, *, rows: int = CHUNK_ROWS) -> Iterator[Floats]:
         """Yields the encoded records in order, `rows` at a time (fewer in the last piece).
@@ -92,9 +94,23 @@ class Source:
 
     def tables(self, *, rows: int = CHUNK_ROWS) -> Iterator[Any]:
         """Yields the records as they are, as tables of about that many rows; for their owner."""
+        if isinstance(self.origin, Persons):
+            raise DataError("a table of persons must be read as encoded rows; its own rows belong to nobody yet.")
         return _stream(self.origin, self.names, rows)
 
+    def _persons(self, how: Persons, schema: Schema) -> Floats:
+        """One row for each person; read once, for each reading would draw another order."""
+        if "rows" not in self._once:
+            names = how.read(schema)
+            stream = _stream(_settled(how.table, names), names, CHUNK_ROWS)
+            self._once["rows"] = collapsed(how, schema, stream, keep_missing=self.keep_missing)
+        return self._once["rows"]
+
     def _matrices(self, rows: int) -> Iterator[Floats]:
+        if isinstance(self.origin, Persons):
+            assert self.schema is not None
+            yield self._persons(self.origin, self.schema)
+            return
         for chunk in self.tables(rows=rows):
             if self.schema is None:
                 yield encoding.unbounded(self.names, chunk)
@@ -126,7 +142,7 @@ def open_source(source: object, *, schema: Schema, keep_missing: bool = False) -
     """
     checks.require(isinstance(schema, Schema), "a Schema", schema=schema)
     checks.boolean(keep_missing=keep_missing)
-    origin = _settled(source, schema.names)
+    origin = _of_persons(source, schema) if isinstance(source, Persons) else _settled(source, schema.names)
     return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=origin)
 
 
@@ -153,7 +169,7 @@ def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> S
 
 def has_names(source: object) -> bool:
     """Whether the columns of a source are found by name, so that those not wanted need not be read."""
-    return isinstance(source, str | os.PathLike | FilePart) or hasattr(source, "columns")
+    return isinstance(source, str | os.PathLike | FilePart | Persons) or hasattr(source, "columns")
 
 
 def read(source: object, *, schema: Schema) -> Floats:
@@ -188,6 +204,19 @@ def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | Fi
     table = as_table(source, width=None if names is None else len(names))
     check_columns(table, names or ())
     return table
+
+
+def _of_persons(how: Persons, schema: Schema) -> Persons:
+    """The same, refused at once where that does not depend on records."""
+    checks.require(how.id not in schema.names, "no declared column; it is not used but for telling persons apart", id=how.id)
+    settled = _settled(how.table, how.read(schema))
+    if isinstance(settled, np.ndarray):
+        raise DataError("a table with several rows per person must have column names; got an array.")
+    if not isinstance(settled, Chunks):
+        names = _all_names(settled)
+        unknown = [name for name, rule in how.rules if rule != "count" and name not in names]
+        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
+    return how
 
 
 def _all_names(source: Table | Chunks | FilePart) -> tuple[str, ...]:

@@ -1,0 +1,184 @@
+"""Several rows per person: one row each, that depends on nobody else."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from sabun.errors import DataError, ParameterError
+from sabun.records import Column, Schema, chunks, open_source, persons, read
+from sabun.summaries import Mean
+
+SCHEMA = Schema(
+    columns=[
+        Column.number("age", lower=0, upper=120),
+        Column.number("cost", lower=-5, upper=1000, missing=0),
+        Column.number("visits", lower=0, upper=50),
+        Column.category("state", ["well", "ill", "dead"]),
+        Column.category("ward", ["a", "b"], missing="b"),
+    ]
+)
+RULES = {"age": "last", "visits": "count", "state": "any"}
+Row = dict[str, Any]
+
+
+def table(rows: list[Row]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["who", "age", "cost", "state", "ward"])
+    return frame.astype({"who": object, "state": object, "ward": object})
+
+
+def made_up(rng: np.random.Generator, who: object, count: int) -> list[Row]:
+    odd = [math.nan, math.inf, -math.inf, 1e308, -0.0, 0.1, 7.0]
+    return [
+        {
+            "who": who,
+            "age": float(rng.choice(odd)) if rng.random() < 0.3 else float(rng.integers(0, 130)),
+            "cost": float(rng.choice(odd)) if rng.random() < 0.3 else float(rng.normal(100, 500)),
+            "state": rng.choice(["well", "ill", "dead", "?", None]),
+            "ward": rng.choice(["a", "b", None]),
+        }
+        for _ in range(count)
+    ]
+
+
+def by_hand(rows: list[Row]) -> list[float]:
+    """The row of one person, in exact fractions."""
+
+    def said(name: str) -> list[float]:
+        return [row[name] for row in rows if row[name] is not None and not math.isnan(row[name])]
+
+    ages = [min(max(age, 0.0), 120.0) for age in said("age")]
+    costs = [min(max(cost, -5.0), 1000.0) for cost in said("cost")]
+    mean = float(sum(map(Fraction, costs)) / len(costs)) if costs else 0.0
+    states = [["well", "ill", "dead"].index(row["state"]) for row in rows if row["state"] in ("well", "ill", "dead")]
+    strange = [-1.0] if any(row["state"] == "?" for row in rows) else []
+    wards = Counter(row["ward"] for row in rows if row["ward"] is not None)
+    ward = float(wards.get("b", 0) > wards.get("a", 0)) if wards else 1.0
+    state = float(max(states)) if states else (strange or [-1.0])[0]
+    return [ages[-1] if ages else 60.0, mean, float(min(len(rows), 50)), state, ward]
+
+
+def sorted_rows(matrix: Any) -> list[tuple[float, ...]]:
+    return sorted(map(tuple, np.asarray(matrix).tolist()))
+
+
+def test_each_person_has_the_row_worked_out_by_hand() -> None:
+    rng = np.random.default_rng(1)
+    people = {f"p{number}": made_up(rng, f"p{number}", int(rng.integers(1, 9))) for number in range(200)}
+    rows = [row for each in people.values() for row in each]
+    mixed = [rows[place] for place in rng.permutation(len(rows))]
+    expected = sorted(tuple(by_hand([row for row in mixed if row["who"] == who])) for who in people)
+    found = sorted_rows(read(persons(table(mixed), id="who", rules=RULES), schema=SCHEMA))
+    assert np.asarray(found) == pytest.approx(np.asarray(expected), abs=1e-6)
+    exact = [index for index in range(5) if index != 1]  # all but the means, which are rounded to steps
+    assert [tuple(row[i] for i in exact) for row in found] == [tuple(row[i] for i in exact) for row in expected]
+
+
+@pytest.mark.parametrize("count", [1, 2, 50, 10_000])
+def test_replacing_a_person_replaces_one_row_and_moves_no_bit_of_the_others(count: int) -> None:
+    rng = np.random.default_rng(count)
+    others = [row for number in range(60) for row in made_up(rng, number, int(rng.integers(1, 20)))]
+    one, another = made_up(rng, "me", 3), made_up(rng, "somebody else", count)
+    tables = []
+    for mine in (one, another):
+        rows = others + mine
+        tables.append(table([rows[place] for place in rng.permutation(len(rows))]))
+    before, after = (Counter(sorted_rows(read(persons(each, id="who", rules=RULES), schema=SCHEMA))) for each in tables)
+    # The others' last ages depend on the order of their own rows, which the shuffle changed: compare without them.
+    plain = [Counter((row[1:]) for row in each.elements()) for each in (before, after)]
+    assert before.total() == after.total() == 61
+    assert (plain[0] - plain[1]).total() <= 1
+    assert (plain[1] - plain[0]).total() <= 1
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_pieces_of_any_size_give_the_same_rows(size: int) -> None:
+    rng = np.random.default_rng(5)
+    rows = [row for number in range(40) for row in made_up(rng, number, 5)]
+    frame = table([rows[place] for place in rng.permutation(len(rows))])
+    whole = sorted_rows(read(persons(frame, id="who", rules=RULES), schema=SCHEMA))
+    pieces = chunks([frame.iloc[start : start + size] for start in range(0, len(frame), size)])
+    assert sorted_rows(read(persons(pieces, id="who", rules=RULES), schema=SCHEMA)) == whole
+
+
+def test_the_order_of_persons_is_drawn_anew_and_is_not_that_of_the_table() -> None:
+    frame = pa.table({"who": list(range(400)), "age": [float(number % 100) for number in range(400)]})
+    schema = Schema.of_bounds({"age": (0, 120)})
+    orders = [read(persons(frame, id="who"), schema=schema).ravel().tolist() for _ in range(2)]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != frame["age"].to_pylist()
+
+
+def test_one_source_read_twice_shows_one_order() -> None:
+    frame = pa.table({"who": list(range(300)), "age": [float(number) for number in range(300)]})
+    source = open_source(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 400)}))
+    assert np.array_equal(source.matrix(), np.concatenate(list(source.partitions(rows=7))))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "ids", "count"),
+    [
+        ("text", ["a", " a ", "Ａ", "A", None, "", "  "], 2),
+        ("number", ["7", "007", "+7", "7.0", "７", "-7", "x", "7.5", None, "0", "-0"], 3),
+        ("text", [1, 1.0, True, math.nan], 2),
+    ],
+)
+def test_ids_are_read_as_declared(spelling: str, ids: list[Any], count: int) -> None:
+    frame = pd.DataFrame({"who": pd.Series(ids, dtype=object), "age": [30.0] * len(ids)})
+    schema = Schema.of_bounds({"age": (0, 120)})
+    assert len(read(persons(frame, id="who", spelling=spelling), schema=schema)) == count
+
+
+def test_first_and_last_follow_the_declared_column() -> None:
+    frame = pa.table({"who": ["a"] * 4, "day": [3, 1, 2, 3], "age": [33.0, 11.0, 22.0, 34.0]})
+    schema = Schema.of_bounds({"age": (0, 120)})
+
+    def age(rule: str, order: str | None) -> float:
+        return float(read(persons(frame, id="who", rules={"age": rule}, order=order), schema=schema)[0, 0])
+
+    assert [age("first", None), age("last", None), age("first", "day"), age("last", "day")] == [33.0, 34.0, 11.0, 34.0]
+
+
+def test_whole_means_are_whole() -> None:
+    frame = pa.table({"who": ["a", "a", "b", "b"], "age": [40.0, 42.0, 41.0, 41.0]})
+    assert read(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 120)})).ravel().tolist() == [41.0, 41.0]
+
+
+def test_a_question_about_persons_is_asked_like_any_other(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 2000, 10_000)
+    file = tmp_path / "visits.parquet"
+    parquet.write_table(pa.table({"who": who, "cost": rng.uniform(0, 100, 10_000), "other": who}), file)
+    schema = Schema.of_bounds({"cost": (0, 100)})
+    asked = Mean(column="cost", epsilon=10, schema=schema).fit(persons(file, id="who"))
+    assert asked.release_.provenance.parameters["records"] == len(set(who.tolist()))
+    assert asked.mean_ == pytest.approx(50, abs=3)
+
+
+def test_what_makes_no_sense_is_refused_before_a_row_is_read() -> None:
+    frame = pa.table({"who": ["a"], "age": [1.0], "ward": ["a"]})
+    ages = Schema.of_bounds({"age": (0, 120)})
+    with pytest.raises(ParameterError, match="rule must be one of"):
+        persons(frame, id="who", rules={"age": "median"})
+    with pytest.raises(ParameterError, match=r"rule must be one of mode, any, first, last for column 'ward'"):
+        read(persons(frame, id="who", rules={"ward": "mean"}), schema=SCHEMA.select(["ward"]))
+    with pytest.raises(ParameterError, match="spelling must be one of"):
+        persons(frame, id="who", spelling="any")
+    with pytest.raises(DataError, match="no column 'nobody'"):
+        read(persons(frame, id="nobody"), schema=ages)
+    with pytest.raises(ParameterError, match="rules must be about columns of the table"):
+        read(persons(frame, id="who", rules={"wrad": "mode"}), schema=ages)
+    with pytest.raises(DataError, match="must have column names; got an array"):
+        read(persons(np.zeros((3, 2)), id="x0"), schema=Schema.of_bounds({"x1": (0, 1)}))
+    with pytest.raises(ParameterError, match="id must be no declared column"):
+        read(persons(frame, id="age"), schema=ages)
