@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -26,6 +29,7 @@ __all__ = [
     "RetryKey",
     "SchemaFile",
     "Yes",
+    "followed_by",
 ]
 
 PrivateTable: TypeAlias = Annotated[
@@ -56,3 +60,27 @@ Confidence: TypeAlias = Annotated[
 NRecords: TypeAlias = Annotated[
     int, typer.Option("--n-records", "--records", "--rows", help="About how many records there are; a public number.")
 ]
+
+
+def followed_by(shared: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Makes a command of a function that reads only the options that are its own.
+
+    Args:
+        shared: What commands of this kind do; it takes what the function returns, and the options all of them have.
+    """
+    more = list(inspect.signature(shared, eval_str=True).parameters.values())[1:]
+
+    def made(own: Callable[..., Any]) -> Callable[..., None]:
+        mine = inspect.signature(own, eval_str=True).parameters
+
+        @wraps(own)
+        def command(**given: Any) -> None:
+            shared(own(**{name: given.pop(name) for name in mine}), **given)
+
+        taken = sorted((*more[:1], *mine.values(), *more[1:]), key=lambda option: option.default is not option.empty)
+        listed = [option.replace(kind=option.KEYWORD_ONLY) for option in taken]
+        command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # what typer reads
+        command.__annotations__ = {option.name: option.annotation for option in listed}
+        return command
+
+    return made
