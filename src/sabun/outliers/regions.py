@@ -17,9 +17,9 @@ from sabun.ledger import Ledger
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import region_bound
 from sabun.outliers.memory import check_memory
+from sabun.outliers.points import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
 from sabun.outliers.sensitivity import measure_regions, region_discounts
-from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
-from sabun.outliers.tables import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
+from sabun.outliers.settings import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
 from sabun.outliers.vector import PowerVector
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin
@@ -132,6 +132,7 @@ class RegionCount(Question):
         """
         del y
         ask, law, bar = self._checked()
+        ask.must_be_payable()
         own, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
         if not len(points):
             raise DataError("a table must have at least one row; got none.")

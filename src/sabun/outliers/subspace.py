@@ -20,9 +20,9 @@ from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.memory import check_memory
+from sabun.outliers.points import check_columns, check_k, check_radius, read_views
 from sabun.outliers.sensitivity import rungs_of
-from sabun.outliers.setup import assumptions_for, check_cover, load_loops
-from sabun.outliers.tables import check_columns, check_k, check_radius, read_views
+from sabun.outliers.settings import assumptions_for, check_cover, load_loops
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin, bernoulli_exp, uniform_below
 from sabun.records import Schema
@@ -115,6 +115,7 @@ class SubspaceChoice(Question):
         """
         del y
         ask = self._checked()
+        ask.must_be_payable()
         choices = [check_columns(columns) for columns in self.subspaces.values()]
         own, points = read_views(X, schema=self.schema, choices=choices)  # once: a second reading could give another table
         views = dict(zip(self.subspaces, points, strict=True))
