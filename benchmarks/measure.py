@@ -8,12 +8,9 @@ A benchmark module has `run(quick: bool) -> list[Figure]` and ends with `main(ru
 from __future__ import annotations
 
 import argparse
-import datetime
-import gc
 import inspect
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -22,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.freshness import ROOT, modules
+from sabun.telling.run import least_seconds, machine, write_record
 
 PEERS = ROOT / ".venv-peers"
 PEER_PACKAGES = (
@@ -89,24 +87,12 @@ def faster(
 
 def cpu_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
     """The least process CPU time of a few runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        gc.collect()
-        start = time.process_time()
-        job()
-        best = min(best, time.process_time() - start)
-    return best
+    return least_seconds(job, clock=time.process_time, repeat=repeat)
 
 
 def wall_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
     """The least wall time of a few runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        gc.collect()
-        start = time.perf_counter()
-        job()
-        best = min(best, time.perf_counter() - start)
-    return best
+    return least_seconds(job, clock=time.perf_counter, repeat=repeat)
 
 
 def peer_python() -> str:
@@ -133,24 +119,6 @@ def run_peer(script: str, *arguments: str) -> dict[str, float]:
     return result
 
 
-def machine() -> dict[str, str]:
-    """Where and when a run was made."""
-    return {
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "processor": _processor(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-
-
 def keep(file: Path, figures: list[Figure], *, room: str, quick: bool, place: dict[str, str] | None = None) -> None:
     """Writes a run down, with digests of the modules it measured.
 
@@ -167,7 +135,7 @@ def keep(file: Path, figures: list[Figure], *, room: str, quick: bool, place: di
         "modules": modules(room),
         "figures": [asdict(figure) for figure in figures],
     }
-    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(file, record)
 
 
 def main(run: Callable[[bool], list[Figure]]) -> None:
