@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 import cli_reference  # noqa: E402
+import hooks  # noqa: E402
 import ideas_picture  # noqa: E402
 import results_page  # noqa: E402
 import site_map  # noqa: E402
@@ -171,6 +172,13 @@ def test_every_library_in_the_comparison_has_a_link_to_what_shows_it() -> None:
     assert [entry for entry in shown if not re.search(r"\]\[[\w-]+\]", entry[1]) and "contrib" not in entry[1]] == []
     used, known = set(re.findall(r"\]\[([\w-]+)\]", page)), set(re.findall(r"^\[([\w-]+)\]: https://", page, re.M))
     assert used == known
+
+
+def test_the_evidence_gets_a_list_of_every_proof_by_its_title() -> None:
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").count(hooks.PROOFS_MARK) == 1
+    proofs = [*(ROOT / "src").rglob("*.proof.md"), *(ROOT / "examples").rglob("*.proof.md")]
+    titled = {(site_map.title_of(proof), proof.relative_to(ROOT).as_posix()) for proof in proofs}
+    assert set(re.findall(r"\[([^\]]+)\]\(\.\./([^)]+)\)", hooks.proof_list())) == titled
 
 
 def test_every_decision_stands_in_the_index_under_its_number() -> None:
