@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sabun.privacy.amounts import AmountLike
 from sabun.summaries.moment import Formula, Moment
-from sabun.summaries.ratio import mean_share
+from sabun.summaries.quotient import mean_share
 from sabun.summaries.ruler import number
 from sabun.summaries.sensitivity import of_sides
 from sabun.summaries.statistic import Moments

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sabun.privacy.amounts import AmountLike
 from sabun.summaries.mean import size_of
 from sabun.summaries.moment import Formula, Moment
-from sabun.summaries.ratio import spread_known_size, spread_share
+from sabun.summaries.quotient import spread_known_size, spread_share
 from sabun.summaries.ruler import number
 from sabun.summaries.sensitivity import of_moments
 from sabun.summaries.statistic import Moments
