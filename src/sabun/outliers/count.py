@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
@@ -13,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask, Question, renamed
+from sabun.asking import Ask, renamed
 from sabun.errors import DataError
-from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
 from sabun.outliers.memory import check_memory
 from sabun.outliers.paper import printed_bound, theorem_two
 from sabun.outliers.plan import CountPlan, plan_count
-from sabun.outliers.points import check_columns, check_confidence, check_k, check_radius, columns_named, read_table
+from sabun.outliers.points import check_columns, check_confidence, check_radius, columns_named, read_table
+from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
-from sabun.outliers.settings import Amounts, assumptions_for, check_cover, load_loops, promise
+from sabun.outliers.settings import Amounts, assumptions_for, load_loops, promise
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
-from sabun.records import Schema
 
 __all__ = ["OutlierCount"]
 
@@ -45,7 +45,8 @@ class _Public(NamedTuple):
 
 
 @renamed(key="retry_key", mechanism="method")
-class OutlierCount(Question):
+@dataclass(kw_only=True, eq=False, repr=False)
+class OutlierCount(OutlierQuestion):
     """How many records have fewer than k others within a radius.
 
     Guarantee: (epsilon, delta) for the whole release, under the stated relation, error bar included. `power` and
@@ -89,57 +90,29 @@ class OutlierCount(Question):
         (1, True)
     """
 
-    def __init__(
-        self,
-        *,
-        k: int = 5,
-        radius: float,
-        epsilon: AmountLike,
-        delta: AmountLike = 0.0,
-        method: str = "power",
-        beta: AmountLike | None = None,
-        relation: str | None = None,
-        cover: str = "degeneracy",
-        error_bar: AmountLike = 0.3,
-        confidence: float = 0.95,
-        columns: Sequence[int | str] | None = None,
-        schema: Schema | None = None,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.k = k
-        self.radius = radius
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.beta = beta
-        self.relation = relation
-        self.cover = cover
-        self.error_bar = error_bar
-        self.confidence = confidence
-        self.columns = columns
-        self.schema = schema
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    radius: float
+    delta: AmountLike = 0.0
+    method: str = "power"
+    beta: AmountLike | None = None
+    relation: str | None = None
+    error_bar: AmountLike = 0.3
+    confidence: float = 0.95
+    columns: Sequence[int | str] | None = None
 
     def _checked(self) -> tuple[Ask, Amounts]:
-        check_k(self.k)
         check_radius(self.radius)
         check_columns(self.columns)
         check_confidence(self.confidence)
-        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        ask = self._ask()
-        check_cover(self.cover, ask.relation)
+        ask = self._terms()
         amounts = Amounts.of(
             epsilon=self.epsilon, delta=self.delta, method=self.method, beta=self.beta, error_bar=self.error_bar
         )
         if amounts.method == "paper":
             checks.require(ask.relation == "replace-one", "'replace-one' with method 'paper'", relation=ask.relation)
         if isinstance(amounts.law, PowerTail) and 2 * amounts.law.beta >= amounts.law.epsilon:
-            warnings.warn("beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=3)
+            warnings.warn(
+                "beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=5
+            )  # who makes one
         return ask, amounts
 
     @renamed(n="n_records", d="dimensions")

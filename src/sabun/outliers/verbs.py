@@ -33,7 +33,6 @@ from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
     from sabun.outliers import OutlierCount
-    from sabun.records import Schema
     from sabun.release import Release
 
 __all__ = ["app"]
@@ -91,6 +90,7 @@ def count(
         sabun outliers count tumours.csv --schema tumours.schema.json --k 5 --radius 0.9 --epsilon 1 --out count.json
     """
     from sabun.outliers import OutlierCount, RegionCount
+    from sabun.records import chunks, open_source
 
     if out is not None:
         new_file(out)
@@ -109,12 +109,15 @@ def count(
             _tell_regions(by_region.release_, payment, out, json=json)
         return
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
+    source: Any = table
     stated = relation or (payment.book.relation if payment.book is not None else "replace-one")
     if stated == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
-        _refuse_noise(whole, table, known if chosen is None else known.select(chosen))
+        pieces = list(open_source(table, schema=known).tables())  # once: the count is of these pieces too
+        _refuse_noise(whole, sum(map(len, pieces)), (known if chosen is None else known.select(chosen)).width)
+        source = chunks(lambda: iter(pieces))
     with payment:
         with busy("Counting outliers"):
-            whole.fit(table)
+            whole.fit(source)
         _tell_count(whole.release_, payment, out, json=json)
 
 
@@ -260,13 +263,9 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_noise(estimator: OutlierCount, table: Path, known: Schema) -> None:
+def _refuse_noise(estimator: OutlierCount, rows: int, dimensions: int) -> None:
     """Refuses to take money for an interval that says nothing; from public facts, of which the number of rows is one here."""
-    from sabun.records import open_source
-
-    first = known.select(known.names[:1])
-    rows = sum(len(part) for part in open_source(table, schema=first).partitions())
-    if rows and (plan := estimator.plan(n_records=rows, dimensions=known.width)).vacuous:
+    if rows and (plan := estimator.plan(n_records=rows, dimensions=dimensions)).vacuous:
         raise ParameterError(
             f"epsilon must be larger to tell anything about {rows} records; got {plain(plan.epsilon)}: even at best the "
             f"interval would reach {plan.kindest_width} up or down. Nothing was released, nothing was charged. "
