@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import markdown
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,6 +17,7 @@ import ideas_picture  # noqa: E402
 import results_page  # noqa: E402
 import site_map  # noqa: E402
 import texts  # noqa: E402
+import wrap  # noqa: E402
 
 
 def test_a_list_gets_the_blank_line_it_needs() -> None:
@@ -187,3 +189,23 @@ def test_every_decision_stands_in_the_index_under_its_number() -> None:
         number, _, title = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(". ")
         assert f"| {number} | [{title}]({file.name}) |" in index
         assert int(number) == int(file.name[:4])
+
+
+@pytest.mark.parametrize("page", wrap.PAGES, ids=lambda page: page.name)
+def test_prose_is_wrapped(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == wrap.wrapped(text), "run python tools/docs/wrap.py"
+
+
+def test_wrapping_changes_no_page() -> None:
+    words = "Some `code with blanks`, [a link](to/a page.md), <!-- figure: x.y -->1.5<!-- / --> times - 3 > 2 # and 1. more"
+    many = " ".join([words] * 9)
+    text = f"# Title\n\n{many}\n\n- {many}\n- {many}\n\n| {many} |\n|---|\n| x |\n\n```text\n{many}\n```\n"
+    made = wrap.wrapped(text)
+    assert wrap.wrapped(made) == made
+    assert made.count("\n") > text.count("\n") + 10
+    assert _shown(made) == _shown(text)
+
+
+def _shown(text: str) -> str:
+    return re.sub(r"\s+", " ", markdown.markdown(text, extensions=["tables", "fenced_code"]))
