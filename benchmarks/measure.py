@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -95,17 +95,25 @@ def wall_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
     return least_seconds(job, clock=time.perf_counter, repeat=repeat)
 
 
-def peer_python() -> str:
-    """The interpreter of the peers' own environment; made on first use, or named by SABUN_PEERS_PYTHON."""
-    named = os.environ.get("SABUN_PEERS_PYTHON")
-    if named:
-        return named
-    python = PEERS / "bin" / "python"
-    if not (PEERS / ".installed").exists():
-        print(f"Installing the peers into {PEERS.name} ...", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEER_PACKAGES], check=True)
-        (PEERS / ".installed").touch()
+def peer_python(
+    home: Path = PEERS, installs: Sequence[Sequence[str]] = (PEER_PACKAGES,), *, named: str = "SABUN_PEERS_PYTHON"
+) -> str:
+    """The interpreter of the peers' own environment; made on first use, or named by an environment variable.
+
+    Args:
+        home: Where the environment is.
+        installs: What pip is asked for, one call after the other.
+        named: The variable.
+    """
+    if found := os.environ.get(named):
+        return found
+    python = home / "bin" / "python"
+    if not (home / ".installed").exists():
+        print(f"Installing the peers into {home.name} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        for packages in installs:
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
+        (home / ".installed").touch()
     return str(python)
 
 

@@ -167,9 +167,9 @@ def choose(
     with payment:
         with busy("Scoring the subspaces"):
             choice.fit(table)
-        _save(choice.release_, payment, out)
+        payment.save(choice.release_, out)
     if json:
-        print_json({"choice": choice.choice_} | _common(choice.release_, payment, out))
+        print_json({"choice": choice.choice_} | payment.record(choice.release_, out))
         return
     print_line(f"Most outliers: {choice.choice_!r} ({', '.join(sides[choice.choice_])}).", style="bold")
     payment.tell(choice.release_, out)
@@ -273,18 +273,12 @@ def _refuse_noise(estimator: OutlierCount, rows: int, dimensions: int) -> None:
         )
 
 
-def _save(release: Release, payment: Payment, out: Path | None) -> None:
-    if out is not None:
-        with payment.writing(release):
-            release.save(out)
-
-
 def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
-    _save(release, payment, out)
+    payment.save(release, out)
     interval = release.value.get("interval")
     if json:
         found = {"count": release["count"], "interval": None if interval is None else list(interval)}
-        print_json(found | _common(release, payment, out))
+        print_json(found | payment.record(release, out))
         return
     print_line(f"Outliers: {release['count']}", style="bold")
     if interval is not None:
@@ -296,11 +290,11 @@ def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: b
 
 
 def _tell_regions(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
-    _save(release, payment, out)
+    payment.save(release, out)
     intervals = release.value.get("intervals")
     if json:
         ranges = None if intervals is None else {name: list(interval) for name, interval in intervals.items()}
-        print_json({"counts": dict(release["counts"]), "intervals": ranges} | _common(release, payment, out))
+        print_json({"counts": dict(release["counts"]), "intervals": ranges} | payment.record(release, out))
         return
     for name, found in release["counts"].items():
         tail = "" if intervals is None else f"   (between {intervals[name][0]} and {intervals[name][1]})"
@@ -318,7 +312,3 @@ def _without_interval(release: Release) -> str:
         "There is no interval: the error bar got no share of epsilon, and how much noise was added depends on the table, "
         "so it is private. Pass --error-bar 0.3 next time."
     )
-
-
-def _common(release: Release, payment: Payment, out: Path | None) -> dict[str, Any]:
-    return payment.facts(release) | {"out": None if out is None else str(out)}

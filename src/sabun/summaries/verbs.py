@@ -92,11 +92,9 @@ def _ask(
         with busy("Reading the table"):
             question.fit(table)
         release: Release = question.release_
-        if out is not None:
-            with payment.writing(release):
-                release.save(out)
+        payment.save(release, out)
     if json:
-        print_json(_plain(release.value) | payment.facts(release) | {"out": None if out is None else str(out)})
+        print_json(_plain(release.value) | payment.record(release, out))
         return
     for line in _lines(word, release):
         print_line(line, style="bold")
