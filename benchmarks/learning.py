@@ -12,10 +12,9 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 from typing import Any
 
-from benchmarks.measure import ROOT, Figure, main
+from benchmarks.measure import ROOT, Figure, main, peer_python
 from sabun.learning.reproduction.studies import TEST_FOLDS, score, studies
 
 MEASURES = ("src/sabun/learning", "benchmarks/learning_steps.py")
@@ -32,17 +31,7 @@ ACCURACIES: tuple[tuple[str, dict[str, Any], float], ...] = (
 
 
 def peers_python() -> str:
-    named = os.environ.get("SABUN_LEARNING_PEERS_PYTHON")
-    if named:
-        return named
-    python = PEERS / "bin" / "python"
-    if not (PEERS / ".installed").exists():
-        print(f"Installing torch and Opacus into {PEERS.name} ...", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        for package in PACKAGES:
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", package], check=True)
-        (PEERS / ".installed").touch()
-    return str(python)
+    return peer_python(PEERS, [[package] for package in PACKAGES], named="SABUN_LEARNING_PEERS_PYTHON")
 
 
 def step_times(quick: bool) -> dict[str, dict[str, float]]:

@@ -8,20 +8,18 @@ A benchmark module has `run(quick: bool) -> list[Figure]` and ends with `main(ru
 from __future__ import annotations
 
 import argparse
-import datetime
-import gc
 import inspect
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.freshness import ROOT, modules
+from sabun.telling.run import least_seconds, machine, write_record
 
 PEERS = ROOT / ".venv-peers"
 PEER_PACKAGES = (
@@ -89,37 +87,33 @@ def faster(
 
 def cpu_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
     """The least process CPU time of a few runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        gc.collect()
-        start = time.process_time()
-        job()
-        best = min(best, time.process_time() - start)
-    return best
+    return least_seconds(job, clock=time.process_time, repeat=repeat)
 
 
 def wall_seconds(job: Callable[[], object], *, repeat: int = 3) -> float:
     """The least wall time of a few runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        gc.collect()
-        start = time.perf_counter()
-        job()
-        best = min(best, time.perf_counter() - start)
-    return best
+    return least_seconds(job, clock=time.perf_counter, repeat=repeat)
 
 
-def peer_python() -> str:
-    """The interpreter of the peers' own environment; made on first use, or named by SABUN_PEERS_PYTHON."""
-    named = os.environ.get("SABUN_PEERS_PYTHON")
-    if named:
-        return named
-    python = PEERS / "bin" / "python"
-    if not (PEERS / ".installed").exists():
-        print(f"Installing the peers into {PEERS.name} ...", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEER_PACKAGES], check=True)
-        (PEERS / ".installed").touch()
+def peer_python(
+    home: Path = PEERS, installs: Sequence[Sequence[str]] = (PEER_PACKAGES,), *, named: str = "SABUN_PEERS_PYTHON"
+) -> str:
+    """The interpreter of the peers' own environment; made on first use, or named by an environment variable.
+
+    Args:
+        home: Where the environment is.
+        installs: What pip is asked for, one call after the other.
+        named: The variable.
+    """
+    if found := os.environ.get(named):
+        return found
+    python = home / "bin" / "python"
+    if not (home / ".installed").exists():
+        print(f"Installing the peers into {home.name} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        for packages in installs:
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
+        (home / ".installed").touch()
     return str(python)
 
 
@@ -131,24 +125,6 @@ def run_peer(script: str, *arguments: str) -> dict[str, float]:
     )
     result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
-
-
-def machine() -> dict[str, str]:
-    """Where and when a run was made."""
-    return {
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "processor": _processor(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
 def keep(file: Path, figures: list[Figure], *, room: str, quick: bool, place: dict[str, str] | None = None) -> None:
@@ -167,7 +143,7 @@ def keep(file: Path, figures: list[Figure], *, room: str, quick: bool, place: di
         "modules": modules(room),
         "figures": [asdict(figure) for figure in figures],
     }
-    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(file, record)
 
 
 def main(run: Callable[[bool], list[Figure]]) -> None:

@@ -37,7 +37,7 @@ question = {"k": 5, "radius": 0.05, "schema": schema}
 # First the plan: what it costs and how wrong it may be, before any patient is looked at.
 
 # %%
-print(OutlierCount(**question, epsilon=2).plan(n=len(patients), d=2))
+print(OutlierCount(**question, epsilon=2).plan(n_records=len(patients), dimensions=2))
 
 # %% [markdown]
 # Then the release. The charge is in the book before the coin is tossed. The scale of the noise depends on the table, so

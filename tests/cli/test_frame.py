@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import sabun
 from cli.terminal import SOURCE, exit_code, process
+from reports.report_samples import release_of
 from sabun.asking import rooms
 from sabun.cli import _frame, build
 from sabun.errors import BudgetExceeded, DataError, InternalError, ParameterError, SabunError
@@ -145,7 +146,7 @@ def test_a_refusal_of_the_system_is_not_called_a_bug(
         (["ledger", "create", "x"], "Missing option '--name'"),
         (["ledger", "show"], "Missing argument"),
         (["ledger", "show", "x", "--colour"], "No such option"),
-        (["release", "sign", "x"], "Missing option '--key'"),
+        (["release", "sign", "x"], "Missing option '--signing-key'"),
     ],
 )
 def test_wrong_usage_is_one_line_that_leads_to_the_help(
@@ -246,3 +247,50 @@ def test_a_warning_that_nobody_can_read_ends_no_command(monkeypatch: pytest.Monk
         monkeypatch.undo()
         with contextlib.suppress(OSError):
             full.close()
+
+
+OLDER = [
+    (("release", "sign"), "--signing-key", "--key"),
+    (("release", "verify"), "--trusted-key", "--key"),
+    (("report",), "--trusted-key", "--key"),
+    (("outliers", "count"), "--retry-key", "--key"),
+    (("outliers", "count"), "--method", "--mechanism"),
+    (("summaries", "count"), "--confidence", "--level"),
+    (("summaries", "plan"), "--n-records", "--records"),
+]
+
+
+@pytest.mark.parametrize(("verb", "name", "older"), OLDER)
+def test_an_older_spelling_works_and_is_not_shown(
+    verb: tuple[str, ...], name: str, older: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(*verb, "--help") == 0
+    words = capsys.readouterr().out.split()
+    assert name in words
+    assert older not in words
+    for spelling in (name, older):
+        assert exit_code(*verb, spelling) == 2
+        assert f"Option '{spelling}' requires an argument" in capsys.readouterr().err
+
+
+TAKEN = [
+    ("ledger", "create", "taken", "--name", "x", "--epsilon", "1"),
+    ("schema", "new", "taken", "--number", "age=0:120"),
+    ("datasets", "save", "wdbc", "taken"),
+    ("datasets", "save", "wdbc", "new.csv", "--schema", "taken"),
+    ("ledger", "recover", "book", "1", "--out", "taken"),
+    ("release", "sign", "r.json", "--signing-key", "k.pem", "--out", "taken"),
+    ("report", "r.json", "--out", "taken"),
+]
+
+
+@pytest.mark.parametrize("command", TAKEN, ids=" ".join)
+def test_an_output_that_exists_is_a_bad_parameter_everywhere(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release_of({"count": 42}).save("r.json")
+    Path("taken").write_text("precious")
+    assert exit_code(*command) == 2
+    assert "must be a new file; 'taken' exists" in capsys.readouterr().err
+    assert Path("taken").read_text() == "precious"

@@ -16,7 +16,7 @@ import pytest
 
 from contracts.laws import Density, enough, hockey_stick, power_loss, rho_of
 from contracts.watch import Heard
-from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, count, intervals, laws, regions, subspace, vector
+from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, count, enclosures, laws, regions, subspace, vector
 
 TRIED = {"power", "laplace", "gaussian", "global-laplace", "global-gaussian"}
 
@@ -43,8 +43,8 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
 
         def listener(uniforms: Any, compute: Any, original: Any = original) -> Any:
             with monkeypatch.context() as half:
-                half.setattr(intervals.Uniform, "ends", lambda _: (1 << 99, (1 << 99) + 1, 1 << 100))
-                found.append([float(x.low) for x in compute(intervals.Arithmetic(60))])
+                half.setattr(enclosures.Uniform, "ends", lambda _: (1 << 99, (1 << 99) + 1, 1 << 100))
+                found.append([float(x.low) for x in compute(enclosures.Arithmetic(60))])
             return original(uniforms, compute)
 
         monkeypatch.setattr(home, "settle", listener)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import typer
 
+from architecture.converted import NOT_YET
 from cli.terminal import SOURCE, exit_code
 from sabun import Ledger
 from sabun.asking.evidence import commands
@@ -272,9 +273,17 @@ def test_a_stdout_that_is_gone_when_the_charge_is_made(redirection: str, words: 
     assert ledger.entry(1).state == "committed"
 
 
+@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb.split()[0] not in NOT_YET])
+def test_json_says_where_the_result_is_under_one_name(verb: str, ledger: Ledger, capsys: Capture) -> None:
+    assert exit_code(*arguments(verb), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["out"] == COMMANDS[verb].out
+    assert told["entry"] == 1
+
+
 def test_a_result_that_was_asked_for_by_name_is_paid_for_once(ledger: Ledger, capsys: Capture) -> None:
-    assert exit_code(*arguments("outliers count"), "--key", "monday") == 0
-    assert exit_code(*arguments("outliers count", "again.json"), "--key", "monday") == 0
+    assert exit_code(*arguments("outliers count"), "--retry-key", "monday") == 0
+    assert exit_code(*arguments("outliers count", "again.json"), "--retry-key", "monday") == 0
     again = "Ledger: already paid ('clinic', entry 1): the same result again, whatever table was named; nothing was charged."
     assert again in capsys.readouterr().out
     assert Path("out.json").read_bytes() == Path("again.json").read_bytes()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sabun.asking import rooms
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from benchmarks import figures, freshness  # noqa: E402
@@ -189,7 +191,8 @@ def test_every_module_that_runs_is_a_room() -> None:
 
 @pytest.mark.parametrize(("arguments", "code", "told"), [("['--help']", 0, "keyvalue"), ("['cellar']", 2, "got 'cellar'")])
 def test_the_command_line_needs_no_room_to_be_importable(arguments: str, code: int, told: str) -> None:
-    blocked = "import sys; sys.modules |= dict.fromkeys(('torch', 'opendp', 'sklearn', 'sabun'))"
+    names = ("torch", "opendp", "sklearn", *(room.package for room in rooms()))
+    blocked = f"import sys; sys.modules |= dict.fromkeys({names!r})"
     script = f"{blocked}; sys.argv[1:] = {arguments}; from benchmarks.__main__ import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == code

@@ -38,19 +38,6 @@ def test_both_say_on_the_first_screen_that_nobody_outside_has_audited_it() -> No
     assert "アルファ版で、外部の監査は受けていません" in JAPANESE.partition("\n## ")[0]
 
 
-def test_the_evidence_lists_every_proof_by_its_title() -> None:
-    listed = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").partition("## All proofs\n")[2].partition("\n## ")[0]
-    proofs = [*(ROOT / "src").rglob("*.proof.md"), *(ROOT / "examples").rglob("*.proof.md")]
-    titled = {
-        (
-            proof.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").replace("`", ""),
-            proof.relative_to(ROOT).as_posix(),
-        )
-        for proof in proofs
-    }
-    assert set(re.findall(r"\[([^\]]+)\]\(\.\./([^)]+)\)", listed)) == titled
-
-
 def test_what_the_security_policy_says_of_a_release_is_so() -> None:
     from sabun import Guarantee
     from sabun.release import Provenance, Release

@@ -132,6 +132,12 @@ def test_the_overviews_lead_to_every_proof_and_every_package(site: Path) -> None
         assert wanted <= {page.resolve() for page in linked}
 
 
+def test_the_evidence_leads_to_every_proof(site: Path) -> None:
+    linked = set(re.findall(r"""href=["']?(proofs/[^"'#\s>]+\.html)""", text(site / "evidence.html")))
+    wanted = {page.relative_to(site).as_posix() for page in (site / "proofs").rglob("*.html") if page.name != "index.html"}
+    assert wanted <= linked
+
+
 def test_every_page_in_the_folder_is_on_the_site(site: Path) -> None:
     docs = ROOT / "docs"
     missing = [page for page in docs.rglob("*.md") if not (site / page.relative_to(docs).with_suffix(".html")).is_file()]

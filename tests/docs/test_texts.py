@@ -6,15 +6,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import markdown
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 import cli_reference  # noqa: E402
+import hooks  # noqa: E402
 import ideas_picture  # noqa: E402
 import results_page  # noqa: E402
 import site_map  # noqa: E402
 import texts  # noqa: E402
+import wrap  # noqa: E402
 
 
 def test_a_list_gets_the_blank_line_it_needs() -> None:
@@ -173,9 +176,36 @@ def test_every_library_in_the_comparison_has_a_link_to_what_shows_it() -> None:
     assert used == known
 
 
+def test_the_evidence_gets_a_list_of_every_proof_by_its_title() -> None:
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").count(hooks.PROOFS_MARK) == 1
+    proofs = [*(ROOT / "src").rglob("*.proof.md"), *(ROOT / "examples").rglob("*.proof.md")]
+    titled = {(site_map.title_of(proof), proof.relative_to(ROOT).as_posix()) for proof in proofs}
+    assert set(re.findall(r"\[([^\]]+)\]\(\.\./([^)]+)\)", hooks.proof_list())) == titled
+
+
 def test_every_decision_stands_in_the_index_under_its_number() -> None:
     index = (ROOT / "docs" / "decisions" / "index.md").read_text(encoding="utf-8")
     for file in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
         number, _, title = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(". ")
         assert f"| {number} | [{title}]({file.name}) |" in index
         assert int(number) == int(file.name[:4])
+
+
+@pytest.mark.parametrize("page", wrap.PAGES, ids=lambda page: page.name)
+def test_prose_is_wrapped(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == wrap.wrapped(text), "run python tools/docs/wrap.py"
+
+
+def test_wrapping_changes_no_page() -> None:
+    words = "Some `code with blanks`, [a link](to/a page.md), <!-- figure: x.y -->1.5<!-- / --> times - 3 > 2 # and 1. more"
+    many = " ".join([words] * 9)
+    text = f"# Title\n\n{many}\n\n- {many}\n- {many}\n\n| {many} |\n|---|\n| x |\n\n```text\n{many}\n```\n"
+    made = wrap.wrapped(text)
+    assert wrap.wrapped(made) == made
+    assert made.count("\n") > text.count("\n") + 10
+    assert _shown(made) == _shown(text)
+
+
+def _shown(text: str) -> str:
+    return re.sub(r"\s+", " ", markdown.markdown(text, extensions=["tables", "fenced_code"]))

@@ -13,7 +13,7 @@ MUTANTS = (
     ("Laplace beta doubled", "outliers/laws.py", "self._proved / 2 / max(", "self._proved / max("),
     ("Gaussian scale a fifth lower", "outliers/laws.py", "return 5 * sqrt_up(", "return 4 * sqrt_up("),
     ("published log for Gaussian", "outliers/laws.py", "log_up((1 + Fraction(grown)) / self.delta)", "log_up(2 / self.delta)"),
-    ("error bar for free", "outliers/setup.py", "return (1 - share) * epsilon", "return epsilon"),
+    ("error bar for free", "outliers/settings.py", "return (1 - share) * epsilon", "return epsilon"),
     (
         "global noise for 2 epsilon",
         "outliers/count.py",

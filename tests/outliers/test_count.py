@@ -13,7 +13,7 @@ from outliers import brute
 from sabun.errors import BudgetExceeded, DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount, outlier_degrees
-from sabun.outliers.setup import MECHANISMS
+from sabun.outliers.settings import METHODS
 from sabun.records import Column, Schema
 from sabun.release import Release
 
@@ -27,7 +27,7 @@ def delta_for(mechanism: str) -> float:
     return 0.0 if mechanism in ("power", "global-laplace") else 1e-6
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", METHODS)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_every_mechanism_gives_a_whole_count_in_range(mechanism: str, relation: str) -> None:
     if mechanism == "paper" and relation == "add-remove":
@@ -165,15 +165,15 @@ BAD = [
     ({"radius": "auto"}, "a public reference table .suggest_radius; on the command line: sabun outliers radius"),
     ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
     ({"epsilon": float("inf")}, "epsilon must be finite and > 0"),
-    ({"delta": 1e-6}, "delta must be 0 with mechanism 'power', which needs none"),
-    ({"mechanism": "gaussian"}, "delta must be above 0 and below 1 with mechanism 'gaussian'"),
+    ({"delta": 1e-6}, "delta must be 0 with method 'power', which needs none"),
+    ({"mechanism": "gaussian"}, "delta must be above 0 and below 1 with method 'gaussian'"),
     ({"mechanism": "laplace", "delta": 1e-6, "beta": 0.1}, "beta must be left out"),
     ({"mechanism": "global-laplace", "beta": 0.1}, "beta must be left out: only smooth mechanisms have one"),
     ({"beta": 0.7}, "beta must be below the epsilon of the count"),
     ({"beta": 0}, "beta must be finite and > 0"),
-    ({"mechanism": "magic"}, "mechanism must be one of"),
+    ({"mechanism": "magic"}, "method must be one of"),
     ({"relation": "local"}, "relation must be one of"),
-    ({"mechanism": "paper", "delta": 1e-6, "relation": "add-remove"}, "relation must be 'replace-one' with mechanism 'paper'"),
+    ({"mechanism": "paper", "delta": 1e-6, "relation": "add-remove"}, "relation must be 'replace-one' with method 'paper'"),
     ({"cover": "paper"}, "cover must be one of"),
     ({"error_bar": 1}, "error_bar must be a share of epsilon, at least 0 and below 1"),
     ({"confidence": 1}, "confidence must be above 0 and below 1"),
@@ -232,3 +232,12 @@ def test_a_count_equals_the_plain_definition_whatever_the_cover() -> None:
     exact = brute.count(tuple(map(tuple, points.tolist())), 3, 0.3)
     for cover in ("degeneracy", "link-core", "exact"):
         assert OutlierCount(k=3, radius=0.3, epsilon=10_000, cover=cover).fit(points).count_ == exact
+
+
+def test_older_names_of_parameters_mean_the_same() -> None:
+    older = OutlierCount(radius=1, epsilon=1, mechanism="global-laplace", key=None)
+    newer = OutlierCount(radius=1, epsilon=1, method="global-laplace")
+    assert older.get_params() == newer.get_params()
+    assert older.mechanism == newer.method == "global-laplace"
+    assert older.plan(n=500, d=2) == newer.plan(n_records=500, dimensions=2)
+    assert newer.plan(n_records=500, dimensions=2).records == 500

@@ -6,9 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sabun.errors import ParameterError
+from sabun.outliers import OutlierCount
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.laws import PowerTail
-from sabun.privacy.certified import exp_down
+from sabun.outliers.sensitivity import measure
+from sabun.privacy.certified import exp_down, log_down
 from sabun.privacy.noise import seeded_coin
 
 BAR = ErrorBar(epsilon=Fraction(3, 10), beta=Fraction(7, 50))
@@ -53,3 +56,40 @@ def test_the_estimate_stays_between_one_and_the_public_cap() -> None:
     assert BAR.estimate(10**9, cap=31) == pytest.approx(31)
     assert BAR.estimate(10**9, cap=2**5000) < math.inf
     assert BAR.estimate(-(10**9), cap=31) == 1
+
+
+@pytest.mark.parametrize("beta", ["5e-40", "9e-21"])
+def test_an_error_bar_needs_a_grid_that_a_logarithm_can_tell_apart(beta: str) -> None:
+    rule = (
+        r"beta must be at least 1e-20 with an error bar; got .*\. Ask for a larger beta or epsilon, or turn the error bar off"
+    )
+    with pytest.raises(ParameterError, match=rule):
+        OutlierCount(k=3, radius=1, epsilon=1, beta=Fraction(beta))
+    with pytest.raises(ParameterError, match=rule):
+        OutlierCount(k=3, radius=1, epsilon=Fraction(beta))
+    with pytest.raises(ParameterError, match=rule):
+        ErrorBar(epsilon=Fraction(1), beta=Fraction(beta))
+    OutlierCount(k=3, radius=1, epsilon=1, beta=Fraction(beta), error_bar=0)
+
+
+def test_at_the_smallest_beta_the_index_still_moves_as_little_as_the_noise_covers() -> None:
+    beta = Fraction(1, 10**20)
+    bar = ErrorBar(epsilon=Fraction(3, 10), beta=beta)
+    for size in (8, 12):
+        rng = np.random.default_rng(0)
+        for _ in range(10):
+            one = rng.integers(0, 8, size=(size, 1)).astype(float)
+            other = one.copy()
+            other[rng.integers(size)] = rng.integers(-3, 30)
+            bounds = [
+                measure(t, k=3, radius=1.0, beta=beta, cover="degeneracy", relation="replace-one")[1] for t in (one, other)
+            ]
+            index = [log_down(bound) // bar.step for bound in bounds]
+            assert abs(index[0] - index[1]) <= 4098
+
+
+def test_the_smallest_error_bar_that_is_taken_can_be_drawn() -> None:
+    model = OutlierCount(k=1, radius=1, error_bar="1e-279", random_state=1, epsilon=5, beta=1).fit(np.zeros((9, 2)))
+    assert model.interval_ is not None
+    with pytest.raises(ParameterError, match="turn it off"):
+        ErrorBar(epsilon=Fraction(1, 10**281), beta=Fraction(1))

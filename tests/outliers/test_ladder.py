@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -11,7 +12,17 @@ import numpy as np
 import pytest
 
 from outliers import brute
-from sabun.outliers import global_bound, local_bound, peeling, products, smooth_bound, tree
+from sabun.outliers import (
+    OutlierCount,
+    RegionCount,
+    SubspaceChoice,
+    global_bound,
+    local_bound,
+    peeling,
+    products,
+    smooth_bound,
+    tree,
+)
 from sabun.outliers.kissing import kissing_bound, region_bound
 from sabun.outliers.ladder import Bands, Cover, Discounts, Known, largest_product
 from sabun.outliers.sensitivity import measure, measure_regions, rungs_of
@@ -265,3 +276,26 @@ def test_region_caps() -> None:
 def test_large_dimensions_have_a_finite_bound() -> None:
     assert global_bound(n=1000, d=3000, k=5) == 1000
     assert global_bound(n=None, d=30, k=5, relation="add-remove") == 5 * (29 << 30)
+
+
+EXTREME = [
+    (np.array([[1e150], [-1e150], [0.0], [1e-150], [2e-150]]), 1e-150),
+    (np.array([[1e150, 1e150], [-1e150, 0], [0.0, 1], [1e-150, 5e-324]]), 1e150),
+    (np.array([[1e150, -1e150], [1e150, 1e150], [0.0, 0.0], [1e-150, 0.0]]), 1e-150),
+    (np.array([[3.0, 4.0], [3.0, 4.0], [0.0, 1e-320]]), 1.0),
+]
+
+
+@pytest.mark.parametrize(("points", "radius"), EXTREME)
+@pytest.mark.parametrize("cover", ["degeneracy", "link-core", "exact"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_extreme_scales_neither_raise_nor_warn(points: np.ndarray, radius: float, cover: str, relation: str) -> None:
+    halves = {"left": {"x0": (None, 0)}, "right": {"x0": (0, None)}}
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        OutlierCount(k=1, radius=radius, epsilon=1, cover=cover, relation=relation).fit(points)
+        RegionCount(regions=halves, k=1, radius=radius, epsilon=1, cover=cover).fit(points)
+        local = local_bound(points, k=1, radius=radius, cover=cover, relation=relation)
+        wide = np.hstack([points, points])
+        SubspaceChoice(subspaces={"a": [0], "b": [1]}, k=1, radius=radius, epsilon=1, cover=cover).fit(wide)
+    assert 1 <= local <= len(points)

@@ -21,7 +21,7 @@ import numpy as np
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, memory
-from sabun.outliers.setup import load_loops
+from sabun.outliers.settings import load_loops
 
 def sphere(n, d):
     rows = np.random.default_rng(0).normal(size=(n, d))

@@ -122,7 +122,7 @@ def test_very_many_columns_do_not_overflow_after_the_charge(mechanism: str) -> N
     for relation in ("replace-one", "add-remove"):
         made = OutlierCount(k=3, radius=1, epsilon=3, delta=delta, mechanism=mechanism, relation=relation).fit(points)
         assert made.count_ >= 0
-        made.plan(n=12, d=1100)
+        made.plan(n_records=12, dimensions=1100)
 
 
 def test_neighbours_give_releases_of_one_shape() -> None:

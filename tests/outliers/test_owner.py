@@ -53,22 +53,27 @@ def test_bad_references_are_refused() -> None:
 
 
 def test_the_plan_says_what_it_costs_and_when_it_is_useless() -> None:
-    good = OutlierCount(radius=1, epsilon=1).plan(n=20_000, d=3)
+    good = OutlierCount(radius=1, epsilon=1).plan(n_records=20_000, dimensions=3)
     assert good.useful
     assert 0 < good.kindest_error <= good.kindest_reach
     assert good.kindest_error <= good.worst_error
-    poor = OutlierCount(radius=1, epsilon=0.05).plan(n=300, d=30)
+    poor = OutlierCount(radius=1, epsilon=0.05).plan(n_records=300, dimensions=30)
     assert not poor.useful
     assert "too small to be useful" in str(poor)
     assert poor.to_dict()["epsilon"] == "1/20"
     for mechanism, delta in [("global-laplace", 0), ("global-gaussian", 1e-6), ("gaussian", 1e-6), ("laplace", 1e-6)]:
-        assert OutlierCount(radius=1, epsilon=1, delta=delta, mechanism=mechanism).plan(n=500, d=2).worst_error > 0
-    assert OutlierCount(radius=1, epsilon=1, relation="add-remove").plan(n=500, d=40).worst_error == 500
-    assert OutlierCount(radius=1, epsilon=1).plan(n=3, d=2).worst_error == 0
+        assert (
+            OutlierCount(radius=1, epsilon=1, delta=delta, mechanism=mechanism).plan(n_records=500, dimensions=2).worst_error
+            > 0
+        )
+    assert OutlierCount(radius=1, epsilon=1, relation="add-remove").plan(n_records=500, dimensions=40).worst_error == 500
+    assert OutlierCount(radius=1, epsilon=1).plan(n_records=3, dimensions=2).worst_error == 0
 
 
 def test_a_plan_says_when_the_interval_would_say_nothing() -> None:
-    blind, clear = (OutlierCount(k=5, radius=1.0, epsilon=epsilon).plan(n=500, d=2) for epsilon in ("0.05", "2"))
+    blind, clear = (
+        OutlierCount(k=5, radius=1.0, epsilon=epsilon).plan(n_records=500, dimensions=2) for epsilon in ("0.05", "2")
+    )
     assert blind.vacuous
     assert "the interval would cover about everything that is possible" in str(blind)
     assert not clear.vacuous
@@ -77,11 +82,11 @@ def test_a_plan_says_when_the_interval_would_say_nothing() -> None:
 
 
 def test_a_plan_without_an_interval_promises_none() -> None:
-    plan = OutlierCount(k=5, radius=1.0, epsilon="0.05", error_bar=0).plan(n=500, d=2)
+    plan = OutlierCount(k=5, radius=1.0, epsilon="0.05", error_bar=0).plan(n_records=500, dimensions=2)
     assert plan.kindest_width is None
     assert not plan.vacuous
     assert "interval" not in str(plan)
-    public = OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace").plan(n=5000, d=2)
+    public = OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace").plan(n_records=5000, dimensions=2)
     assert public.kindest_width == public.kindest_reach
 
 
@@ -89,6 +94,6 @@ def test_the_planned_interval_is_the_usual_one_on_a_kind_table() -> None:
     points = np.zeros((400, 2))
     counter = OutlierCount(k=2, radius=1.0, epsilon=2, random_state=0)
     widths = [np.diff(counter.set_params(random_state=seed, confidence=0.9).fit(points).interval_)[0] for seed in range(41)]
-    planned = counter.plan(n=400, d=2).kindest_width
+    planned = counter.plan(n_records=400, dimensions=2).kindest_width
     assert planned is not None
     assert 0.5 * planned <= np.median(widths) <= 2 * planned  # the count is near 0, so only the upper half shows

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from outliers import brute
 from sabun.errors import DataError, ParameterError
+from sabun.ledger import Ledger
 from sabun.outliers import SubspaceChoice
 from sabun.outliers.subspace import dampened_score, permute_and_flip
 from sabun.privacy.noise import seeded_coin
+from sabun.records import Schema, chunks
 
 SIDES = {"first": ["x0"], "second": ["x1"]}
 
@@ -73,3 +77,20 @@ def test_bad_choices_are_refused() -> None:
         SubspaceChoice(subspaces={"a": [0], "b": "x"}, radius=1, epsilon=1)
     with pytest.raises(DataError, match="at least one row"):
         SubspaceChoice(subspaces=SIDES, radius=1, epsilon=1).fit(np.zeros((0, 2)))
+
+
+def test_a_choice_between_subspaces_reads_its_table_once(tmp_path: Path) -> None:
+    schema = Schema.of_bounds({"a": (0, 1), "b": (0, 1)})
+    sizes: list[int] = []
+
+    def growing() -> Iterator[Any]:
+        sizes.append(5 + len(sizes))
+        return iter([np.zeros((sizes[-1], 2))])
+
+    book = Ledger.create(tmp_path / "book.ledger", name="book", epsilon=9)
+    model = SubspaceChoice(subspaces={"p": ["a"], "q": ["b"]}, k=1, radius=0.1, epsilon=1, schema=schema, ledger=book)
+    model.fit(chunks(growing))
+    assert sizes == [5]
+    assert model.release_.provenance.parameters["records"] == 5
+    pieces = (piece for piece in [np.zeros((5, 2)), np.zeros((4, 2))])
+    assert model.fit(pieces).release_.provenance.parameters["records"] == 9

@@ -98,3 +98,17 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
 
 def test_a_cap_stops_the_counting() -> None:
     assert outlier_degrees(np.zeros((50, 1)), radius=1, cap=3).tolist() == [3] * 50
+
+
+def test_a_machine_without_a_folder_for_machine_code_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import caching
+
+    from sabun.outliers.compiled import compiled
+
+    class Nowhere(caching._CacheLocator):  # type: ignore[misc]
+        @classmethod
+        def from_function(cls, function: object, path: object) -> None:
+            return None
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [Nowhere])
+    assert compiled(lambda x: x + 1)(1) == 2

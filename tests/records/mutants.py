@@ -8,7 +8,7 @@ TESTS = ("records",)
 MUTANTS = (
     (
         "arrays not clipped",
-        "records/encoding.py",
+        "records/matrix.py",
         "        np.clip(block, lower, upper, out=block)\n        block += 0.0",
         "        block += 0.0",
     ),

@@ -18,8 +18,8 @@ from release.release_samples import sample
 from sabun.errors import DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.release import Release, fingerprint, generate_key, load_key, save_key
 from sabun.release.encoding import canonical
-from sabun.release.keys import is_weak, public_bytes
 from sabun.release.signature import Signature
+from sabun.release.signing_keys import is_weak, public_bytes
 
 KEY = generate_key()
 SIGNED = sample(value={"count": 7, "share": 0.25}).sign(KEY)

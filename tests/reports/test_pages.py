@@ -132,9 +132,9 @@ def test_the_signer_is_checked_against_trusted_keys() -> None:
     key = generate_key()
     assert "Signed by the trusted key" in report(release_of().sign(key), trusted=key.public_key())
     with pytest.raises(ReleaseError, match="must be signed by a trusted key"):
-        report(release_of().sign(key), trusted=generate_key().public_key())
+        report(release_of().sign(key), trusted_key=generate_key().public_key())
     with pytest.raises(ReleaseError, match="must be signed; it is not"):
-        report(release_of(), trusted=key.public_key())
+        report(release_of(), trusted_key=key.public_key())
     unsigned = report(release_of())
     assert "Not signed: nobody stands behind this file" in unsigned
     assert "the file&#39;s own claim; only the owner of the ledger can confirm it" in unsigned

@@ -33,9 +33,9 @@ MUTANTS = (
     ("half a person in ranks", "summaries/sensitivity.py", "joined = max(share, 1 - share)", "joined = min(share, 1 - share)"),
     ("a condition leaves the size public", "summaries/people.py", "self.by is None and not self.where", "self.by is None"),
     ("marks beyond the bounds", "summaries/ruler.py", "np.clip(marks, 0, self.steps)", "(2 * marks)"),
-    ("every share gets everything", "summaries/quantiles.py", "ask.epsilon / len(shares)", "ask.epsilon"),
-    ("intervals for free", "summaries/quantiles.py", "(1 - Fraction(bar)) * each / moved", "each / moved"),
-    ("ends at full price each", "summaries/quantiles.py", "Fraction(bar) / 2 * each", "Fraction(bar) * each"),
+    ("every share gets everything", "summaries/quantiles.py", "terms.ask.epsilon / len(shares)", "terms.ask.epsilon"),
+    ("intervals for free", "summaries/quantiles.py", "(1 - bar) * each / moved", "each / moved"),
+    ("ends at full price each", "summaries/quantiles.py", "bar / 2 * each", "bar * each"),
     ("the denominator forgotten", "summaries/quantiles.py", "rate=rate / self.share.denominator", "rate=rate"),
     ("twice the rate forgotten", "summaries/quantiles.py", "moved = 2 * cost_of_ranks", "moved = cost_of_ranks"),
 )

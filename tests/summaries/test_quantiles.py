@@ -49,7 +49,8 @@ def test_no_neighbour_makes_a_mark_too_likely(relation: str, groups: int, share:
         where={"x": (0, None)},
         relation=relation,
     )
-    _, _, ruler, [rank] = asked._checked()
+    recipe = asked._settled()
+    ruler, [rank] = recipe.ruler, recipe.ranks
     assert ruler.count == MARKS
     rank = Rank(share=rank.share, rate=rank.rate, end_rate=rank.end_rate, off=1)  # so that the ends aim inside
     rows = list(itertools.product(range(-1, groups), range(MARKS)))
@@ -76,8 +77,8 @@ def test_no_neighbour_makes_a_mark_too_likely(relation: str, groups: int, share:
 
 
 def test_shares_divide_the_budget() -> None:
-    one = Quantiles(column="x", shares=["1/2"], epsilon=3, schema=SCHEMA, resolution=1)._checked()[3]
-    three = Quantiles(column="x", shares=["1/4", "1/2", "3/4"], epsilon=9, schema=SCHEMA, resolution=1)._checked()[3]
+    one = Quantiles(column="x", shares=["1/2"], epsilon=3, schema=SCHEMA, resolution=1)._settled().ranks
+    three = Quantiles(column="x", shares=["1/4", "1/2", "3/4"], epsilon=9, schema=SCHEMA, resolution=1)._settled().ranks
     assert three[1] == one[0]
     assert one[0].rate + 2 * one[0].end_rate == Fraction(3, 2)  # type: ignore[operator]  # 2 rate is the loss
 
@@ -86,7 +87,7 @@ def test_an_end_lies_outside_whenever_its_draw_is_no_farther_off_than_promised(m
     """The worst draws that the tail bound admits: every exact quantile is still inside."""
     rng = np.random.default_rng(0)
     asked = Quantiles(column="x", shares=["1/3"], epsilon=40, resolution=0.125, schema=SCHEMA)
-    rank = asked._checked()[3][0]
+    rank = asked._settled().ranks[0]
     limit = (rank.off - 1) * rank.share.denominator
     for _ in range(200):
         cells = rng.integers(0, 3, 33) * rng.integers(0, 2, 33) * rng.integers(1, 40)

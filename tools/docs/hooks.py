@@ -17,9 +17,10 @@ from results_page import reproductions, results_page
 from site_map import DOCS, RESULTS, ROOT, SOURCE, api_modules, exported, foreign_pages, module_file, navigation, title_of
 from texts import from_notebook, tagged_lines, with_lists, with_paragraphs, with_proof_links, with_site_links
 
-__all__ = ["on_config", "on_files", "on_page_markdown"]
+__all__ = ["PROOFS_MARK", "on_config", "on_files", "on_page_markdown", "proof_list"]
 
 CLI_MARK = "<!-- the command line is inserted here -->"
+PROOFS_MARK = "<!-- the proofs are inserted here -->"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -56,6 +57,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     }
     if CLI_MARK in markdown:
         markdown = markdown.replace(CLI_MARK, _cli())
+    markdown = markdown.replace(PROOFS_MARK, proof_list())
     if file.is_file():  # a page that is made here has links between pages already
         markdown = with_site_links(markdown, page=here, file=file, pages=homes, docs=DOCS)
     return with_lists(with_proof_links(markdown, page=here, file=file, pages=homes))
@@ -88,6 +90,15 @@ def _proof_index() -> str:
             module = file.with_name(file.name.removesuffix(".proof.md") + ".py").relative_to(ROOT)
             lines.append(f"| `{module.as_posix().removeprefix('src/')}` | [{title_of(file)}]({page.removeprefix('proofs/')}) |")
     return "\n".join(lines) + "\n"
+
+
+def proof_list() -> str:
+    """Every proof by its title, in the order of the packages."""
+    groups: dict[str, list[str]] = {}
+    for page, file in foreign_pages().items():
+        if page.startswith("proofs/"):
+            groups.setdefault(page.split("/")[1], []).append(f"[{title_of(file)}](../{file.relative_to(ROOT).as_posix()})")
+    return "\n".join(f"- **{name}**: {' · '.join(links)}" for name, links in groups.items())
 
 
 def _api_index() -> str:

@@ -95,7 +95,7 @@ def navigation() -> list[dict[str, Any]]:
                 *({"日本語": page} for page in foreign if page == "ja.md"),
             ],
         ),
-        ("Five jobs", [*({title: page} for title, page in _jobs()), *_own("why-joint.md")]),
+        ("Jobs", [*({title: page} for title, page in _jobs()), *_own("why-joint.md")]),
         ("Notebooks", _taken(foreign, *(page for page in foreign if page.startswith("notebooks/")))),
         ("Reference", [*_own("reference/cli.md"), {"Python": _api()}, {"Formats and notes": _notes(foreign)}]),
         (

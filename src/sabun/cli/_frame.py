@@ -13,8 +13,9 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -103,7 +104,9 @@ def _run(given: list[str]) -> int:
     as_json = "--json" in given
     charged(anew=True)
     try:
-        code = typer.main.get_command(build(_named(given))).main(args=given, prog_name="sabun", standalone_mode=False)
+        command = typer.main.get_command(build(_named(given)))
+        _hide_older_names(command)
+        code = command.main(args=given, prog_name="sabun", standalone_mode=False)
         if code == _INTERRUPTED:  # typer's word for an interrupt that no command explained
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -131,6 +134,21 @@ def _run(given: list[str]) -> int:
         return complain(words, error, code=_BAD_DATA, as_json=as_json)
     except Exception as error:
         return complain(_with_charges(_bug(error)), error, code=_BUG, as_json=as_json)
+
+
+def _hide_older_names(command: Any) -> None:
+    """Leaves older spellings of options out of help and messages; they go on working."""
+    for inner in getattr(command, "commands", {}).values():
+        _hide_older_names(inner)
+    for option in command.params:
+        if len(option.opts) > 1:
+            option.opts, option.add_to_parser = option.opts[:1], partial(_with_every_name, option, option.opts)
+
+
+def _with_every_name(option: Any, names: list[str], parser: Any, context: Any) -> None:
+    shown, option.opts = option.opts, names
+    type(option).add_to_parser(option, parser, context)
+    option.opts = shown
 
 
 def _unread(error: BrokenPipeError, as_json: bool) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 from sabun.errors import DataError, InternalError, ParameterError
 from sabun.foreign import parse_json
 from sabun.release.files import write_whole
-from sabun.reports.reproductions import Listed, Run, reproduction_index, reproduction_page
+from sabun.reports.reproductions import Listed, reproduction_index, reproduction_page
 from sabun.reproduction import Reproduction
+from sabun.telling.run import Run, machine, write_record
 
 __all__ = ["FORMAT", "Shelf"]
 
@@ -55,7 +55,8 @@ class Shelf:
             time=run.time,
             quick=run.quick,
         )
-        self._listed[room] = {**dataclasses.asdict(entry), "seconds": round(run.seconds, 3), "files": sorted(contents)}
+        kept = {"seconds": round(run.seconds, 3), "machine": machine(), "files": sorted(contents)}
+        self._listed[room] = dataclasses.asdict(entry) | kept
         self._write_list()  # first, so that an interrupted run is still known to be ours
         for name, content in contents.items():
             write_whole(self.folder / name, content.encode("utf-8"), overwrite=True)
@@ -89,8 +90,7 @@ class Shelf:
                     (self.folder / room / own).unlink()
 
     def _write_list(self) -> None:
-        record = {"format": FORMAT, "version": 1, "papers": self._listed}
-        write_whole(self.folder / _LIST, (json.dumps(record, indent=2) + "\n").encode("ascii"), overwrite=True)
+        write_record(self.folder / _LIST, {"format": FORMAT, "version": 1, "papers": self._listed})
 
 
 def _plain(name: str) -> str:

@@ -10,7 +10,7 @@ import typer
 from sabun import checks
 from sabun.datasets import Dataset, load_adult, load_ionosphere, load_wdbc
 from sabun.errors import ParameterError
-from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 
 __all__ = ["app"]
 
@@ -47,7 +47,7 @@ def show(json: Json = False) -> None:
 @app.command()
 def save(
     name: Annotated[str, typer.Argument(help="adult, ionosphere or wdbc")],
-    path: Annotated[Path, typer.Argument(help="the CSV file to write")],
+    out: Annotated[Path, typer.Argument(help="the CSV file to write")],
     schema: Annotated[Path | None, typer.Option(help="also write the public schema to this JSON file")] = None,
     rows: Annotated[str | None, typer.Option(help="only rows START to STOP, such as 0:300 for the first 300")] = None,
     json: Json = False,
@@ -60,18 +60,19 @@ def save(
     """
     checks.one_of(sorted(_LOADERS), name=name)
     _slice(rows)
-    for file in (path, schema):
-        if file is not None and file.exists():
-            raise ParameterError(f"{file} must be a new file; it exists. Choose another name or remove it first.")
+    for option, file in (("out", out), ("schema", schema)):
+        if file is not None:
+            new_file(file, name=option)
     data = _LOADERS[name]()
     frame = data.data.assign(**{data.label.name: data.target}).iloc[_slice(rows)]
-    frame.to_csv(path, index=False)
+    frame.to_csv(out, index=False)
     if schema is not None:
         data.schema.save(schema)
     if json:
-        print_json({"path": str(path), "schema": None if schema is None else str(schema), "rows": len(frame)} | _origin(data))
+        told = {"out": str(out), "schema": None if schema is None else str(schema), "rows": len(frame)} | _origin(data)
+        print_json(told | {"path": str(out)})  # its older name
         return
-    print_line(f"{path}: {len(frame)} rows, {frame.shape[1]} columns (label: {data.label.name}).")
+    print_line(f"{out}: {len(frame)} rows, {frame.shape[1]} columns (label: {data.label.name}).")
     if schema is not None:
         print_line(f"{schema}: public bounds and categories of its {len(data.schema.columns)} columns.")
     print_line(f"Source: {data.source} Licence: {data.licence}")

@@ -69,7 +69,7 @@ def command(
     page = _write_page(chapters, books, place)
     if json:
         left = {name: ledger.remaining.to_dict() for name, ledger in books.items()}
-        print_json({"folder": str(place), "page": str(page), "jobs": records, "remaining": left})
+        print_json({"out": str(place), "folder": str(place), "page": str(page), "jobs": records, "remaining": left})
     else:
         _close(place, page, books, chosen)
     if open_page:
@@ -176,7 +176,7 @@ def _close(place: Path, page: Path, books: dict[str, Ledger], chosen: tuple[Job,
     sabun, release = _itself(), _quoted(place / f"{chosen[0].name}.json")
     if books:
         print_line(f"  {sabun} ledger show {_quoted(place / f'{next(iter(books))}.ledger')}")
-    print_line(f"  {sabun} release verify {release} --key {_quoted(place / 'publisher.pub.pem')}")
+    print_line(f"  {sabun} release verify {release} --trusted-key {_quoted(place / 'publisher.pub.pem')}")
     print_line(f"  {sabun} report {release}")
 
 

@@ -52,6 +52,7 @@ def create(
 
         sabun ledger create clinic.ledger --name clinic --unit patient --epsilon 3
     """
+    new_file(path, name="path")
     budget = {"epsilon": _amount(epsilon, "epsilon"), "delta": _amount(delta, "delta")}
     ledger = Ledger.create(path, name=name, unit=unit, relation=relation, **budget)
     if json:

@@ -1,4 +1,4 @@
-"""`sabun release`: looking at a released file."""
+"""`sabun release`: looking at a released file, standing behind it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import typer
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.release.booking import booked
-from sabun.telling.terminal.output import Json, new_file, print_json, print_line
-from sabun.telling.terminal.releases import load_release, private_key, public_key
+from sabun.telling.terminal.options import Json, Overwrite, SigningKey, TrustedKeys
+from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.releases import load_release, new_keys, private_key, public_key
 
 __all__ = ["app"]
 
-_HELP = """Show or check a released file.
+_HELP = """Show, sign or check a released file.
 
 Example:
 
@@ -31,7 +32,7 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 _BYTES_KEPT = "The ledger kept its bytes, and they are these."
 _NO_BYTES_KEPT = (
     "The ledger kept no bytes of the result: it vouches for the charge and the promise, not for the value. "
-    "Check the signature with --key for that."
+    "Check the signature with --trusted-key for that."
 )
 
 _File = Annotated[Path, typer.Argument(help="A released file (JSON).")]
@@ -55,11 +56,31 @@ def show(file: _File, json: Json = False) -> None:
 
 
 @app.command()
+def keygen(
+    name: Annotated[str, typer.Argument(help="Who signs; the files are called after it.")],
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path(),
+    json: Json = False,
+) -> None:
+    """Make a signing key: NAME.pem stays secret, NAME.pub.pem goes to whoever is to trust it.
+
+    Example:
+
+        sabun release keygen clinic
+    """
+    made = new_keys(name, folder)
+    if json:
+        print_json({"private_key": str(made.secret), "public_key": str(made.public), "fingerprint": made.fingerprint})
+        return
+    print_line(f"Wrote {str(made.secret)!r} (keep it secret) and {str(made.public)!r} (give it away).", style="bold")
+    print_line(f"Fingerprint: {made.fingerprint}")
+
+
+@app.command()
 def sign(
     file: _File,
-    key: Annotated[Path, typer.Option(help="Your private key (PEM); `sabun regression keygen NAME` makes one.")],
+    signing_key: SigningKey,
     out: Annotated[Path, typer.Option(help="The signed file to write.")],
-    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Stand behind a release: write it again with a signature over everything in it.
@@ -70,12 +91,12 @@ def sign(
 
         sabun outliers count tumours.csv --schema tumours.schema.json --radius 0.9 --epsilon 1 --out count.json
 
-        sabun regression keygen clinic
+        sabun release keygen clinic
 
-        sabun release sign count.json --key clinic.pem --out count.signed.json
+        sabun release sign count.json --signing-key clinic.pem --out count.signed.json
     """
     new_file(out, overwrite=overwrite)
-    signed = load_release(file).sign(private_key(key))
+    signed = load_release(file).sign(private_key(signing_key))
     signed.save(out, overwrite=overwrite)
     shown = signed.verify().fingerprint
     if json:
@@ -87,7 +108,7 @@ def sign(
 @app.command()
 def verify(
     file: _File,
-    key: Annotated[list[Path] | None, typer.Option(help="A public key you trust (PEM); may be given several times.")] = None,
+    trusted_key: TrustedKeys = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger in which its charge must stand.")] = None,
     json: Json = False,
 ) -> None:
@@ -97,12 +118,12 @@ def verify(
 
         sabun demo --job count --folder demo
 
-        sabun release verify demo/count.json --key demo/publisher.pub.pem
+        sabun release verify demo/count.json --trusted-key demo/publisher.pub.pem
     """
-    if not key and ledger is None:
-        raise ParameterError("key or ledger must be given, for a file cannot vouch for itself; got neither.")
+    if not trusted_key and ledger is None:
+        raise ParameterError("trusted_key or ledger must be given, for a file cannot vouch for itself; got neither.")
     release = load_release(file)
-    signer = release.verify([public_key(path) for path in key]) if key else None
+    signer = release.verify([public_key(path) for path in trusted_key]) if trusted_key else None
     booking = None if ledger is None else booked(release, Ledger.open(ledger))
     if json:
         found: dict[str, object] = {"signed_by": None if signer is None else signer.fingerprint}

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from sabun.errors import ParameterError
-from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.options import Json, Overwrite, TrustedKeys
+from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.releases import load_release, public_key
 
 __all__ = ["command"]
@@ -18,13 +19,11 @@ __all__ = ["command"]
 def command(
     file: Annotated[Path, typer.Argument(help="A released file (JSON).")],
     out: Annotated[Path | None, typer.Option(help="The HTML file to write; beside the release by default.")] = None,
-    key: Annotated[
-        list[Path] | None, typer.Option(help="A public key you trust (PEM); refuses what none of them signed.")
-    ] = None,
+    trusted_key: TrustedKeys = None,
     public: Annotated[
         Path | None, typer.Option(help="For density weights: the public table (.csv or .parquet), to draw its columns.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an HTML file of that name.")] = False,
+    overwrite: Overwrite = False,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,
     json: Json = False,
 ) -> None:
@@ -44,11 +43,13 @@ def command(
     target = _beside(file) if out is None else out
     if target.resolve() == file.resolve():
         raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
-    trusted = None if not key else [public_key(path) for path in key]
-    save_page(report(release, trusted=trusted, public=public), target, overwrite=overwrite)
+    new_file(target, overwrite=overwrite)
+    trusted = None if not trusted_key else [public_key(path) for path in trusted_key]
+    save_page(report(release, trusted_key=trusted, public=public), target, overwrite=overwrite)
     if json:
         signed = None if release.signature is None else release.verify(trusted).fingerprint
-        print_json({"file": str(file), "page": str(target), "kind": release.provenance.kind, "signed_by": signed})
+        told = {"file": str(file), "out": str(target), "kind": release.provenance.kind, "signed_by": signed}
+        print_json(told | {"page": str(target)})  # its older name
     else:
         print_line(f"The report is {str(target)!r}.")
     if open_page:

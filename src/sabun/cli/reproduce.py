@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,7 +48,7 @@ def command(
     done = [_run(room, shelf, quick=quick, json=json) for room in (known if paper == "all" else [paper])]
     page = shelf.write_index() if paper == "all" else shelf.folder / f"{paper}.html"
     if json:
-        print_json({"folder": str(shelf.folder), "page": str(page), "papers": done})
+        print_json({"out": str(shelf.folder), "folder": str(shelf.folder), "page": str(page), "papers": done})
     else:
         print_line(f"The page to read is {str(page)!r}.", style="bold")
     if open_page:
@@ -58,14 +57,14 @@ def command(
 
 def _run(room: str, shelf: Any, *, quick: bool, json: bool) -> dict[str, Any]:
     from sabun.release.provenance import now
-    from sabun.reports.reproductions import Run
     from sabun.reproduction import paper_module
+    from sabun.telling.run import Run, timed
     from sabun.telling.words import count
 
-    begun, clock = now(), time.perf_counter()
+    begun = now()
     with progress_bar(room, quiet=json) as step:
-        found = paper_module(room).reproduce(quick=quick, progress=step)
-    run = Run(time=begun, seconds=time.perf_counter() - clock, quick=quick)
+        found, seconds = timed(lambda: paper_module(room).reproduce(quick=quick, progress=step))
+    run = Run(time=begun, seconds=seconds, quick=quick)
     files = shelf.put(found, run)
     if not json:
         print_line(f"{room}: {found.paper}", style="bold cyan")

@@ -12,7 +12,8 @@ from sabun.foreign import one_line
 from sabun.records import Column, Schema, TableFit, inspect_table
 from sabun.records.files import file_column, file_names
 from sabun.release.files import write_whole
-from sabun.telling.terminal.output import Json, print_json, print_line
+from sabun.telling.terminal.options import Json, Overwrite
+from sabun.telling.terminal.output import new_file, print_json, print_line
 
 __all__ = ["app"]
 
@@ -37,7 +38,7 @@ def new(
         list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
     ] = None,
     log1p: Annotated[list[str] | None, typer.Option(help="A heavy-tailed number column: its name; repeat it.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a schema from bounds and labels that are publicly known, never taken from the data.
@@ -46,6 +47,7 @@ def new(
 
         sabun schema new people.schema.json --number age=0:120 --number bmi=10:60 --category smoker=no,yes --missing age=40
     """
+    new_file(out, overwrite=overwrite)
     constants = dict(_split(text, "missing") for text in missing or [])
     tailed = set(log1p or [])
     pairs = [_split(text, "number") for text in number or []]

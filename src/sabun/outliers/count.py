@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
@@ -13,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask, Question, renamed
+from sabun.asking import Ask, renamed
 from sabun.errors import DataError
-from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
 from sabun.outliers.memory import check_memory
 from sabun.outliers.paper import printed_bound, theorem_two
 from sabun.outliers.plan import CountPlan, plan_count
+from sabun.outliers.points import check_columns, check_confidence, check_radius, columns_named, read_table
+from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
-from sabun.outliers.setup import Amounts, assumptions_for, check_cover, load_loops, promise
-from sabun.outliers.tables import check_columns, check_confidence, check_k, check_radius, columns_named, read_table
+from sabun.outliers.settings import Amounts, assumptions_for, load_loops, promise
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
-from sabun.records import Schema
 
 __all__ = ["OutlierCount"]
 
@@ -44,8 +44,9 @@ class _Public(NamedTuple):
     width: int
 
 
-@renamed(key="retry_key")
-class OutlierCount(Question):
+@renamed(key="retry_key", mechanism="method")
+@dataclass(kw_only=True, eq=False, repr=False)
+class OutlierCount(OutlierQuestion):
     """How many records have fewer than k others within a radius.
 
     Guarantee: (epsilon, delta) for the whole release, under the stated relation, error bar included. `power` and
@@ -57,7 +58,7 @@ class OutlierCount(Question):
             units of the bounds (each number column spans 0 to 1), otherwise in the table's own units.
         epsilon: The whole budget of the release.
         delta: 0 for the pure mechanisms, above 0 for the others.
-        mechanism: `power` (default), `laplace`, `gaussian` (smooth sensitivity), `global-laplace`, `global-gaussian`, or
+        method: `power` (default), `laplace`, `gaussian` (smooth sensitivity), `global-laplace`, `global-gaussian`, or
             `paper` (Theorem 2 with (24) as printed, for reproduction only).
         beta: How fast the smooth bound may change; None takes a fifth of the count's epsilon. Only with `power`.
         relation: `replace-one` (the number of records is public) or `add-remove` (it is private); the ledger's when left
@@ -89,68 +90,48 @@ class OutlierCount(Question):
         (1, True)
     """
 
-    def __init__(
-        self,
-        *,
-        k: int = 5,
-        radius: float,
-        epsilon: AmountLike,
-        delta: AmountLike = 0.0,
-        mechanism: str = "power",
-        beta: AmountLike | None = None,
-        relation: str | None = None,
-        cover: str = "degeneracy",
-        error_bar: AmountLike = 0.3,
-        confidence: float = 0.95,
-        columns: Sequence[int | str] | None = None,
-        schema: Schema | None = None,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.k = k
-        self.radius = radius
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.beta = beta
-        self.relation = relation
-        self.cover = cover
-        self.error_bar = error_bar
-        self.confidence = confidence
-        self.columns = columns
-        self.schema = schema
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    radius: float
+    delta: AmountLike = 0.0
+    method: str = "power"
+    beta: AmountLike | None = None
+    relation: str | None = None
+    error_bar: AmountLike = 0.3
+    confidence: float = 0.95
+    columns: Sequence[int | str] | None = None
 
     def _checked(self) -> tuple[Ask, Amounts]:
-        check_k(self.k)
         check_radius(self.radius)
         check_columns(self.columns)
         check_confidence(self.confidence)
-        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        ask = self._ask()
-        check_cover(self.cover, ask.relation)
+        ask = self._terms()
         amounts = Amounts.of(
-            epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism, beta=self.beta, error_bar=self.error_bar
+            epsilon=self.epsilon, delta=self.delta, method=self.method, beta=self.beta, error_bar=self.error_bar
         )
-        if amounts.mechanism == "paper":
-            checks.require(ask.relation == "replace-one", "'replace-one' with mechanism 'paper'", relation=ask.relation)
+        if amounts.method == "paper":
+            checks.require(ask.relation == "replace-one", "'replace-one' with method 'paper'", relation=ask.relation)
         if isinstance(amounts.law, PowerTail) and 2 * amounts.law.beta >= amounts.law.epsilon:
-            warnings.warn("beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=3)
+            warnings.warn(
+                "beta is half of the count's epsilon or more: the noise has infinite variance.", stacklevel=5
+            )  # who makes one
         return ask, amounts
 
-    def plan(self, *, n: int, d: int) -> CountPlan:
+    @renamed(n="n_records", d="dimensions")
+    def plan(self, *, n_records: int, dimensions: int) -> CountPlan:
         """What to expect of a table of that shape, from public facts alone.
 
         Args:
-            n: Number of records (under add-remove: a guess).
-            d: Number of coordinates; with a schema, its `width`.
+            n_records: Number of records (under add-remove: a guess).
+            dimensions: Number of coordinates; with a schema, its `width`.
         """
         ask, amounts = self._checked()
-        return plan_count(amounts, n=n, d=d, k=self.k, relation=ask.relation, confidence=float(self.confidence))
+        return plan_count(
+            amounts,
+            n_records=n_records,
+            dimensions=dimensions,
+            k=self.k,
+            relation=ask.relation,
+            confidence=float(self.confidence),
+        )
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, counts, adds noise.
@@ -167,6 +148,7 @@ class OutlierCount(Question):
         """
         del y
         ask, amounts = self._checked()
+        ask.must_be_payable()
         if ask.relation == "add-remove" and self.schema is None and isinstance(X, list | tuple):
             raise DataError(
                 "under add-remove a table without a schema must be an array or a frame, which has its columns even without a "
@@ -194,7 +176,7 @@ class OutlierCount(Question):
     def _facts(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts) -> dict[str, Any]:
         """What may be published: never the number of records where it is private."""
         facts: dict[str, Any] = {"k": int(self.k), "radius": float(self.radius), "dimensions": points.shape[1]}
-        facts |= {"mechanism": self.mechanism, "confidence": float(self.confidence)}
+        facts |= {"mechanism": self.method, "confidence": float(self.confidence)}
         if ask.relation == "replace-one":
             facts["records"] = len(points)
         if amounts.law is not None:
@@ -211,9 +193,9 @@ class OutlierCount(Question):
         replace, law, bar = ask.relation == "replace-one", amounts.law, amounts.bar
         cap = global_bound(n=n if replace else None, d=d, k=self.k, relation=ask.relation)
         size = Fraction(0)
-        if cap and amounts.mechanism == "global-laplace":
+        if cap and amounts.method == "global-laplace":
             size = discrete_laplace_scale(l1=cap, epsilon=amounts.epsilon)  # proof: global-scale
-        elif cap and amounts.mechanism == "global-gaussian":
+        elif cap and amounts.method == "global-gaussian":
             size = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
         if cap and law is not None:
             rungs = discounts_for(n=n if replace else None, d=d, k=self.k, beta=law.beta, relation=ask.relation).rungs
@@ -225,7 +207,7 @@ class OutlierCount(Question):
     def _reach(self, amounts: Amounts, size: Fraction) -> int:
         """Half the width of the interval of a global mechanism."""
         miss = 1 - float(self.confidence)
-        if amounts.mechanism == "global-laplace":
+        if amounts.method == "global-laplace":
             return math.ceil(-_moderate(size) * math.log(miss))
         return math.ceil(math.sqrt(_moderate(size)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
 
@@ -236,9 +218,9 @@ class OutlierCount(Question):
         if amounts.law is not None:
             return self._smooth(points, ask, amounts, cap=public.cap, top=public.top)
         exact = int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum()) if n else 0
-        if amounts.mechanism == "paper":
+        if amounts.method == "paper":
             return {"count": _clamped(exact + self._printed(points, amounts, coin), public.top)}
-        law = discrete_laplace if amounts.mechanism == "global-laplace" else discrete_gaussian
+        law = discrete_laplace if amounts.method == "global-laplace" else discrete_gaussian
         noisy = _clamped(exact + law(public.size, coin=coin), public.top)  # proof: clamp
         return _with_interval(noisy, public.width, public.top)
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.errors import ParameterError
+from sabun.outliers.points import as_points, check_k, check_radius
 from sabun.outliers.sensitivity import local_bound, outlier_degrees
-from sabun.outliers.tables import as_points, check_k, check_radius
 from sabun.records import Schema
 
 __all__ = ["OwnerView", "inspect_outliers", "suggest_radius"]

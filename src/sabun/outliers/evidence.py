@@ -7,7 +7,7 @@ from typing import Any
 
 from sabun.asking.evidence import Command, Specimen
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
-from sabun.outliers.setup import MECHANISMS
+from sabun.outliers.settings import METHODS
 
 __all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
 
@@ -32,5 +32,5 @@ COMMANDS = (
     Command(verb="choose", arguments=("t.csv", *_BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi")),
 )
 
-PROMISING = tuple(name for name in MECHANISMS if name != "paper")
-"""The mechanisms that promise something; the formula as printed promises nothing."""
+PROMISING = tuple(name for name in METHODS if name != "paper")
+"""The methods that promise something; the formula as printed promises nothing."""

@@ -7,7 +7,7 @@ decided in floating point. The kissing number bounds those that have a direction
 from __future__ import annotations
 
 from sabun import checks
-from sabun.outliers.tables import check_k
+from sabun.outliers.points import check_k
 
 __all__ = ["RELATIONS", "global_bound", "kissing_bound", "region_bound"]
 

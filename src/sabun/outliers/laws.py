@@ -16,7 +16,7 @@ from typing import Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.outliers.intervals import Arithmetic, Interval, Uniform, settle
+from sabun.outliers.enclosures import Arithmetic, Interval, Uniform, settle
 from sabun.privacy.amounts import float_above
 from sabun.privacy.certified import exp_down, exp_up, log_up, sqrt_up
 from sabun.privacy.noise import Coin

@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from sabun import checks
+from sabun.asking import renamed
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.sensitivity import discounts_for
-from sabun.outliers.setup import Amounts
+from sabun.outliers.settings import Amounts
 from sabun.privacy.amounts import plain
 
 __all__ = ["CountPlan", "plan_count"]
@@ -20,6 +21,7 @@ _RARE = 0.05
 """Outliers are rare by nature: a count that cannot see this share of the records is of little use."""
 
 
+@renamed(records="n_records")
 @dataclass(frozen=True, kw_only=True)
 class CountPlan:
     """Expected errors of a count, from public facts alone.
@@ -29,7 +31,7 @@ class CountPlan:
     Attributes:
         epsilon: What will be charged.
         delta: What will be charged.
-        records: The number of records planned for.
+        n_records: The number of records planned for.
         dimensions: The number of coordinates.
         kindest_error: Median error on a table that no record can change much.
         kindest_reach: Error that is not exceeded with the planned confidence, on such a table.
@@ -41,7 +43,7 @@ class CountPlan:
 
     epsilon: Fraction
     delta: Fraction
-    records: int
+    n_records: int
     dimensions: int
     kindest_error: int
     kindest_reach: int
@@ -53,12 +55,12 @@ class CountPlan:
     @property
     def vacuous(self) -> bool:
         """Whether even on a kind table the interval covers about all there is: it then says nothing."""
-        return self.kindest_width is not None and 2 * self.kindest_width >= self.records
+        return self.kindest_width is not None and 2 * self.kindest_width >= self.n_records
 
     def __str__(self) -> str:
         cost = f"epsilon {plain(self.epsilon)}" + (f", delta {plain(self.delta)}" if self.delta else "")
         lines = [
-            f"A count over {self.records} records with {self.dimensions} coordinates costs {cost}.",
+            f"A count over {self.n_records} records with {self.dimensions} coordinates costs {cost}.",
             f"Median error: {self.kindest_error} at best (in a table where no record decides about others), "
             f"{self.worst_error} at worst.",
             f"At best the error stays below {self.kindest_reach} with probability {self.confidence:g}"
@@ -71,13 +73,15 @@ class CountPlan:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return dataclasses.asdict(self) | {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+        """Plain JSON types; the number of records under its older name too."""
+        exact = {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+        return dataclasses.asdict(self) | exact | {"records": self.n_records}
 
 
-def plan_count(amounts: Amounts, *, n: int, d: int, k: int, relation: str, confidence: float) -> CountPlan:
-    """The plan of a count for a table of n records with d coordinates."""
-    checks.whole(minimum=1, n=n, d=d)
+def plan_count(amounts: Amounts, *, n_records: int, dimensions: int, k: int, relation: str, confidence: float) -> CountPlan:
+    """The plan of a count for a table of so many records with so many coordinates."""
+    checks.whole(minimum=1, n_records=n_records, dimensions=dimensions)
+    n, d = n_records, dimensions
     public_n = n if relation == "replace-one" else None
     cap = global_bound(n=public_n, d=d, k=k, relation=relation)
     nothing = (0, 0, 0, None)
@@ -85,7 +89,7 @@ def plan_count(amounts: Amounts, *, n: int, d: int, k: int, relation: str, confi
     return CountPlan(
         epsilon=amounts.epsilon,
         delta=amounts.delta,
-        records=n,
+        n_records=n,
         dimensions=d,
         kindest_error=min(kindest, n),
         kindest_reach=min(reach, n),
@@ -107,7 +111,7 @@ def _errors(
         if amounts.delta:
             scale *= math.sqrt(2 * math.log(2 / float(amounts.delta)))
         reach = math.ceil(scale * -math.log(miss))
-        return math.ceil(0.7 * scale), math.ceil(0.7 * scale), reach, None if amounts.mechanism == "paper" else reach
+        return math.ceil(0.7 * scale), math.ceil(0.7 * scale), reach, None if amounts.method == "paper" else reach
     discounts = discounts_for(n=n, d=d, k=k, beta=law.beta, relation=relation)
     step = 1 if relation == "replace-one" else 0
     least = max(w * min(cap, max(1, t + step)) for t, w in enumerate(discounts.numerators))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask, Question, renamed
+from sabun.asking import Ask, renamed
 from sabun.errors import DataError, ParameterError
-from sabun.ledger import Ledger
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import region_bound
 from sabun.outliers.memory import check_memory
+from sabun.outliers.points import Own, check_columns, check_confidence, check_radius, columns_named, read_table
+from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import measure_regions, region_discounts
-from sabun.outliers.setup import assumptions_for, check_cover, check_shares, count_epsilon, load_loops
-from sabun.outliers.tables import Own, check_columns, check_confidence, check_k, check_radius, columns_named, read_table
+from sabun.outliers.settings import assumptions_for, check_shares, count_epsilon, load_loops
 from sabun.outliers.vector import PowerVector
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin
@@ -38,7 +39,8 @@ class _Side(NamedTuple):
 
 
 @renamed(key="retry_key")
-class RegionCount(Question):
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegionCount(OutlierQuestion):
     """How many outliers lie in each of some public regions.
 
     A region is a mapping from columns to half-open ranges (low, high), None for no limit; for a category column of the
@@ -76,47 +78,20 @@ class RegionCount(Question):
 
     relations = ("replace-one",)
 
-    def __init__(
-        self,
-        *,
-        regions: Mapping[str, _Region],
-        k: int = 5,
-        radius: float,
-        epsilon: AmountLike,
-        beta: AmountLike | None = None,
-        cover: str = "degeneracy",
-        error_bar: AmountLike = 0.3,
-        confidence: float = 0.95,
-        columns: Sequence[int | str] | None = None,
-        schema: Schema | None = None,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.regions = regions
-        self.k = k
-        self.radius = radius
-        self.epsilon = epsilon
-        self.beta = beta
-        self.cover = cover
-        self.error_bar = error_bar
-        self.confidence = confidence
-        self.columns = columns
-        self.schema = schema
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    regions: Mapping[str, _Region]
+    radius: float
+    beta: AmountLike | None = None
+    error_bar: AmountLike = 0.3
+    confidence: float = 0.95
+    columns: Sequence[int | str] | None = None
 
     def _checked(self) -> tuple[Ask, PowerVector, ErrorBar | None]:
-        check_k(self.k)
         check_radius(self.radius)
         check_columns(self.columns)
-        check_cover(self.cover, "replace-one")
         check_confidence(self.confidence)
-        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
+        ask = self._terms()
         _check_disjoint(_parsed(self.regions, self.schema))
-        ask, share = self._ask(), check_shares(self.error_bar)
+        share = check_shares(self.error_bar)
         law = PowerVector.of(epsilon=count_epsilon(ask.epsilon, share), outputs=len(self.regions), beta=self.beta)
         return ask, law, ErrorBar(epsilon=ask.epsilon * share, beta=law.beta) if share else None
 
@@ -132,6 +107,7 @@ class RegionCount(Question):
         """
         del y
         ask, law, bar = self._checked()
+        ask.must_be_payable()
         own, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
         if not len(points):
             raise DataError("a table must have at least one row; got none.")

@@ -16,7 +16,7 @@ from sabun import checks
 from sabun.outliers.kissing import RELATIONS, global_bound, region_bound
 from sabun.outliers.ladder import COVERS, Bands, Cover, Discounts, Known, largest_product
 from sabun.outliers.paper import printed_bound
-from sabun.outliers.tables import as_points, check_k, check_radius
+from sabun.outliers.points import as_points, check_k, check_radius
 from sabun.privacy.amounts import AmountLike, exact_positive
 
 __all__ = [

@@ -7,6 +7,7 @@ score D_s = B^-1(q_s) moves by at most 1 between neighbours (local dampening, Fa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
@@ -14,18 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask, Question, renamed
+from sabun.asking import Ask, renamed
 from sabun.errors import DataError
-from sabun.ledger import Ledger
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.memory import check_memory
+from sabun.outliers.points import check_columns, check_radius, read_views
+from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import rungs_of
-from sabun.outliers.setup import assumptions_for, check_cover, load_loops
-from sabun.outliers.tables import check_columns, check_k, check_radius, read_views
-from sabun.privacy.amounts import AmountLike
+from sabun.outliers.settings import assumptions_for, load_loops
 from sabun.privacy.noise import Coin, bernoulli_exp, uniform_below
-from sabun.records import Schema
 
 __all__ = ["SubspaceChoice", "dampened_score", "permute_and_flip"]
 
@@ -33,7 +32,8 @@ _Floats = NDArray[np.float64]
 
 
 @renamed(key="retry_key")
-class SubspaceChoice(Question):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SubspaceChoice(OutlierQuestion):
     """Which of some public sets of columns has most outliers.
 
     Guarantee: epsilon (pure) under replace-one, for the chosen name alone; nothing else leaves.
@@ -64,41 +64,17 @@ class SubspaceChoice(Question):
 
     relations = ("replace-one",)
 
-    def __init__(
-        self,
-        *,
-        subspaces: Mapping[str, Sequence[int | str]],
-        k: int = 5,
-        radius: float | Mapping[str, float],
-        epsilon: AmountLike,
-        cover: str = "degeneracy",
-        schema: Schema | None = None,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.subspaces = subspaces
-        self.k = k
-        self.radius = radius
-        self.epsilon = epsilon
-        self.cover = cover
-        self.schema = schema
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    subspaces: Mapping[str, Sequence[int | str]]
+    radius: float | Mapping[str, float]
 
     def _checked(self) -> Ask:
-        check_k(self.k)
         good = isinstance(self.subspaces, Mapping) and len(self.subspaces) > 1
         good = good and all(isinstance(name, str) and name for name in self.subspaces)
         checks.require(good, "a mapping from at least two names to columns", subspaces=self.subspaces)
         for name, columns in self.subspaces.items():
             checks.require(check_columns(columns) is not None, "a list of columns", **{f"subspace {name!r}": columns})
             check_radius(self._radius_of(name))
-        check_cover(self.cover, "replace-one")
-        checks.require(self.schema is None or isinstance(self.schema, Schema), "a Schema or None", schema=self.schema)
-        return self._ask()
+        return self._terms()
 
     def _radius_of(self, name: str) -> object:
         return self.radius.get(name) if isinstance(self.radius, Mapping) else self.radius
@@ -115,6 +91,7 @@ class SubspaceChoice(Question):
         """
         del y
         ask = self._checked()
+        ask.must_be_payable()
         choices = [check_columns(columns) for columns in self.subspaces.values()]
         own, points = read_views(X, schema=self.schema, choices=choices)  # once: a second reading could give another table
         views = dict(zip(self.subspaces, points, strict=True))

@@ -69,6 +69,7 @@ def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, lis
         listed: The longest list that is kept; None takes what there is room for. It changes time and memory only.
     """
     rows = np.ascontiguousarray(points, dtype=np.float64)
+    # Halving into equal parts keeps all leaves at one depth: a node's number alone says where it stands, without pointers.
     depth = 0
     while len(rows) > BLOCK << depth:
         depth += 1
@@ -77,6 +78,8 @@ def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, lis
     longest = min(limit, len(rows), memory.MOST_LISTED // max(1, len(rows)) if listed is None else listed)
     counts = np.zeros(len(rows), dtype=np.int32)
     starts = np.full(len(rows), -1, dtype=np.int64)
+    # First pass: each leaf asks for its own records, which lie close together and so need the same few leaves. A record in a
+    # thin place would drag its pack through the whole tree; it waits for the second pass, where such records go together.
     lists, waiting = _search(tree, squared_radius, limit, longest, order, first, _FEW_VISITS, counts, starts, 0)
     if waiting.size and products.can_sift(rows, squared_radius):
         more = products.sifted(rows, waiting, squared_radius, limit, longest, counts, starts, lists.size)
@@ -130,6 +133,7 @@ def _grow(rows: _Floats, depth: int) -> tuple[_Short, _Integers, _Floats, _Float
     low = np.empty((2 * leaves, width))
     high = np.empty((2 * leaves, width))
     last[1] = size
+    # Parents come before their children in this numbering, so one loop over the nodes has each range before it is halved.
     for node in range(1, 2 * leaves):
         start, end = first[node], last[node]
         widest, spread = 0, -1.0
@@ -174,6 +178,7 @@ def _part(keys: _Floats, order: _Short, start: int, end: int, middle: int) -> No
                 order[i], order[j] = order[j], order[i]
                 i += 1
                 j -= 1
+        # Keys between j and i equal the pivot: a middle there is in its place already, and many equal records end here at once.
         if middle <= j:
             end = j
         elif middle >= i:
@@ -264,6 +269,7 @@ def _search(
     used, waiters = 0, 0
     room = np.empty((BLOCK, longest), dtype=np.int32)
     found = np.zeros(BLOCK, dtype=np.int64)
+    # A search holds at most one waiting sibling for each level: 128 is more than any tree that fits into a memory is deep.
     stack = np.empty(128, dtype=np.int64)
     sums, least, most = np.empty(BLOCK), np.empty(width), np.empty(width)
     for pack in range(packs.shape[0] - 1):
@@ -285,6 +291,7 @@ def _search(
                 )
                 seen += 1
                 continue
+            # The nearer child goes on top: limits are reached early, and what lies farther need not be opened any more.
             left = _gap(low, high, 2 * node, least, most, np.inf)
             right = _gap(low, high, 2 * node + 1, least, most, np.inf)
             near = 0 if left <= right else 1
@@ -293,6 +300,7 @@ def _search(
             top += 2
         for m in range(members.shape[0]):
             record, number = members[m], found[m]
+            # Only a search that ran out of visits leaves something on the stack with members still open; all others are final.
             if number < limit and top >= 0 and open_members > 0:
                 waiting[waiters] = record
                 waiters += 1
@@ -341,6 +349,7 @@ def _visit(
         if found[m] >= limit:
             continue
         row = rows[members[m]]
+        # The pack's box was near enough; this one record may not be, and its distance to the box is cheaper than to a block.
         if _distance_to_box(row, low, high, reach) <= reach and _block_sums(row, block, sums, squared_radius):
             for b in range(others.shape[0]):
                 if sums[b] <= squared_radius and others[b] != members[m] and found[m] < limit:

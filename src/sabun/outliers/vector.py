@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.outliers.intervals import Arithmetic, Interval, Uniform, settle
+from sabun.outliers.enclosures import Arithmetic, Interval, Uniform, settle
 from sabun.outliers.laws import power_theta
 from sabun.privacy.amounts import AmountLike, exact_positive
 from sabun.privacy.noise import Coin

@@ -15,6 +15,7 @@ from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.options import (
     Bounds,
     Columns,
+    Confidence,
     Epsilon,
     Json,
     LedgerFile,
@@ -32,7 +33,6 @@ from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
     from sabun.outliers import OutlierCount
-    from sabun.records import Schema
     from sabun.release import Release
 
 __all__ = ["app"]
@@ -72,6 +72,7 @@ def count(
     relation: Relation = None,
     cover: _Cover = "degeneracy",
     error_bar: _Share = "0.3",
+    confidence: Confidence = 0.95,
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
@@ -89,6 +90,7 @@ def count(
         sabun outliers count tumours.csv --schema tumours.schema.json --k 5 --radius 0.9 --epsilon 1 --out count.json
     """
     from sabun.outliers import OutlierCount, RegionCount
+    from sabun.records import chunks, open_source
 
     if out is not None:
         new_file(out)
@@ -96,7 +98,7 @@ def count(
     chosen = listed(columns, known)
     payment = Payment.of(ledger, purpose)
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
-    public |= {"columns": chosen, "schema": known, "ledger": payment.book, "retry_key": retry_key}
+    public |= {"confidence": confidence, "columns": chosen, "schema": known, "ledger": payment.book, "retry_key": retry_key}
     if regions is not None:
         if (method, relation or "replace-one", delta) != ("power", "replace-one", "0"):
             raise ParameterError("regions must be counted with method power, relation replace-one, delta 0.")
@@ -106,13 +108,16 @@ def count(
                 by_region.fit(table)
             _tell_regions(by_region.release_, payment, out, json=json)
         return
-    whole = OutlierCount(delta=delta, mechanism=method, relation=relation, **public)
+    whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
+    source: Any = table
     stated = relation or (payment.book.relation if payment.book is not None else "replace-one")
     if stated == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
-        _refuse_noise(whole, table, known if chosen is None else known.select(chosen))
+        pieces = list(open_source(table, schema=known).tables())  # once: the count is of these pieces too
+        _refuse_noise(whole, sum(map(len, pieces)), (known if chosen is None else known.select(chosen)).width)
+        source = chunks(lambda: iter(pieces))
     with payment:
         with busy("Counting outliers"):
-            whole.fit(table)
+            whole.fit(source)
         _tell_count(whole.release_, payment, out, json=json)
 
 
@@ -162,9 +167,9 @@ def choose(
     with payment:
         with busy("Scoring the subspaces"):
             choice.fit(table)
-        _save(choice.release_, payment, out)
+        payment.save(choice.release_, out)
     if json:
-        print_json({"choice": choice.choice_} | _common(choice.release_, payment, out))
+        print_json({"choice": choice.choice_} | payment.record(choice.release_, out))
         return
     print_line(f"Most outliers: {choice.choice_!r} ({', '.join(sides[choice.choice_])}).", style="bold")
     payment.tell(choice.release_, out)
@@ -180,6 +185,7 @@ def plan(
     method: _Method = "power",
     relation: Relation = None,
     error_bar: _Share = "0.3",
+    confidence: Confidence = 0.95,
     json: Json = False,
 ) -> None:
     """Say what a count will cost and how far off it may be; touches no data.
@@ -192,9 +198,16 @@ def plan(
 
     # The radius plays no part in a plan.
     estimator = OutlierCount(
-        k=k, radius=1.0, epsilon=epsilon, delta=delta, mechanism=method, relation=relation, error_bar=error_bar
+        k=k,
+        radius=1.0,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        relation=relation,
+        error_bar=error_bar,
+        confidence=confidence,
     )
-    made = estimator.plan(n=n_records, d=dimensions)
+    made = estimator.plan(n_records=n_records, dimensions=dimensions)
     if json:
         print_json(made.to_dict())
         return
@@ -250,13 +263,9 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_noise(estimator: OutlierCount, table: Path, known: Schema) -> None:
+def _refuse_noise(estimator: OutlierCount, rows: int, dimensions: int) -> None:
     """Refuses to take money for an interval that says nothing; from public facts, of which the number of rows is one here."""
-    from sabun.records import open_source
-
-    first = known.select(known.names[:1])
-    rows = sum(len(part) for part in open_source(table, schema=first).partitions())
-    if rows and (plan := estimator.plan(n=rows, d=known.width)).vacuous:
+    if rows and (plan := estimator.plan(n_records=rows, dimensions=dimensions)).vacuous:
         raise ParameterError(
             f"epsilon must be larger to tell anything about {rows} records; got {plain(plan.epsilon)}: even at best the "
             f"interval would reach {plan.kindest_width} up or down. Nothing was released, nothing was charged. "
@@ -264,38 +273,42 @@ def _refuse_noise(estimator: OutlierCount, table: Path, known: Schema) -> None:
         )
 
 
-def _save(release: Release, payment: Payment, out: Path | None) -> None:
-    if out is not None:
-        with payment.writing(release):
-            release.save(out)
-
-
 def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
-    _save(release, payment, out)
+    payment.save(release, out)
     interval = release.value.get("interval")
     if json:
         found = {"count": release["count"], "interval": None if interval is None else list(interval)}
-        print_json(found | _common(release, payment, out))
+        print_json(found | payment.record(release, out))
         return
     print_line(f"Outliers: {release['count']}", style="bold")
     if interval is not None:
         level = release.provenance.parameters["confidence"]
         print_line(f"The exact number lies between {interval[0]} and {interval[1]} with probability {level:g} or more.")
+    else:
+        print_line(_without_interval(release))
     payment.tell(release, out)
 
 
 def _tell_regions(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
-    _save(release, payment, out)
+    payment.save(release, out)
     intervals = release.value.get("intervals")
     if json:
         ranges = None if intervals is None else {name: list(interval) for name, interval in intervals.items()}
-        print_json({"counts": dict(release["counts"]), "intervals": ranges} | _common(release, payment, out))
+        print_json({"counts": dict(release["counts"]), "intervals": ranges} | payment.record(release, out))
         return
     for name, found in release["counts"].items():
         tail = "" if intervals is None else f"   (between {intervals[name][0]} and {intervals[name][1]})"
         print_line(f"{name}: {found}{tail}", style="bold")
+    if intervals is None:
+        print_line(_without_interval(release))
     payment.tell(release, out)
 
 
-def _common(release: Release, payment: Payment, out: Path | None) -> dict[str, Any]:
-    return payment.facts(release) | {"out": None if out is None else str(out)}
+def _without_interval(release: Release) -> str:
+    """Why a release has no interval: the noise is scaled by the table, so its size is private unless that is paid for."""
+    if release.provenance.parameters.get("mechanism") == "paper":
+        return "There is no interval: the formula as printed promises nothing."
+    return (
+        "There is no interval: the error bar got no share of epsilon, and how much noise was added depends on the table, "
+        "so it is private. Pass --error-bar 0.3 next time."
+    )

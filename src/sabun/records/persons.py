@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.records import encoding
 from sabun.records.cells import Floats, folded, label_positions, numbers
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.matrix import encoded
 from sabun.records.schema import Schema
 from sabun.records.tables import as_table, cells_of
 
@@ -145,7 +145,7 @@ def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any], *, keep_missi
         who = label_positions(cells_of(table, names)[0], _Places(places, how.spelling), name=how.id)
         known = who >= 0
         # The table has more columns than those: encoded finds them by name.
-        cells = encoding.encoded(read, table, keep_missing=True) if read else np.zeros((len(who), 0))
+        cells = encoded(read, table, keep_missing=True) if read else np.zeros((len(who), 0))
         when = np.zeros(len(who)) if how.order is None else np.nan_to_num(numbers(cells_of(table, names)[-1], name=how.order))
         columns = {column.name: cells[:, index] for index, column in enumerate(read)}
         for name, each in kept.items():

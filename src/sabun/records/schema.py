@@ -12,9 +12,9 @@ from typing import Any, Self, final
 from sabun import checks
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.foreign import parse_json
-from sabun.records import encoding
 from sabun.records.cells import Floats
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.matrix import encoded, one_hot, scaled
 
 __all__ = ["Schema"]
 
@@ -143,15 +143,15 @@ class Schema:
         Raises:
             DataError: The table's kind, shape, column names or column types do not fit. Never because of a cell.
         """
-        return encoding.encoded(self.columns, chunk, keep_missing=keep_missing)
+        return encoded(self.columns, chunk, keep_missing=keep_missing)
 
     def scaled(self, matrix: Floats, *, to: tuple[float, float] = (-1.0, 1.0)) -> Floats:
         """Maps the number columns of an encoded matrix from their bounds onto `to`; log1p columns after log(1 + value)."""
-        return encoding.scaled(self.columns, matrix, to=to)
+        return scaled(self.columns, matrix, to=to)
 
     def one_hot(self, matrix: Floats) -> Floats:
         """Spreads the codes of an encoded (or scaled) matrix over one 0/1 column for each label; code -1 is a row of zeros."""
-        return encoding.one_hot(self.columns, matrix)
+        return one_hot(self.columns, matrix)
 
     def design(self, matrix: Floats, *, to: tuple[float, float] = (-1.0, 1.0)) -> Floats:
         """The encoded matrix scaled, then spread: `width` columns, all of them inside public limits."""

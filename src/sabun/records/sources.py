@@ -12,9 +12,9 @@ import numpy as np
 
 from sabun import checks
 from sabun.errors import DataError
-from sabun.records import encoding
 from sabun.records.cells import Floats
 from sabun.records.files import FilePart, check_file, file_chunks, file_names
+from sabun.records.matrix import unbounded
 from sabun.records.persons import Persons, collapsed
 from sabun.records.schema import Schema
 from sabun.records.tables import Table, as_table, check_columns, names_in
@@ -113,7 +113,7 @@ class Source:
             return
         for chunk in self.tables(rows=rows):
             if self.schema is None:
-                yield encoding.unbounded(self.names, chunk)
+                yield unbounded(self.names, chunk)
             else:
                 yield self.schema.encode(chunk, keep_missing=self.keep_missing)
 

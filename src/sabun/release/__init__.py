@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from sabun.release.document import MAX_BYTES, Release
 from sabun.release.draft import Draft, derived
-from sabun.release.keys import fingerprint, generate_key, load_key, save_key
 from sabun.release.provenance import Provenance
 from sabun.release.publish import ResultNotKept, publish, recovered, refuse_seeded
 from sabun.release.signature import Signature, Signer
+from sabun.release.signing_keys import fingerprint, generate_key, load_key, save_key
 
 __all__ = [
     "MAX_BYTES",

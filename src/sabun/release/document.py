@@ -17,9 +17,9 @@ from sabun.ledger import Receipt
 from sabun.privacy.guarantee import Guarantee
 from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
 from sabun.release.files import read_whole, write_whole
-from sabun.release.keys import fingerprint
 from sabun.release.provenance import Provenance
 from sabun.release.signature import Signature, Signer, TrustedKeys
+from sabun.release.signing_keys import fingerprint
 from sabun.release.tree import Frozen
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ MAX_BYTES = 64 * 2**20
 _AMOUNTS = ("epsilon", "delta", "joint_epsilon", "joint_delta")
 _LONGEST_SHOWN = 60
 _LONGEST_LIST = 8
+_DEEPEST_SHOWN = 2
 _ROUNDED_UP = 1 + Fraction(1, 10**6)
 
 
@@ -164,7 +165,7 @@ class Release:
         # The names are foreign words: a line break in one would write lines of its own, such as who signed.
         made = ", ".join(f"{one_line(name)} {one_line(version)}" for name, version in self.provenance.software.items())
         lines = [f"{one_line(self.provenance.kind)} ({one_line(self.provenance.mechanism)})"]
-        lines += [f"  {one_line(name)}: {_shown(tree)}" for name, tree in self.value.items()]
+        lines += [line for name, tree in self.value.items() for line in _lines(name, tree)]
         lines += [f"Guarantee: {self.guarantee}", f"Ledger: {self.provenance.charge}."]
         # Foreign sentences too: without the word before it, one could read like a line of ours.
         lines += [f"Note: {one_line(note)}" for note in self.provenance.notes]
@@ -270,6 +271,17 @@ def _guarantee(record: object) -> Guarantee:
 def _check_amounts(record: Mapping[str, Any]) -> None:
     for name in _AMOUNTS:
         check_amount(record.get(name), f"guarantee.{name}")
+
+
+def _lines(name: str, tree: Any, depth: int = 1) -> list[str]:
+    """A part of the value, with the parts inside it on lines of their own; a foreign file cannot make it long."""
+    start = f"{'  ' * depth}{one_line(name)}:"
+    if not isinstance(tree, Mapping) or depth > _DEEPEST_SHOWN:
+        return [f"{start} {_shown(tree)}"]
+    parts = list(tree.items())
+    inner = [line for key, part in parts[:_LONGEST_LIST] for line in _lines(key, part, depth + 1)]
+    more = len(parts) - _LONGEST_LIST
+    return [start, *inner, *([f"{'  ' * depth}  and {more} more"] if more > 0 else [])]
 
 
 def _shown(tree: Any) -> str:

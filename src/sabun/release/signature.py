@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from sabun.errors import ParameterError, ReleaseError
 from sabun.release.encoding import exactly
-from sabun.release.keys import fingerprint, is_weak, public_bytes
+from sabun.release.signing_keys import fingerprint, is_weak, public_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

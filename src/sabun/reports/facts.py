@@ -9,12 +9,13 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
+from sabun.asking import renamed
 from sabun.asking.directory import room_named
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
 from sabun.release import Release
 from sabun.release.signature import TrustedKeys
-from sabun.reports.evidence import Proof, proofs
+from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
 from sabun.telling.reading import Unfit
 from sabun.telling.story import Answer, Chart, Grid, Story
@@ -90,12 +91,13 @@ class Chapter:
         return self.facts.story.answer if self.answer is None else self.answer
 
 
-def facts(release: Release, *, trusted: TrustedKeys = None) -> Facts:
+@renamed(trusted="trusted_key")
+def facts(release: Release, *, trusted_key: TrustedKeys = None) -> Facts:
     """Gathers what a page says; reads the release and the installed package, nothing else.
 
     Args:
         release: What to tell about.
-        trusted: Public keys the reader trusts; with them, a release that none of them signed is refused.
+        trusted_key: Public keys the reader trusts; with them, a release that none of them signed is refused.
 
     Raises:
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
@@ -113,7 +115,7 @@ def facts(release: Release, *, trusted: TrustedKeys = None) -> Facts:
         versions=_versions(release),
         origin=_origin(release),
         parameters=_parameters(release),
-        signature=_signature(release, trusted),
+        signature=_signature(release, trusted_key),
         notes=release.provenance.notes,
     )
 

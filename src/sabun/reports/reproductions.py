@@ -4,43 +4,16 @@ from __future__ import annotations
 
 import base64
 import math
-import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sabun.release.provenance import installed
 from sabun.reports.page import render
 from sabun.telling.reproduction import Figure, Reproduction, Table
+from sabun.telling.run import Run
 from sabun.telling.words import number, shown
 
-__all__ = ["Listed", "Run", "machine", "reproduction_index", "reproduction_page"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """When, how long and on what a paper was run.
-
-    Args:
-        time: UTC, as in a release.
-        seconds: How long it took.
-        quick: Whether it was the smaller version.
-    """
-
-    time: str
-    seconds: float
-    quick: bool
-
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Rows for a table."""
-        software = ", ".join(f"{name} {version}" for name, version in installed().items())
-        version = "quick (fewer trials, smaller tables)" if self.quick else "full"
-        return (
-            ("run", f"{self.time.replace('T', ' ').replace('Z', ' UTC')}, {number(round(self.seconds, 1))} seconds"),
-            ("version", version),
-            ("software", software),
-            ("machine", machine()),
-        )
+__all__ = ["Listed", "reproduction_index", "reproduction_page"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +26,6 @@ class Listed:
     page: str
     time: str
     quick: bool
-
-
-def machine() -> str:
-    """The kind of computer, without its name."""
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count() or 1} processor threads"
 
 
 def reproduction_page(reproduction: Reproduction, run: Run) -> str:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, final
 
-from sabun.asking import Ask
 from sabun.errors import ParameterError
-from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
-from sabun.records import Schema
 from sabun.summaries.laws import Noise
-from sabun.summaries.people import People, Where
-from sabun.summaries.plan import SummaryPlan
 from sabun.summaries.sensitivity import of_sizes, public_size
 from sabun.summaries.statistic import PowerSums, Tally
-from sabun.summaries.summary import LARGEST, Summary, named
+from sabun.summaries.summary import LARGEST, Expected, Group, Recipe, Summary, Terms
 
-__all__ = ["Count", "with_ends"]
+__all__ = ["Count", "expected_count", "with_ends"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Count(Summary):
     """How many rows there are, by group or under a condition.
 
@@ -53,6 +50,7 @@ class Count(Summary):
         ParameterError: A parameter breaks its rule.
 
     Example:
+        >>> from sabun.records import Schema
         >>> schema = Schema.of_bounds({"age": (0, 120)})
         >>> old = Count(epsilon=50, schema=schema, where={"age": (65, None)}, random_state=1)
         >>> old.fit([[30], [70], [80]]).count_
@@ -61,74 +59,50 @@ class Count(Summary):
 
     word = "count"
 
-    def __init__(
-        self,
-        *,
-        epsilon: AmountLike,
-        delta: AmountLike | None = None,
-        schema: Schema,
-        by: str | None = None,
-        where: Where | None = None,
-        relation: str | None = None,
-        confidence: float = 0.95,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.by = by
-        self.where = where
-        self.relation = relation
-        self.confidence = confidence
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    delta: AmountLike | None = None
 
-    def _checked(self) -> tuple[Ask, People, Noise]:
-        ask, people = self._settled()
-        if public_size(people, ask.relation):
+    def _recipe(self, terms: Terms) -> Recipe:
+        if public_size(terms.people, terms.ask.relation):
             raise ParameterError(
                 "a count of all rows must be asked under add-remove; got replace-one, where the number of rows is public. "
                 "Give by or where, or relation='add-remove'."
             )
-        return ask, people, Noise.of(ask, of_sizes(people, ask.relation))
+        return _Sizes(terms=terms, noise=Noise.of(terms.ask, of_sizes(terms.people, terms.ask.relation)))
 
-    def plan(self, *, n_records: int) -> SummaryPlan:
-        """What to expect of a table of so many rows, from public facts alone."""
-        ask, people, noise = self._checked()
-        halves = [float(min(noise.reach(miss), LARGEST)) for miss in (self._miss, 0.5)]
-        size = self._per_group(n_records, people)
-        return self._plan(ask=ask, people=people, n_records=n_records, halves=halves, whole=size, unit="rows")
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Charges the ledger, counts, adds noise.
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Sizes:
+    """A `Recipe`: the size of each group, with noise."""
 
-        Args:
-            X: A 2-D array or list of rows (columns in the schema's order), a frame, the name of a CSV or Parquet file, or a
-                stream of these.
-            y: Ignored.
+    terms: Terms
+    noise: Noise
 
-        Raises:
-            DataError: X is no table of this kind.
-            BudgetExceeded: The ledger refuses; nothing was released.
-            SimulatedError: `random_state` was given with a ledger.
-        """
-        del y
-        ask, people, noise = self._checked()
-        state = self._read(X, PowerSums(people=people, ruler=None), ask, people)
-        top = state.rows if ask.relation == "replace-one" else LARGEST
-        reach = noise.reach(self._miss)
+    @property
+    def sums(self) -> PowerSums:
+        return PowerSums(people=self.terms.people, ruler=None)
 
-        def draw(state: Tally) -> dict[str, Any]:
-            noisy = noise.added([size for size, _, _ in state.groups], ask.coin)
-            counts, intervals = with_ends(noisy, reach, top)
-            return {"counts": named(people, counts), "intervals": named(people, intervals)}
+    @property
+    def mechanism(self) -> str:
+        return self.noise.words
 
-        facts = {"noise": noise.size}
-        return self._released(state, state.rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts)
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"noise": self.noise.size}
+
+    def draw(self, state: Tally) -> list[Group]:
+        noisy = self.noise.added([size for size, _, _ in state.groups], self.terms.ask.coin)
+        ends = with_ends(noisy, self.noise.reach(self.terms.miss), self.terms.most(state.rows))
+        return [Group(*pair) for pair in zip(*ends, strict=True)]
+
+    def expected(self, size: int, rows: int) -> Expected:
+        return expected_count(self.noise, self.terms, whole=size, unit="rows")
+
+
+def expected_count(noise: Noise, terms: Terms, *, whole: int, unit: str) -> Expected:
+    """What to expect of one noisy count."""
+    reach, usual = (float(min(noise.reach(miss), LARGEST)) for miss in (terms.miss, 0.5))
+    return Expected(reach, usual, whole, unit)
 
 
 def with_ends(noisy: Sequence[int], reach: int, top: int) -> tuple[list[int], list[list[int]]]:

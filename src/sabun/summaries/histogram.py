@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask
-from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
-from sabun.records import CategoryColumn, NumberColumn, Schema
-from sabun.summaries.count import with_ends
+from sabun.records import CategoryColumn, NumberColumn
+from sabun.summaries.count import expected_count, with_ends
 from sabun.summaries.laws import Noise
-from sabun.summaries.people import People, Where
-from sabun.summaries.plan import SummaryPlan
 from sabun.summaries.sensitivity import of_cells
 from sabun.summaries.statistic import CellCounts
-from sabun.summaries.summary import LARGEST, Summary, named
+from sabun.summaries.summary import Expected, Group, Recipe, Summary, Terms
 
 __all__ = ["Bins", "Histogram"]
 
@@ -74,6 +70,7 @@ class Bins:
         return np.where(found < self.count, found, -1).astype(np.int64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Histogram(Summary):
     """Counts of a column's cells in public bins, or of its labels, by group or under a condition.
 
@@ -103,6 +100,7 @@ class Histogram(Summary):
         release_: The value with its guarantee.
 
     Example:
+        >>> from sabun.records import Schema
         >>> schema = Schema.of_bounds({"age": (0, 100)})
         >>> model = Histogram(column="age", bins=2, epsilon=50, schema=schema, random_state=1).fit([[20], [30], [70]])
         >>> model.bins_, model.histogram_
@@ -111,75 +109,50 @@ class Histogram(Summary):
 
     word = "histogram"
 
-    def __init__(
-        self,
-        *,
-        column: str,
-        bins: int | Sequence[float] | None = None,
-        epsilon: AmountLike,
-        delta: AmountLike | None = None,
-        schema: Schema,
-        by: str | None = None,
-        where: Where | None = None,
-        relation: str | None = None,
-        confidence: float = 0.95,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.column = column
-        self.bins = bins
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.by = by
-        self.where = where
-        self.relation = relation
-        self.confidence = confidence
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    column: str
+    bins: int | Sequence[float] | None = None
+    delta: AmountLike | None = None
 
-    def _checked(self) -> tuple[Ask, People, Bins, Noise]:
-        ask, people = self._settled()
+    @property
+    def bins_(self) -> tuple[str, ...]:
+        """What the bins are called."""
+        return tuple(self.release_.provenance.parameters["bins"])
+
+    def _recipe(self, terms: Terms) -> Recipe:
+        people = terms.people
         checks.require(people.column is not None, "given", column=self.column)
         bins = Bins.of(people.schema[str(people.column)], self.bins)
-        return ask, people, bins, Noise.of(ask, of_cells(bins.count * len(people.groups), ask.relation))
+        change = of_cells(bins.count * len(people.groups), terms.ask.relation)
+        return _BinCounts(terms=terms, bins=bins, noise=Noise.of(terms.ask, change))
 
-    def plan(self, *, n_records: int) -> SummaryPlan:
-        """What to expect of one bin of a table of so many rows, from public facts alone."""
-        ask, people, bins, noise = self._checked()
-        halves = [float(min(noise.reach(miss), LARGEST)) for miss in (self._miss, 0.5)]
-        size = max(self._per_group(n_records, people) // bins.count, 1)
-        return self._plan(ask=ask, people=people, n_records=n_records, halves=halves, whole=size, unit="rows for each bin")
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Charges the ledger, counts, adds noise.
+@final
+@dataclass(frozen=True, kw_only=True)
+class _BinCounts:
+    """A `Recipe`: the number of cells in each bin of each group, with noise."""
 
-        Args:
-            X: As in `Count.fit`.
-            y: Ignored.
+    terms: Terms
+    bins: Bins
+    noise: Noise
 
-        Raises:
-            DataError: X is no table of this kind.
-            BudgetExceeded: The ledger refuses; nothing was released.
-            SimulatedError: `random_state` was given with a ledger.
-        """
-        del y
-        ask, people, bins, noise = self._checked()
-        state = self._read(X, CellCounts(people=people, cells=bins), ask, people)
-        rows = int(state.sum())
-        top, reach = rows if ask.relation == "replace-one" else LARGEST, noise.reach(self._miss)
+    @property
+    def sums(self) -> CellCounts:
+        return CellCounts(people=self.terms.people, cells=self.bins)
 
-        def draw(state: NDArray[np.int64]) -> dict[str, Any]:
-            noisy = noise.added(state[:, : bins.count].ravel().tolist(), ask.coin)
-            lines = [with_ends(noisy[at : at + bins.count], reach, top) for at in range(0, len(noisy), bins.count)]
-            counts, intervals = ([line[part] for line in lines] for part in (0, 1))
-            return {"counts": named(people, counts), "intervals": named(people, intervals)}
+    @property
+    def mechanism(self) -> str:
+        return self.noise.words
 
-        edges = list(bins.edges) if isinstance(self.schema[str(people.column)], NumberColumn) else None
-        facts = {"noise": noise.size, "bins": list(bins.labels), "edges": edges}
-        self._released(state, rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts)
-        self.bins_ = bins.labels
-        return self
+    @property
+    def facts(self) -> dict[str, Any]:
+        people = self.terms.people
+        edges = list(self.bins.edges) if isinstance(people.schema[str(people.column)], NumberColumn) else None
+        return {"noise": self.noise.size, "bins": list(self.bins.labels), "edges": edges}
+
+    def draw(self, state: NDArray[np.int64]) -> list[Group]:
+        count, top, reach = self.bins.count, self.terms.most(self.sums.rows(state)), self.noise.reach(self.terms.miss)
+        noisy = self.noise.added(state[:, :count].ravel().tolist(), self.terms.ask.coin)
+        return [Group(*with_ends(noisy[at : at + count], reach, top)) for at in range(0, len(noisy), count)]
+
+    def expected(self, size: int, rows: int) -> Expected:
+        return expected_count(self.noise, self.terms, whole=max(size // self.bins.count, 1), unit="rows for each bin")

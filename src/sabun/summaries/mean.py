@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from sabun.summaries.moment import Group, Moment, Settled
-from sabun.summaries.people import People
-from sabun.summaries.ratio import mean_share
-from sabun.summaries.ruler import Ruler, number
-from sabun.summaries.sensitivity import Change, of_sides
+from sabun.privacy.amounts import AmountLike
+from sabun.summaries.moment import Formula, Moment
+from sabun.summaries.quotient import mean_share
+from sabun.summaries.ruler import number
+from sabun.summaries.sensitivity import of_sides
 from sabun.summaries.statistic import Moments
-from sabun.summaries.summary import LARGEST
+from sabun.summaries.summary import Group, Summary, Terms
 
 __all__ = ["Mean", "size_of"]
 
 
-class Mean(Moment):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Mean(Summary):
     """The mean of a column of numbers, by group or under a condition.
 
     Guarantee: epsilon for all groups together (with a delta: epsilon and delta), sizes and intervals included. Over all rows
@@ -57,35 +59,44 @@ class Mean(Moment):
 
     word = "mean"
 
-    def _change(self, people: People, relation: str, ruler: Ruler) -> Change:
-        return of_sides(people, relation, ruler)
+    column: str
+    delta: AmountLike | None = None
 
-    def _numbers(self, moments: Moments, how: Settled) -> list[int]:
-        size, marks, _ = moments
-        return [marks] if how.public else [marks, size * how.ruler.steps - marks]
-
-    def _answer(self, noisy: Sequence[int], rows: int, how: Settled, miss: float) -> Group:
-        ruler = how.ruler
-        if how.public:
-            found, reach = noisy[0], how.noise.reach(miss)
-            marks = [
-                min(max(Fraction(each, rows), Fraction(0)), Fraction(ruler.steps))
-                for each in (found, found - reach, found + reach)
-            ]
-            mean, low, high = (number(ruler.at(mark)) for mark in marks)
-            return mean, [low, high], None
-        share = mean_share(noisy[0], noisy[1], how.noise, miss)
-
-        def at(part: float) -> float:
-            return number(ruler.at(Fraction(part) * ruler.steps))
-
-        size = size_of(noisy, ruler.steps, rows if how.ask.relation == "replace-one" else LARGEST)
-        return None if share.found is None else at(share.found), [at(share.low), at(share.high)], size
-
-    def _extent(self, size: int, how: Settled) -> Fraction:
-        return how.ruler.steps * how.ruler.step
+    def _recipe(self, terms: Terms) -> Moment:
+        return Moment.of(terms, _FORMULA)
 
 
 def size_of(noisy: Sequence[int], unit: int, top: int) -> int:
     """The size of a group whose noisy numbers add up to so many units for each person."""
     return min(max(round(Fraction(sum(noisy), unit)), 0), top)
+
+
+def _numbers(how: Moment, moments: Moments) -> list[int]:
+    size, marks, _ = moments
+    return [marks] if how.public else [marks, size * how.ruler.steps - marks]
+
+
+def _answer(how: Moment, noisy: Sequence[int], rows: int, miss: float) -> Group:
+    ruler = how.ruler
+    if how.public:
+        found, reach = noisy[0], how.noise.reach(miss)
+        marks = [
+            min(max(Fraction(each, rows), Fraction(0)), Fraction(ruler.steps)) for each in (found, found - reach, found + reach)
+        ]
+        mean, low, high = (number(ruler.at(mark)) for mark in marks)
+        return Group(mean, [low, high])
+    share = mean_share(noisy[0], noisy[1], how.noise, miss)
+
+    def at(part: float) -> float:
+        return number(ruler.at(Fraction(part) * ruler.steps))
+
+    size = size_of(noisy, ruler.steps, how.terms.most(rows))
+    return Group(None if share.found is None else at(share.found), [at(share.low), at(share.high)], size)
+
+
+def _extent(how: Moment, size: int) -> Fraction:
+    del size
+    return how.ruler.steps * how.ruler.step
+
+
+_FORMULA = Formula(change=of_sides, numbers=_numbers, answer=_answer, extent=_extent)

@@ -10,23 +10,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.asking import Ask
-from sabun.ledger import Ledger
-from sabun.privacy.amounts import AmountLike, exact, plain
+from sabun.privacy.amounts import Amount, AmountLike, exact, plain
 from sabun.privacy.noise import Coin, exponential_choice
-from sabun.records import Schema
-from sabun.summaries.people import People, Where
-from sabun.summaries.plan import SummaryPlan
 from sabun.summaries.ruler import Ruler, number
 from sabun.summaries.sensitivity import cost_of_ranks
 from sabun.summaries.statistic import CellCounts
-from sabun.summaries.summary import Summary, named
+from sabun.summaries.summary import Expected, Group, Summary, Terms
 
 __all__ = ["Quantiles", "Rank"]
 
@@ -79,6 +74,7 @@ class Rank:
         return exponential_choice(costs, rate=rate / self.share.denominator, coin=coin)  # proof: choice
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Quantiles(Summary):
     """Quantiles of a column of numbers, by group or under a condition.
 
@@ -113,6 +109,7 @@ class Quantiles(Summary):
         release_: The value with its guarantee.
 
     Example:
+        >>> from sabun.records import Schema
         >>> schema = Schema.of_bounds({"age": (0, 100)})
         >>> model = Quantiles(column="age", shares=[0.5], epsilon=50, schema=schema, random_state=1)
         >>> 38 < model.fit([[age] for age in range(20, 61)]).quantiles_[0] < 42
@@ -121,105 +118,78 @@ class Quantiles(Summary):
 
     word = "quantiles"
 
-    def __init__(
-        self,
-        *,
-        column: str,
-        shares: Sequence[AmountLike] = ("0.25", "0.5", "0.75"),
-        epsilon: AmountLike,
-        error_bar: AmountLike = 0.5,
-        resolution: float | None = None,
-        schema: Schema,
-        by: str | None = None,
-        where: Where | None = None,
-        relation: str | None = None,
-        confidence: float = 0.95,
-        ledger: Ledger | None = None,
-        retry_key: str | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.column = column
-        self.shares = shares
-        self.epsilon = epsilon
-        self.error_bar = error_bar
-        self.resolution = resolution
-        self.schema = schema
-        self.by = by
-        self.where = where
-        self.relation = relation
-        self.confidence = confidence
-        self.ledger = ledger
-        self.retry_key = retry_key
-        self.random_state = random_state
-        self._checked()
+    column: str
+    shares: Sequence[AmountLike] = ("0.25", "0.5", "0.75")
+    error_bar: AmountLike = 0.5
+    resolution: float | None = None
 
-    def _checked(self) -> tuple[Ask, People, Ruler, tuple[Rank, ...]]:
-        ask, people = self._settled()
-        ruler = Ruler.of(people.summed, bits=_COARSE, resolution=self.resolution)
-        return ask, people, ruler, self._ranks(ask, people, ruler)
-
-    def _ranks(self, ask: Ask, people: People, ruler: Ruler) -> tuple[Rank, ...]:
+    def _recipe(self, terms: Terms) -> _Ranks:
+        ruler = Ruler.of(terms.people.summed, bits=_COARSE, resolution=self.resolution)
         shares, bar = _shares(self.shares), exact(self.error_bar, name="error_bar")
         checks.require(0 <= bar < 1, "a share of epsilon, at least 0 and below 1", error_bar=self.error_bar)
-        each = ask.epsilon / len(shares)  # proof: split
-        ranks = []
-        for share in shares:
-            moved = 2 * cost_of_ranks(people, ask.relation, share)
-            rate, end_rate = (1 - Fraction(bar)) * each / moved, Fraction(bar) / 2 * each / moved  # proof: rates
-            off = _off(end_rate, ruler.count, self._miss / 2) if bar else _FARTHEST
-            ranks.append(Rank(share=share, rate=rate, end_rate=end_rate if bar else None, off=off))
-        return tuple(ranks)
+        return _Ranks(terms=terms, ruler=ruler, error_bar=bar, ranks=_ranks(terms, shares, Fraction(bar), marks=ruler.count))
 
-    def plan(self, *, n_records: int) -> SummaryPlan:
-        """What to expect of a table of so many rows, from public facts alone; errors are measured in rows."""
-        ask, people, ruler, ranks = self._checked()
-        size = self._per_group(n_records, people)
-        reach = max(2 * rank.off for rank in ranks)
-        usual = max(_off(rank.rate, ruler.count, 0.5) for rank in ranks)
-        halves = [float(min(reach, size)), float(min(usual, size))]
-        return self._plan(ask=ask, people=people, n_records=n_records, halves=halves, whole=size, unit="ranks")
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Charges the ledger, counts the cells at each mark, draws.
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Ranks:
+    """A `Recipe`: draws near the ranks asked for, in each group."""
 
-        Args:
-            X: As in `Count.fit`.
-            y: Ignored.
+    terms: Terms
+    ruler: Ruler
+    error_bar: Amount
+    ranks: tuple[Rank, ...]
 
-        Raises:
-            DataError: X is no table of this kind.
-            BudgetExceeded: The ledger refuses; nothing was released.
-            SimulatedError: `random_state` was given with a ledger.
-        """
-        del y
-        ask, people, ruler, ranks = self._checked()
-        state = self._read(X, CellCounts(people=people, cells=ruler), ask, people)
+    @property
+    def sums(self) -> CellCounts:
+        return CellCounts(people=self.terms.people, cells=self.ruler)
 
-        def draw(state: NDArray[np.int64]) -> dict[str, Any]:
-            found = [self._of_group(line[: ruler.count], ranks, ruler, ask.coin) for line in state]
-            quantiles, intervals = ([group[part] for group in found] for part in (0, 1))
-            return {"quantiles": named(people, quantiles), "intervals": named(people, intervals)}
+    @property
+    def mechanism(self) -> str:
+        return "exponential mechanism"
 
-        facts = {
-            "shares": [plain(rank.share) for rank in ranks],
-            "error_bar": exact(self.error_bar),
-            "ranks_off": [rank.off if rank.end_rate is not None else None for rank in ranks],
-            "step": ruler.step,
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {
+            "shares": [plain(rank.share) for rank in self.ranks],
+            "error_bar": self.error_bar,
+            "ranks_off": [rank.off if rank.end_rate is not None else None for rank in self.ranks],
+            "step": self.ruler.step,
         }
-        return self._released(
-            state, int(state.sum()), draw, ask=ask, people=people, mechanism="exponential mechanism", facts=facts
-        )
 
-    def _of_group(
-        self, cells: NDArray[np.int64], ranks: Sequence[Rank], ruler: Ruler, coin: Coin
-    ) -> tuple[list[float], list[list[float] | None]]:
-        drawn = [rank.draw(cells, coin) for rank in ranks]
+    def draw(self, state: NDArray[np.int64]) -> list[Group]:
+        return [self._of_group(line[: self.ruler.count]) for line in state]
+
+    def _of_group(self, cells: NDArray[np.int64]) -> Group:
+        drawn = [rank.draw(cells, self.terms.ask.coin) for rank in self.ranks]
         # What is drawn is public from here: quantiles are put in order, and an interval made to hold its own.
         found = sorted(middle for middle, _, _ in drawn)
         ends = [(min(low, mark), max(high, mark)) for mark, (_, low, high) in zip(found, drawn, strict=True)]
-        paid = [rank.end_rate is not None for rank in ranks]
-        intervals = [[number(ruler.at(end)) for end in pair] if bar else None for pair, bar in zip(ends, paid, strict=True)]
-        return [number(ruler.at(mark)) for mark in found], intervals
+        intervals = [
+            [self._at(end) for end in pair] if rank.end_rate is not None else None
+            for pair, rank in zip(ends, self.ranks, strict=True)
+        ]
+        return Group([self._at(mark) for mark in found], intervals)
+
+    def _at(self, mark: int) -> float:
+        return number(self.ruler.at(mark))
+
+    def expected(self, size: int, rows: int) -> Expected:
+        reach = max(2 * rank.off for rank in self.ranks)
+        usual = max(_off(rank.rate, self.ruler.count, 0.5) for rank in self.ranks)
+        return Expected(float(min(reach, size)), float(min(usual, size)), size, "ranks")
+
+
+def _ranks(terms: Terms, shares: Sequence[Fraction], bar: Fraction, *, marks: int) -> tuple[Rank, ...]:
+    """How each quantile is drawn: equal parts of epsilon, each divided between the quantile and the ends of its interval."""
+    each = terms.ask.epsilon / len(shares)  # proof: split
+    ranks = []
+    for share in shares:
+        moved = 2 * cost_of_ranks(terms.people, terms.ask.relation, share)
+        rate, end_rate = (1 - bar) * each / moved, bar / 2 * each / moved  # proof: rates
+        off = _off(end_rate, marks, terms.miss / 2) if bar else _FARTHEST
+        ranks.append(Rank(share=share, rate=rate, end_rate=end_rate if bar else None, off=off))
+    return tuple(ranks)
 
 
 def _shares(shares: object) -> tuple[Fraction, ...]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun.asking import Statistic
 from sabun.errors import DataError
 from sabun.summaries.people import Block, People
 from sabun.summaries.ruler import Ruler
 
-__all__ = ["CellCounts", "Cells", "Moments", "PowerSums", "Tally"]
+__all__ = ["CellCounts", "Cells", "Moments", "PowerSums", "Sums", "Tally"]
 
 _AT_ONCE = 1 << 16
 """Rows added in 64-bit numbers before they go into numbers of any size: 2**16 squares of 2**21 stay below 2**63."""
@@ -30,6 +31,14 @@ class Cells(Protocol):
 
     def index(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The place of each cell, -1 for none."""
+        ...
+
+
+class Sums(Statistic[Any], Protocol):
+    """A `Statistic` that knows how many rows it has seen."""
+
+    def rows(self, state: Any) -> int:
+        """How many rows a state has seen, in whatever group; public only where the size of the table is."""
         ...
 
 
@@ -91,6 +100,10 @@ class PowerSums:
         for power, terms in enumerate((np.ones_like(marks), marks, marks * marks)):
             np.add.at(sums[:, power], groups[inside], terms[inside])
         return Tally(len(groups), tuple((size, total, squares) for size, total, squares in sums.tolist()))
+
+    def rows(self, state: Tally) -> int:
+        """How many rows were seen."""
+        return state.rows
 
     def merge(self, left: Tally, right: Tally) -> Tally:
         """Both together."""
@@ -157,6 +170,10 @@ class CellCounts:
         lines = np.where(places >= 0, block.groups, 0)
         flat = lines * state.shape[1] + np.where(places >= 0, places, self.cells.count)
         return state + np.bincount(flat, minlength=state.size).reshape(state.shape)
+
+    def rows(self, state: NDArray[np.int64]) -> int:
+        """How many rows were seen."""
+        return int(state.sum())
 
     def merge(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
         """Both together."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sabun.release import Release
+from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
@@ -16,8 +17,6 @@ from sabun.telling.words import count, number, plural, shown
 
 __all__ = ["story"]
 
-_ANSWERS = {"count": "counts", "sum": "sums", "mean": "means", "variance": "variances"}
-_LISTS = {"histogram": ("counts", "bins"), "quantiles": ("quantiles", "shares")}
 _STEPS = {
     "count": "The rows in question were counted, in each group.",
     "sum": "Each cell was clipped to its bounds and moved to the nearest public mark; the marks were summed, in each group.",
@@ -58,12 +57,12 @@ def story(release: Release) -> Story:
 
 def _lines(what: str, value: Mapping[str, Any], facts: Mapping[str, Any]) -> list[_Line]:
     groups = texts_at(facts, "groups")
-    answers, ends = value.get(_ANSWERS[what] if what in _ANSWERS else _LISTS[what][0]), value.get("intervals")
+    answers, ends = value.get(ANSWERS[what]), value.get("intervals")
     if not (groups and isinstance(answers, Mapping) and isinstance(ends, Mapping)):
         raise Unfit(what)
-    if what in _ANSWERS:
+    if what not in PARTS:
         return [_line(name if has(facts, "by") else what, answers, ends, name) for name in groups]
-    parts = texts_at(facts, _LISTS[what][1])
+    parts = texts_at(facts, PARTS[what])
     return [line for group in groups for line in _listed(group if has(facts, "by") else "", parts, answers, ends, group)]
 
 

@@ -2,131 +2,211 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 from sabun import checks
-from sabun.asking import Ask, Question, Statistic, state_of
+from sabun.asking import Ask, Question, state_of
 from sabun.errors import DataError
-from sabun.release import Release
-from sabun.summaries.people import EVERYBODY, People
+from sabun.ledger import Ledger
+from sabun.privacy.amounts import AmountLike
+from sabun.records import Schema
+from sabun.summaries.kinds import ANSWERS
+from sabun.summaries.people import EVERYBODY, People, Where
 from sabun.summaries.plan import SummaryPlan
+from sabun.summaries.statistic import Sums
 
-__all__ = ["LARGEST", "Summary", "named", "of_group"]
+__all__ = ["LARGEST", "Expected", "Group", "Recipe", "Summary", "Terms"]
 
 LARGEST = 1 << 53
 """Where the size of a table is private, a count is cut off here: a public number that no table reaches."""
 
 
-class Summary(Question):
-    """A question whose answer is worked out from exact sums by group.
+@final
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What every question settles before its own parameters; public.
 
-    A subclass says what it sums, what noise that needs, and what follows from the noisy sums.
+    Args:
+        ask: The terms of the release.
+        people: Groups and condition.
+        miss: How often an interval may leave the exact answer out.
+    """
+
+    ask: Ask
+    people: People
+    miss: float
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.ask.relation == "replace-one"
+
+    def most(self, rows: int) -> int:
+        """The largest possible size of a group."""
+        return rows if self.counted else LARGEST
+
+
+class Group(NamedTuple):
+    """What a release says of one group; public once drawn.
+
+    Args:
+        found: The answer, or several.
+        interval: Its bounds, or those of each.
+        size: The noisy size of the group, where the answer came with one.
+    """
+
+    found: Any
+    interval: Any
+    size: int | None = None
+
+
+class Expected(NamedTuple):
+    """What a plan says of a group: half the widths of its interval and of one that holds half of the time, all in one unit."""
+
+    reach: float
+    usual: float
+    whole: float
+    unit: str
+
+
+class Recipe(Protocol):
+    """How one question is answered, all settled; public."""
+
+    @property
+    def terms(self) -> Terms:
+        """The terms."""
+        ...
+
+    @property
+    def sums(self) -> Sums:
+        """What is summed up; a `Statistic`."""
+        ...
+
+    @property
+    def mechanism(self) -> str:
+        """The noise, in words."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The public choices of this question alone."""
+        ...
+
+    def draw(self, state: Any) -> list[Group]:
+        """The noisy answers, one for each group."""
+        ...
+
+    def expected(self, size: int, rows: int) -> Expected:
+        """What to expect of a group of that size in a table of so many rows."""
+        ...
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Summary(Question):
+    """A question whose answer is worked out from exact sums by group: terms and people, with a recipe inside.
+
+    A subclass writes down what it asks beyond the parameters below, and makes its recipe.
     """
 
     word: ClassVar[str]
-    """The last word of the kind of its releases, and the name of its answer in them."""
+    """The last word of the kind of its releases, and the name of its answer."""
 
-    schema: Any
-    by: str | None
-    where: Mapping[str, Any] | None
-    confidence: float
+    epsilon: AmountLike
+    schema: Schema
+    by: str | None = None
+    where: Where | None = None
+    relation: str | None = None
+    confidence: float = 0.95
+    ledger: Ledger | None = None
+    retry_key: str | None = None
+    random_state: int | None = None
 
-    def _settled(self) -> tuple[Ask, People]:
-        """Terms and people, checked."""
+    def __post_init__(self) -> None:
+        self._settled()
+
+    @abstractmethod
+    def _recipe(self, terms: Terms) -> Recipe:
+        """How this question is answered on these terms; checks what it asks beyond them."""
+
+    def _settled(self) -> Recipe:
         good = checks.is_number(self.confidence) and 0 < self.confidence < 1
         # What is left of 1 is what reaches are worked out from: it too must be told apart from 0 and from 1, before any charge.
-        good = good and 0 < self._miss < 1
-        checks.require(good, "above 0 and below 1, by 1e-15 or more", confidence=self.confidence)
+        miss = 1 - float(self.confidence) if good else 0.0
+        checks.require(0 < miss < 1, "above 0 and below 1, by 1e-15 or more", confidence=self.confidence)
         ask = self._ask()
-        return ask, People.of(self.schema, column=getattr(self, "column", None), by=self.by, where=self.where)
+        people = People.of(self.schema, column=getattr(self, "column", None), by=self.by, where=self.where)
+        return self._recipe(Terms(ask=ask, people=people, miss=miss))
 
-    @property
-    def _miss(self) -> float:
-        return 1 - float(self.confidence)
-
-    def _released(
-        self,
-        state: Any,
-        rows: int,
-        draw: Callable[[Any], Mapping[str, Any]],
-        *,
-        ask: Ask,
-        people: People,
-        mechanism: str,
-        facts: Mapping[str, Any],
-    ) -> Self:
-        """Charges, draws, hands over; the number of rows is told only where it is public."""
-        known = {"records": rows} if ask.relation == "replace-one" else {}
-        release = ask.answer(
-            lambda: draw(state),
-            kind=f"summaries.{self.word}",
-            promise=ask.guarantee(f"{self.word}: {mechanism}", assumptions=_assumptions(ask)),
-            facts=people.facts() | {"confidence": float(self.confidence), "mechanism": mechanism, **known, **facts},
-            subject=people.names,
-            schema=self.schema,
-        )
-        return self._learned(release)
-
-    def _read(self, X: object, statistic: Statistic[Any], ask: Ask, people: People) -> Any:
-        """The exact sums of a table.
-
-        Raises:
-            DataError: It is no such table, or has no row though the number of rows is public.
-        """
-        ask.must_be_payable()
-        state = state_of(statistic, X)
-        if ask.relation == "replace-one" and not _rows(state):
-            raise DataError("a table must have at least one row; got none.")
-        return state
-
-    def _learned(self, release: Release) -> Self:
-        super()._learned(release)
-        one = EVERYBODY if self.by is None else None
-        setattr(self, f"{self.word}_", of_group(release[_plural(self.word)], one))
-        self.interval_ = of_group(release["intervals"], one)
-        return self
-
-    def _plan(
-        self, *, ask: Ask, people: People, n_records: int, halves: Sequence[float], whole: float, unit: str
-    ) -> SummaryPlan:
-        """A plan from half the widths of two intervals, the usual one and one that holds half of the time."""
+    def plan(self, *, n_records: int) -> SummaryPlan:
+        """What to expect of a table of so many rows, from public facts alone; groups are taken to be of one size."""
+        recipe = self._settled()
+        ask, groups = recipe.terms.ask, len(recipe.terms.people.groups)
+        checks.whole(minimum=1, n_records=n_records)
+        expected = recipe.expected(max(int(n_records) // groups, 1), n_records)
         return SummaryPlan(
             question=self.word,
             epsilon=ask.epsilon,
             delta=ask.delta or ask.epsilon * 0,
             relation=ask.relation,
             n_records=n_records,
-            groups=len(people.groups),
-            reach=halves[0],
-            usual_error=halves[1],
+            groups=groups,
+            reach=expected.reach,
+            usual_error=expected.usual,
             confidence=float(self.confidence),
-            unit=unit,
-            useful=4 * halves[0] < whole,
+            unit=expected.unit,
+            useful=4 * expected.reach < expected.whole,
         )
 
-    @staticmethod
-    def _per_group(n_records: int, people: People) -> int:
-        checks.whole(minimum=1, n_records=n_records)
-        return max(int(n_records) // len(people.groups), 1)
+    def fit(self, X: object, y: object = None) -> Self:
+        """Sums the table up, charges the ledger, adds noise.
 
+        Args:
+            X: A 2-D array or list of rows (columns in the schema's order), a frame, the name of a CSV or Parquet file, or a
+                stream of these.
+            y: Ignored.
 
-def named(people: People, answers: Sequence[Any]) -> dict[str, Any]:
-    """Answers by the name of their group."""
-    return dict(zip(people.groups, answers, strict=True))
+        Raises:
+            DataError: X is no table of this kind.
+            BudgetExceeded: The ledger refuses; nothing was released.
+            SimulatedError: `random_state` was given with a ledger.
+        """
+        del y
+        recipe = self._settled()
+        ask, people = recipe.terms.ask, recipe.terms.people
+        ask.must_be_payable()
+        state = state_of(recipe.sums, X)
+        # The number of rows is looked at only where it is public.
+        known = {"records": recipe.sums.rows(state)} if recipe.terms.counted else {}
+        if known == {"records": 0}:
+            raise DataError("a table must have at least one row; got none.")
+        chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts}
+        release = ask.answer(
+            lambda: self._value(recipe.draw(state), people.groups),
+            kind=f"summaries.{self.word}",
+            promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask)),
+            facts=people.facts() | chosen,
+            subject=people.names,
+            schema=self.schema,
+        )
+        setattr(self, f"{self.word}_", self._own(release[ANSWERS[self.word]]))
+        self.interval_ = self._own(release["intervals"])
+        return self._learned(release)
 
+    def _value(self, found: Sequence[Group], names: Sequence[str]) -> dict[str, Any]:
+        """The answers by the names of their groups."""
+        by_name = dict(zip(names, found, strict=True))
+        value = {ANSWERS[self.word]: {name: group.found for name, group in by_name.items()}}
+        value["intervals"] = {name: group.interval for name, group in by_name.items()}
+        if found[0].size is not None:
+            value["sizes"] = {name: group.size for name, group in by_name.items()}
+        return value
 
-def of_group(answers: Any, one: str | None) -> Any:
-    """The answer of the one group there is; all of them by name where there are groups."""
-    return answers[one] if one is not None else dict(answers)
-
-
-def _plural(word: str) -> str:
-    return {"quantiles": "quantiles", "histogram": "counts"}.get(word, f"{word}s")
-
-
-def _rows(state: Any) -> int:
-    return int(state.rows if hasattr(state, "rows") else state.sum())
+    def _own(self, answers: Any) -> Any:
+        """The answer of the one group there is; all of them by name where there are groups."""
+        return answers[EVERYBODY] if self.by is None else dict(answers)
 
 
 def _assumptions(ask: Ask) -> tuple[str, ...]:

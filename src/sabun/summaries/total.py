@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from sabun.summaries.moment import Group, Moment, Settled
-from sabun.summaries.people import People
-from sabun.summaries.ruler import Ruler, number
-from sabun.summaries.sensitivity import Change, of_sums
+from sabun.privacy.amounts import AmountLike
+from sabun.summaries.moment import Formula, Moment
+from sabun.summaries.ruler import number
+from sabun.summaries.sensitivity import of_sums
 from sabun.summaries.statistic import Moments
+from sabun.summaries.summary import Group, Summary, Terms
 
 __all__ = ["Sum"]
 
 
-class Sum(Moment):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Sum(Summary):
     """The sum of a column of numbers, by group or under a condition.
 
     Guarantee: epsilon for all groups together (with a delta: epsilon and delta), intervals included. With M the larger of the
@@ -53,25 +56,34 @@ class Sum(Moment):
 
     word = "sum"
 
-    def _change(self, people: People, relation: str, ruler: Ruler) -> Change:
-        return of_sums(people, relation, ruler)
+    column: str
+    delta: AmountLike | None = None
 
-    def _numbers(self, moments: Moments, how: Settled) -> list[int]:
-        size, marks, _ = moments
-        return [marks if how.public else size * how.ruler.first + marks]
+    def _recipe(self, terms: Terms) -> Moment:
+        return Moment.of(terms, _FORMULA)
 
-    def _answer(self, noisy: Sequence[int], rows: int, how: Settled, miss: float) -> Group:
-        first, last = how.ruler.first, how.ruler.first + how.ruler.steps
-        found, reach = noisy[0] + (rows * first if how.public else 0), how.noise.reach(miss)
-        public_rows = how.ask.relation == "replace-one"
 
-        def possible(marks: int) -> float:
-            least = rows * first if how.public else rows * min(first, 0) if public_rows else None if first < 0 else 0
-            most = rows * last if how.public else rows * max(last, 0) if public_rows else None if last > 0 else 0
-            marks = marks if least is None else max(marks, least)
-            return number((marks if most is None else min(marks, most)) * how.ruler.step)
+def _numbers(how: Moment, moments: Moments) -> list[int]:
+    size, marks, _ = moments
+    return [marks if how.public else size * how.ruler.first + marks]
 
-        return possible(found), [possible(found - reach), possible(found + reach)], None
 
-    def _extent(self, size: int, how: Settled) -> Fraction:
-        return size * (how.ruler.steps if how.public else how.ruler.largest) * how.ruler.step
+def _answer(how: Moment, noisy: Sequence[int], rows: int, miss: float) -> Group:
+    first, last = how.ruler.first, how.ruler.first + how.ruler.steps
+    found, reach = noisy[0] + (rows * first if how.public else 0), how.noise.reach(miss)
+    public_rows = how.terms.counted
+
+    def possible(marks: int) -> float:
+        least = rows * first if how.public else rows * min(first, 0) if public_rows else None if first < 0 else 0
+        most = rows * last if how.public else rows * max(last, 0) if public_rows else None if last > 0 else 0
+        marks = marks if least is None else max(marks, least)
+        return number((marks if most is None else min(marks, most)) * how.ruler.step)
+
+    return Group(possible(found), [possible(found - reach), possible(found + reach)])
+
+
+def _extent(how: Moment, size: int) -> Fraction:
+    return size * (how.ruler.steps if how.public else how.ruler.largest) * how.ruler.step
+
+
+_FORMULA = Formula(change=of_sums, numbers=_numbers, answer=_answer, extent=_extent)

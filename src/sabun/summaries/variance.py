@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
+from sabun.privacy.amounts import AmountLike
 from sabun.summaries.mean import size_of
-from sabun.summaries.moment import Group, Moment, Settled
-from sabun.summaries.people import People
-from sabun.summaries.ratio import spread_known_size, spread_share
-from sabun.summaries.ruler import Ruler, number
-from sabun.summaries.sensitivity import Change, of_moments
+from sabun.summaries.moment import Formula, Moment
+from sabun.summaries.quotient import spread_known_size, spread_share
+from sabun.summaries.ruler import number
+from sabun.summaries.sensitivity import of_moments
 from sabun.summaries.statistic import Moments
-from sabun.summaries.summary import LARGEST
+from sabun.summaries.summary import Group, Summary, Terms
 
 __all__ = ["Variance"]
 
 
-class Variance(Moment):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Variance(Summary):
     """The variance of a column of numbers (the mean square distance to the mean), by group or under a condition.
 
     Guarantee: epsilon for all groups together (with a delta: epsilon and delta), sizes and intervals included. With x the share
@@ -56,30 +58,40 @@ class Variance(Moment):
 
     word = "variance"
 
-    def _change(self, people: People, relation: str, ruler: Ruler) -> Change:
-        return of_moments(people, relation, ruler)
+    column: str
+    delta: AmountLike | None = None
 
-    def _numbers(self, moments: Moments, how: Settled) -> list[int]:
-        size, marks, squares = moments
-        width = how.ruler.steps
-        if how.public:
-            centred = 2 * marks - size * width
-            return [width * centred, 4 * squares - 4 * width * marks + size * width**2]
-        return [squares, 2 * (width * marks - squares), size * width**2 - 2 * width * marks + squares]
+    def _recipe(self, terms: Terms) -> Moment:
+        return Moment.of(terms, _FORMULA)
 
-    def _answer(self, noisy: Sequence[int], rows: int, how: Settled, miss: float) -> Group:
-        width = how.ruler.steps
-        if how.public:
-            share, size = spread_known_size(noisy[0], noisy[1], width, rows, how.noise, miss), None
-        else:
-            share = spread_share((noisy[0], noisy[1], noisy[2]), how.noise, miss)
-            size = size_of(noisy, width**2, rows if how.ask.relation == "replace-one" else LARGEST)
-        unit = (width * how.ruler.step) ** 2
 
-        def at(part: float) -> float:
-            return number(Fraction(part) * unit)
+def _numbers(how: Moment, moments: Moments) -> list[int]:
+    size, marks, squares = moments
+    width = how.ruler.steps
+    if how.public:
+        centred = 2 * marks - size * width
+        return [width * centred, 4 * squares - 4 * width * marks + size * width**2]
+    return [squares, 2 * (width * marks - squares), size * width**2 - 2 * width * marks + squares]
 
-        return None if share.found is None else at(share.found), [at(share.low), at(share.high)], size
 
-    def _extent(self, size: int, how: Settled) -> Fraction:
-        return (how.ruler.steps * how.ruler.step) ** 2 / 4
+def _answer(how: Moment, noisy: Sequence[int], rows: int, miss: float) -> Group:
+    width = how.ruler.steps
+    if how.public:
+        share, size = spread_known_size(noisy[0], noisy[1], width, rows, how.noise, miss), None
+    else:
+        share = spread_share((noisy[0], noisy[1], noisy[2]), how.noise, miss)
+        size = size_of(noisy, width**2, how.terms.most(rows))
+    unit = (width * how.ruler.step) ** 2
+
+    def at(part: float) -> float:
+        return number(Fraction(part) * unit)
+
+    return Group(None if share.found is None else at(share.found), [at(share.low), at(share.high)], size)
+
+
+def _extent(how: Moment, size: int) -> Fraction:
+    del size
+    return (how.ruler.steps * how.ruler.step) ** 2 / 4
+
+
+_FORMULA = Formula(change=of_moments, numbers=_numbers, answer=_answer, extent=_extent, unit="units of {!r}, squared")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sabun import checks
 from sabun.errors import ParameterError
+from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
@@ -25,12 +25,14 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
+    followed_by,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 from sabun.telling.words import number
 
 if TYPE_CHECKING:
+    from sabun.records import Schema
     from sabun.release import Release
 
 __all__ = ["app"]
@@ -44,7 +46,6 @@ Example:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
-_QUESTIONS = ("count", "sum", "mean", "variance", "histogram", "quantiles")
 _Column = Annotated[str, typer.Option("--column", help="The column in question.")]
 _By = Annotated[str | None, typer.Option("--by", help="A column of labels: one answer for each that the schema declares.")]
 _Where = Annotated[
@@ -60,15 +61,18 @@ _Resolution = Annotated[
 _Bar = Annotated[str, typer.Option("--error-bar", help="Share of epsilon that pays for the intervals; 0 for none.")]
 
 
-@app.command()
-def count(
+_Asked = tuple[str, dict[str, Any]]
+"""A question's word, with the parameters that are its own."""
+
+
+def _ask(
+    asked: _Asked,
     table: PrivateTable,
     epsilon: Epsilon,
     by: _By = None,
     where: _Where = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
-    delta: _Delta = None,
     relation: Relation = None,
     confidence: Confidence = 0.95,
     ledger: LedgerFile = None,
@@ -77,6 +81,36 @@ def count(
     out: Out = None,
     json: Json = False,
 ) -> None:
+    """Asks, saves, tells: the same for every question."""
+    word, own = asked
+    if out is not None:
+        new_file(out)
+    payment = Payment.of(ledger, purpose)
+    how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
+    question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
+    with payment:
+        with busy("Reading the table"):
+            question.fit(table)
+        release: Release = question.release_
+        payment.save(release, out)
+    if json:
+        print_json(_plain(release.value) | payment.record(release, out))
+        return
+    for line in _lines(word, release):
+        print_line(line, style="bold")
+    level = release.provenance.parameters["confidence"]
+    without = word == "quantiles" and set(release.provenance.parameters["ranks_off"]) == {None}
+    print_line(
+        "No intervals were paid for."
+        if without
+        else f"Each interval holds the exact answer with probability {level:g} or more."
+    )
+    payment.tell(release, out)
+
+
+@app.command()
+@followed_by(_ask)
+def count(delta: _Delta = None) -> _Asked:
     """Release how many rows there are, by group or under a condition.
 
     Example:
@@ -85,28 +119,12 @@ def count(
 
         sabun summaries count people.csv --schema people.schema.json --by sex --where age=65: --epsilon 0.5
     """
-    how = {"delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    _ask("count", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "count", {"delta": delta}
 
 
 @app.command(name="sum")
-def total(
-    table: PrivateTable,
-    column: _Column,
-    epsilon: Epsilon,
-    by: _By = None,
-    where: _Where = None,
-    bounds: Bounds = None,
-    schema: SchemaFile = None,
-    delta: _Delta = None,
-    relation: Relation = None,
-    confidence: Confidence = 0.95,
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
-    retry_key: RetryKey = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@followed_by(_ask)
+def total(column: _Column, delta: _Delta = None) -> _Asked:
     """Release the sum of a column.
 
     Example:
@@ -115,28 +133,12 @@ def total(
 
         sabun summaries sum people.csv --schema people.schema.json --column hours-per-week --epsilon 0.5
     """
-    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    _ask("sum", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "sum", {"column": column, "delta": delta}
 
 
 @app.command()
-def mean(
-    table: PrivateTable,
-    column: _Column,
-    epsilon: Epsilon,
-    by: _By = None,
-    where: _Where = None,
-    bounds: Bounds = None,
-    schema: SchemaFile = None,
-    delta: _Delta = None,
-    relation: Relation = None,
-    confidence: Confidence = 0.95,
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
-    retry_key: RetryKey = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@followed_by(_ask)
+def mean(column: _Column, delta: _Delta = None) -> _Asked:
     """Release the mean of a column.
 
     Example:
@@ -145,28 +147,12 @@ def mean(
 
         sabun summaries mean people.csv --schema people.schema.json --column age --by sex --epsilon 0.5
     """
-    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    _ask("mean", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "mean", {"column": column, "delta": delta}
 
 
 @app.command()
-def variance(
-    table: PrivateTable,
-    column: _Column,
-    epsilon: Epsilon,
-    by: _By = None,
-    where: _Where = None,
-    bounds: Bounds = None,
-    schema: SchemaFile = None,
-    delta: _Delta = None,
-    relation: Relation = None,
-    confidence: Confidence = 0.95,
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
-    retry_key: RetryKey = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@followed_by(_ask)
+def variance(column: _Column, delta: _Delta = None) -> _Asked:
     """Release the variance of a column.
 
     Example:
@@ -175,29 +161,12 @@ def variance(
 
         sabun summaries variance people.csv --schema people.schema.json --column age --epsilon 0.5
     """
-    how = {"column": column, "delta": delta, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    _ask("variance", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "variance", {"column": column, "delta": delta}
 
 
 @app.command()
-def histogram(
-    table: PrivateTable,
-    column: _Column,
-    epsilon: Epsilon,
-    bins: _Bins = None,
-    by: _By = None,
-    where: _Where = None,
-    bounds: Bounds = None,
-    schema: SchemaFile = None,
-    delta: _Delta = None,
-    relation: Relation = None,
-    confidence: Confidence = 0.95,
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
-    retry_key: RetryKey = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@followed_by(_ask)
+def histogram(column: _Column, bins: _Bins = None, delta: _Delta = None) -> _Asked:
     """Release how many rows are in each bin of a column, or have each label.
 
     Example:
@@ -206,31 +175,14 @@ def histogram(
 
         sabun summaries histogram people.csv --schema people.schema.json --column age --bins 18,30,45,65,90 --epsilon 0.5
     """
-    how: dict[str, Any] = {"column": column, "delta": delta, "bins": typed_bins(bins)}
-    how |= {"by": by, "where": where, "relation": relation, "confidence": confidence}
-    _ask("histogram", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "histogram", {"column": column, "bins": typed_bins(bins), "delta": delta}
 
 
 @app.command()
+@followed_by(_ask)
 def quantiles(
-    table: PrivateTable,
-    column: _Column,
-    epsilon: Epsilon,
-    shares: _Shares = "0.25,0.5,0.75",
-    error_bar: _Bar = "0.5",
-    resolution: _Resolution = None,
-    by: _By = None,
-    where: _Where = None,
-    bounds: Bounds = None,
-    schema: SchemaFile = None,
-    relation: Relation = None,
-    confidence: Confidence = 0.95,
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
-    retry_key: RetryKey = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+    column: _Column, shares: _Shares = "0.25,0.5,0.75", error_bar: _Bar = "0.5", resolution: _Resolution = None
+) -> _Asked:
     """Release quantiles of a column, such as its median.
 
     Example:
@@ -239,14 +191,12 @@ def quantiles(
 
         sabun summaries quantiles people.csv --schema people.schema.json --column age --resolution 1 --epsilon 1
     """
-    how: dict[str, Any] = {"column": column, "by": by, "where": where, "relation": relation, "confidence": confidence}
-    how |= {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
-    _ask("quantiles", table, epsilon, how, schema=schema, bounds=bounds, paid=(ledger, purpose, retry_key), out=out, json=json)
+    return "quantiles", {"column": column, **_ranks(shares, error_bar, resolution)}
 
 
 @app.command()
 def plan(
-    question: Annotated[str, typer.Argument(help=f"One of {', '.join(_QUESTIONS)}.")],
+    question: Annotated[str, typer.Argument(help=f"One of {', '.join(ANSWERS)}.")],
     n_records: NRecords,
     epsilon: Epsilon,
     column: Annotated[str | None, typer.Option("--column", help="The column in question; a count has none.")] = None,
@@ -269,13 +219,12 @@ def plan(
 
         sabun summaries plan mean --column age --bounds age=0:120 --n-records 5000 --epsilon 0.5
     """
-    checks.one_of(_QUESTIONS, question=question)
-    how: dict[str, Any] = {"by": by, "where": where, "relation": relation, "confidence": confidence}
-    how |= {} if question == "count" else {"column": _given(column)}
-    ranks = {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
-    how |= ranks if question == "quantiles" else {"delta": delta}
-    how |= {"bins": typed_bins(bins)} if question == "histogram" else {}
-    made = _question(question, epsilon, how, schema=schema, bounds=bounds).plan(n_records=n_records)
+    checks.one_of(tuple(ANSWERS), question=question)
+    own: dict[str, Any] = {} if question == "count" else {"column": _given(column)}
+    own |= _ranks(shares, error_bar, resolution) if question == "quantiles" else {"delta": delta}
+    own |= {"bins": typed_bins(bins)} if question == "histogram" else {}
+    how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
+    made = _question(question, how, where, declared(schema, bounds)).plan(n_records=n_records)
     if json:
         print_json(made.to_dict())
         return
@@ -289,54 +238,14 @@ def _given(column: str | None) -> str:
     return column
 
 
-def _question(
-    word: str, epsilon: str, how: dict[str, Any], *, schema: Path | None, bounds: list[str] | None, **paid: Any
-) -> Any:
+def _ranks(shares: str, error_bar: str, resolution: float | None) -> dict[str, Any]:
+    return {"shares": typed_shares(shares), "error_bar": error_bar, "resolution": resolution}
+
+
+def _question(word: str, how: dict[str, Any], where: list[str] | None, known: Schema, **paid: Any) -> Any:
     from sabun import summaries
 
-    known = declared(schema, bounds)
-    asked = {**how, "where": typed_where(how["where"], known), "schema": known, "epsilon": epsilon}
-    return getattr(summaries, word.capitalize())(**asked, **paid)
-
-
-def _ask(
-    word: str,
-    table: Path,
-    epsilon: str,
-    how: dict[str, Any],
-    *,
-    schema: Path | None,
-    bounds: list[str] | None,
-    paid: tuple[Path | None, str | None, str | None],
-    out: Path | None,
-    json: bool,
-) -> None:
-    """Asks, saves, tells: the same for every question."""
-    ledger, purpose, retry_key = paid
-    if out is not None:
-        new_file(out)
-    payment = Payment.of(ledger, purpose)
-    question = _question(word, epsilon, how, schema=schema, bounds=bounds, ledger=payment.book, retry_key=retry_key)
-    with payment:
-        with busy("Reading the table"):
-            question.fit(table)
-        release: Release = question.release_
-        if out is not None:
-            with payment.writing(release):
-                release.save(out)
-    if json:
-        print_json(_plain(release.value) | payment.facts(release) | {"out": None if out is None else str(out)})
-        return
-    for line in _lines(word, release):
-        print_line(line, style="bold")
-    level = release.provenance.parameters["confidence"]
-    without = word == "quantiles" and set(release.provenance.parameters["ranks_off"]) == {None}
-    print_line(
-        "No intervals were paid for."
-        if without
-        else f"Each interval holds the exact answer with probability {level:g} or more."
-    )
-    payment.tell(release, out)
+    return getattr(summaries, word.capitalize())(**how, where=typed_where(where, known), schema=known, **paid)
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -351,8 +260,8 @@ def _listed(part: Any) -> Any:
 def _lines(word: str, release: Release) -> list[str]:
     """One line for each answer."""
     facts, value = release.provenance.parameters, release.value
-    answers = value["counts"] if word == "histogram" else value["quantiles"] if word == "quantiles" else value[f"{word}s"]
-    parts = {"histogram": facts.get("bins"), "quantiles": facts.get("shares")}.get(word)
+    answers = value[ANSWERS[word]]
+    parts = facts[PARTS[word]] if word in PARTS else None
     lines = []
     for group in facts["groups"]:
         start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"

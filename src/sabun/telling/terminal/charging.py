@@ -95,6 +95,12 @@ class Payment:
                 f"{reason} The charge stands, and the ledger kept the result. {self._way_back(receipt)}"
             ) from None
 
+    def save(self, release: Release, out: Path | None) -> None:
+        """Saves a release where that was asked for; see `writing`."""
+        if out is not None:
+            with self.writing(release):
+                release.save(out)
+
     def tell(self, release: Release, out: Path | None = None) -> None:
         """Prints the promise, who paid for it, where the release is, what is left."""
         print_line(str(release.guarantee))
@@ -131,6 +137,10 @@ class Payment:
             "already_paid": self.paid_before(release),
             "remaining": None if self.book is None else self.book.remaining.to_dict(),
         }
+
+    def record(self, release: Release, out: Path | None) -> dict[str, Any]:
+        """The same, with the place where the release was saved."""
+        return self.facts(release) | {"out": None if out is None else str(out)}
 
     def paid_before(self, release: Release) -> bool:
         """Whether an earlier command paid for the result."""

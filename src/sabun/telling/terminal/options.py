@@ -1,9 +1,15 @@
-"""The options of the command line, each defined once: the same idea has the same name and the same help in every verb."""
+"""The options of the command line, each defined once: the same idea has the same name and the same help in every verb.
+
+The first name of an option is its name; the others are older spellings, which work and are not shown.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -25,7 +31,10 @@ __all__ = [
     "Relation",
     "RetryKey",
     "SchemaFile",
+    "SigningKey",
+    "TrustedKeys",
     "Yes",
+    "followed_by",
 ]
 
 PrivateTable: TypeAlias = Annotated[
@@ -47,6 +56,13 @@ Relation: TypeAlias = Annotated[
 RetryKey: TypeAlias = Annotated[
     str | None, typer.Option("--retry-key", "--key", help="A name for this release: a retry with it costs nothing.")
 ]
+SigningKey: TypeAlias = Annotated[
+    Path, typer.Option("--signing-key", "--key", help="Your private key (PEM); `sabun release keygen NAME` makes one.")
+]
+TrustedKeys: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--trusted-key", "--key", help="A public key you trust (PEM); repeat it. Refuses what none of them signed."),
+]
 Out: TypeAlias = Annotated[Path | None, typer.Option("--out", help="Where to save the release (JSON).")]
 Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Release even if nothing but noise is expected.")]
@@ -56,3 +72,27 @@ Confidence: TypeAlias = Annotated[
 NRecords: TypeAlias = Annotated[
     int, typer.Option("--n-records", "--records", "--rows", help="About how many records there are; a public number.")
 ]
+
+
+def followed_by(shared: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Makes a command of a function that reads only the options that are its own.
+
+    Args:
+        shared: What commands of this kind do; it takes what the function returns, and the options all of them have.
+    """
+    more = list(inspect.signature(shared, eval_str=True).parameters.values())[1:]
+
+    def made(own: Callable[..., Any]) -> Callable[..., None]:
+        mine = inspect.signature(own, eval_str=True).parameters
+
+        @wraps(own)
+        def command(**given: Any) -> None:
+            shared(own(**{name: given.pop(name) for name in mine}), **given)
+
+        taken = sorted((*more[:1], *mine.values(), *more[1:]), key=lambda option: option.default is not option.empty)
+        listed = [option.replace(kind=option.KEYWORD_ONLY) for option in taken]
+        command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # what typer reads
+        command.__annotations__ = {option.name: option.annotation for option in listed}
+        return command
+
+    return made

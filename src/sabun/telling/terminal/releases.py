@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sabun.errors import ParameterError, ReleaseError
-from sabun.release import Release, load_key
+from sabun.release import Release, fingerprint, generate_key, load_key, save_key
+from sabun.telling.terminal.output import new_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["load_release", "private_key", "public_key"]
+__all__ = ["NewKeys", "load_release", "new_keys", "private_key", "public_key"]
 
 
 def load_release(file: Path) -> Release:
@@ -22,6 +23,31 @@ def load_release(file: Path) -> Release:
     if file.is_dir():
         raise ReleaseError(f"{file} must be a released file; it is a folder. Name a file in it.")
     return Release.load(file)
+
+
+class NewKeys(NamedTuple):
+    """Where a new pair of keys was written, with the fingerprint to read aloud."""
+
+    secret: Path
+    public: Path
+    fingerprint: str
+
+
+def new_keys(name: str, folder: Path) -> NewKeys:
+    """Makes a signing key: NAME.pem, readable by its owner only, and NAME.pub.pem to give away.
+
+    Raises:
+        ParameterError: The name is no plain file name, or one of the files exists.
+    """
+    if not name or Path(name).name != name:
+        raise ParameterError(f"name must be a plain file name; got {name!r:.60}.")
+    key = generate_key()
+    secret, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    for file in (secret, public):
+        new_file(file, name="folder and name")
+    save_key(key, secret)
+    save_key(key.public_key(), public)
+    return NewKeys(secret, public, fingerprint(key.public_key().public_bytes_raw()))
 
 
 def public_key(file: Path) -> Ed25519PublicKey:
@@ -42,5 +68,5 @@ def private_key(file: Path) -> Ed25519PrivateKey:
 
     key = load_key(file)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ParameterError(f"key must be a private key; {str(file)!r} holds a public one. Nobody can sign with that.")
+        raise ParameterError(f"signing_key must be a private key; {str(file)!r} holds a public one. Nobody can sign with that.")
     return key

@@ -68,7 +68,7 @@ def test_a_paper_becomes_tables_figures_and_a_page(tiny: None, tmp_path: Path, c
     assert (out / "tiny" / "figure-1.svg").read_text().startswith("<?xml")
     page = Page((out / "tiny.html").read_text(encoding="utf-8"))
     assert page.problems == []
-    for words in ("A <tiny> paper", "It holds & more.", "Line 3 is wrong.", "0.3333", "full", "trials 3", "processor threads"):
+    for words in ("A <tiny> paper", "It holds & more.", "Line 3 is wrong.", "0.3333", "full", "trials 3", " cores"):
         assert words in page.text, words
     assert [link for link in page.links if not link.startswith("data:") and not (out / link).exists()] == []
     assert not (out / "index.html").exists()

@@ -17,7 +17,7 @@ from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
 
 __all__ = [
-    "MECHANISMS",
+    "METHODS",
     "Amounts",
     "assumptions_for",
     "check_cover",
@@ -28,7 +28,7 @@ __all__ = [
     "smooth_law",
 ]
 
-MECHANISMS = ("power", "laplace", "gaussian", "global-laplace", "global-gaussian", "paper")
+METHODS = ("power", "laplace", "gaussian", "global-laplace", "global-gaussian", "paper")
 _PURE = ("power", "global-laplace")
 _SMOOTH = ("power", "laplace", "gaussian")
 _USUAL_RATIO = 5
@@ -42,35 +42,35 @@ class Amounts:
     Args:
         epsilon: The whole promise.
         delta: The whole promise.
-        mechanism: One of `MECHANISMS`.
+        method: One of `METHODS`.
         law: The noise of a smooth mechanism, else None.
         bar: The error bar, if it is paid for.
     """
 
     epsilon: Fraction
     delta: Fraction
-    mechanism: str
+    method: str
     law: Law | None
     bar: ErrorBar | None
 
     @classmethod
     def of(
-        cls, *, epsilon: AmountLike, delta: AmountLike, mechanism: str, beta: AmountLike | None, error_bar: AmountLike
+        cls, *, epsilon: AmountLike, delta: AmountLike, method: str, beta: AmountLike | None, error_bar: AmountLike
     ) -> Amounts:
         """Checks the amounts against the mechanism.
 
         Raises:
             ParameterError: One of them breaks its rule.
         """
-        checks.one_of(MECHANISMS, mechanism=mechanism)
-        whole, slack = exact_positive(epsilon, name="epsilon"), check_delta(delta, mechanism)
+        checks.one_of(METHODS, method=method)
+        whole, slack = exact_positive(epsilon, name="epsilon"), check_delta(delta, method)
         share = check_shares(error_bar)
-        if mechanism not in _SMOOTH:
+        if method not in _SMOOTH:
             checks.require(beta is None, "left out: only smooth mechanisms have one", beta=beta)
-            return cls(epsilon=whole, delta=slack, mechanism=mechanism, law=None, bar=None)
-        law = smooth_law(mechanism, epsilon=count_epsilon(whole, share), delta=slack, beta=beta)
+            return cls(epsilon=whole, delta=slack, method=method, law=None, bar=None)
+        law = smooth_law(method, epsilon=count_epsilon(whole, share), delta=slack, beta=beta)
         bar = ErrorBar(epsilon=whole * share, beta=law.beta) if share else None
-        return cls(epsilon=whole, delta=slack, mechanism=mechanism, law=law, bar=bar)
+        return cls(epsilon=whole, delta=slack, method=method, law=law, bar=bar)
 
 
 def count_epsilon(epsilon: Fraction, share: Fraction) -> Fraction:
@@ -78,26 +78,26 @@ def count_epsilon(epsilon: Fraction, share: Fraction) -> Fraction:
     return (1 - share) * epsilon
 
 
-def smooth_law(mechanism: str, *, epsilon: Fraction, delta: Fraction, beta: AmountLike | None) -> Law:
+def smooth_law(method: str, *, epsilon: Fraction, delta: Fraction, beta: AmountLike | None) -> Law:
     """The noise of a smooth mechanism, from the part of epsilon that the count may use."""
-    if mechanism == "power":
+    if method == "power":
         rate = epsilon / _USUAL_RATIO if beta is None else exact_positive(beta, name="beta")
         rule = "below the epsilon of the count, which is epsilon without the share of the error bar"
         checks.require(rate < epsilon, rule, beta=beta)
         return PowerTail(epsilon=epsilon, beta=rate)
-    law: Law = Laplace(epsilon=epsilon, delta=delta) if mechanism == "laplace" else Gaussian(epsilon=epsilon, delta=delta)
-    advice = f"Mechanism {mechanism!r} fixes it from epsilon and delta."
+    law: Law = Laplace(epsilon=epsilon, delta=delta) if method == "laplace" else Gaussian(epsilon=epsilon, delta=delta)
+    advice = f"Method {method!r} fixes it from epsilon and delta."
     checks.require(beta is None, "left out", advice, beta=beta)
     return law
 
 
-def check_delta(delta: AmountLike, mechanism: str) -> Fraction:
+def check_delta(delta: AmountLike, method: str) -> Fraction:
     """Zero for the pure mechanisms, otherwise a small number above it."""
     read = exact(delta, name="delta")
-    if mechanism in _PURE:
-        checks.require(read == 0, f"0 with mechanism {mechanism!r}, which needs none", delta=delta)
+    if method in _PURE:
+        checks.require(read == 0, f"0 with method {method!r}, which needs none", delta=delta)
     else:
-        checks.require(0 < read < 1, f"above 0 and below 1 with mechanism {mechanism!r}", delta=delta)
+        checks.require(0 < read < 1, f"above 0 and below 1 with method {method!r}", delta=delta)
     return Fraction(read)
 
 
@@ -137,8 +137,8 @@ def assumptions_for(*, unit: str, bounded: bool) -> tuple[str, ...]:
 
 def promise(amounts: Amounts, ask: Ask, assumptions: tuple[str, ...]) -> Guarantee:
     """What a count of these amounts promises; nothing at all for the paper's own formula."""
-    mechanism = f"outlier count: {amounts.mechanism}"
-    if amounts.mechanism == "paper":
+    mechanism = f"outlier count: {amounts.method}"
+    if amounts.method == "paper":
         warning = "none helps: the printed bound is neither an upper bound nor smooth, so no epsilon holds"
         return ask.guarantee(mechanism, epsilon=float("inf"), delta=0, assumptions=(warning,))
     return ask.guarantee(mechanism, assumptions=assumptions)

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.terminal import exit_code
 from sabun.ledger import Ledger
+from sabun.records import sources
 from sabun.release import Release
 
 
@@ -151,3 +153,33 @@ def test_a_column_that_is_nearly_declared_is_suggested(here: Path, capsys: pytes
     bounds = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
     assert exit_code("outliers", "count", "t.csv", *bounds, "--columns", "age,BMI", "--radius", "1", "--epsilon", "1") == 2
     assert "got 'BMI', which is not. Did you mean 'bmi'?" in capsys.readouterr().err
+
+
+def test_a_count_without_an_interval_says_why(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "r.json").write_text('{"old": {"age": [65, null]}}')
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5", "--error-bar", "0")
+    why = "There is no interval: the error bar got no share of epsilon, and how much noise was added depends on the table, so"
+    for more in ((), ("--regions", "r.json")):
+        assert exit_code(*command, *more) == 0
+        assert why in capsys.readouterr().out
+    for more in (("--method", "global-laplace"), ("--confidence", "0.8", "--error-bar", "0.3")):
+        assert exit_code(*command, *more) == 0
+        out = capsys.readouterr().out
+        assert "There is no interval" not in out
+    assert "with probability 0.8 or more" in out
+    assert exit_code(*command, "--method", "paper", "--delta", "1e-6") == 0
+    assert "There is no interval: the formula as printed promises nothing." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [(), ("--yes",), ("--relation", "add-remove"), ("--columns", "age")])
+def test_a_table_is_parsed_once_for_one_command(here: Path, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[object] = []
+    parse = sources._stream
+
+    def counted(origin: object, *rest: Any) -> Any:
+        parsed.extend([origin] if isinstance(origin, Path) else [])
+        return parse(origin, *rest)
+
+    monkeypatch.setattr(sources, "_stream", counted)
+    assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5", *more) == 0
+    assert len(parsed) == 1

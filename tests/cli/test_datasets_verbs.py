@@ -25,7 +25,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     table = tmp_path / "radar.csv"
     table.write_text("mine")
     assert exit_code("datasets", "save", "ionosphere", table) == 2
-    assert "must be a new file; it exists" in capsys.readouterr().err
+    assert "out must be a new file" in capsys.readouterr().err
     assert table.read_text() == "mine"
 
 

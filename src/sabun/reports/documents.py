@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sabun import checks
+from sabun.asking import renamed
 from sabun.release import Release
 from sabun.release.files import write_whole
 from sabun.release.signature import TrustedKeys
@@ -19,14 +20,15 @@ from sabun.telling.story import Grid
 __all__ = ["collection", "report", "save_page"]
 
 
-def report(release: Release, *, trusted: TrustedKeys = None, public: Any = None) -> str:
+@renamed(trusted="trusted_key")
+def report(release: Release, *, trusted_key: TrustedKeys = None, public: Any = None) -> str:
     """One release as a page of HTML that stands alone.
 
     A result of a seeded coin is shown under a banner that says NOT PRIVATE.
 
     Args:
         release: What to show.
-        trusted: Public keys the reader trusts; with them, a release that none of them signed is refused.
+        trusted_key: Public keys the reader trusts; with them, a release that none of them signed is refused.
         public: For weights on a public table: that table, to draw its columns with and without the weights.
 
     Raises:
@@ -43,7 +45,7 @@ def report(release: Release, *, trusted: TrustedKeys = None, public: Any = None)
         (True, True)
     """
     charts = () if public is None else charts_beside(release, public)
-    return render("release.html", facts=facts(release, trusted=trusted), charts=charts, version=version("sabun"))
+    return render("release.html", facts=facts(release, trusted_key=trusted_key), charts=charts, version=version("sabun"))
 
 
 def collection(

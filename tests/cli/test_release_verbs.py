@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,7 @@ def paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     bounds = ("--bounds", "a=0:10", "--bounds", "b=0:10", "--radius", "0.05", "--yes")
     given = ("--epsilon", "1", "--ledger", tmp_path / "book.ledger", "--out", tmp_path / "count.json")
     assert exit_code("outliers", "count", tmp_path / "t.csv", *bounds, *given) == 0
-    assert exit_code("regression", "keygen", "clinic", "--folder", tmp_path) == 0
+    assert exit_code("release", "keygen", "clinic", "--folder", tmp_path) == 0
     capsys.readouterr()
     return tmp_path
 
@@ -82,8 +84,8 @@ def paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 def test_a_release_is_signed_and_checked_against_its_ledger(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Not signed: nobody stands behind this file" in str(Release.load(paid / "count.json"))
     signed, book = paid / "signed.json", paid / "book.ledger"
-    assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pem", "--out", signed) == 0
-    assert exit_code("release", "verify", signed, "--key", paid / "clinic.pub.pem", "--ledger", book) == 0
+    assert exit_code("release", "sign", paid / "count.json", "--signing-key", paid / "clinic.pem", "--out", signed) == 0
+    assert exit_code("release", "verify", signed, "--trusted-key", paid / "clinic.pub.pem", "--ledger", book) == 0
     told = capsys.readouterr().out
     assert "Its charge stands in the ledger as entry 1, for the guarantee it states." in told
     assert "The ledger kept its bytes, and they are these." in told
@@ -114,7 +116,7 @@ def test_a_promise_that_is_not_the_one_paid_for_is_no_release(
 
 def test_a_file_cannot_vouch_for_itself(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("release", "verify", paid / "count.json") == 2
-    assert "key or ledger must be given, for a file cannot vouch for itself" in capsys.readouterr().err
+    assert "trusted_key or ledger must be given, for a file cannot vouch for itself" in capsys.readouterr().err
     assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pub.pem", "--out", paid / "s.json") == 2
     assert "holds a public one" in capsys.readouterr().err
     assert not (paid / "s.json").exists()
@@ -173,7 +175,7 @@ def test_foreign_words_cannot_write_lines_of_their_own(paid: Path, capsys: pytes
     )
     value = {f"count{LIE}": 1, "text": f"a{LIE}", "list": [f"a{LIE}"], "tree": {f"name{LIE}": 1}}
     Release(value=value, guarantee=promise, provenance=origin).save(paid / "lie.json")
-    plain = Release(value={"a": 1, "b": 1, "c": 1, "d": 1}, guarantee=Guarantee(epsilon=1, assumptions=("one row",)),
+    plain = Release(value={"a": 1, "b": 1, "c": 1, "d": {"e": 1}}, guarantee=Guarantee(epsilon=1, assumptions=("one row",)),
                     provenance=Provenance(kind="count", mechanism="noise", notes=("A note",)))  # fmt: skip
     assert exit_code("release", "show", paid / "lie.json") == 0
     shown = capsys.readouterr().out
@@ -186,3 +188,37 @@ def test_foreign_words_cannot_write_lines_into_a_refusal(paid: Path, capsys: pyt
     forged = forge(paid, "count.json", lambda record: record["value"].update({f"count{LIE}": {"float": 5}}))
     assert exit_code("release", "show", forged) == 4
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_keygen_makes_a_key_for_its_owner_alone_and_replaces_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("release", "keygen", "clinic", "--folder", tmp_path, "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    secret, public = tmp_path / "clinic.pem", tmp_path / "clinic.pub.pem"
+    assert made["private_key"] == str(secret)
+    assert made["public_key"] == str(public)
+    if os.name == "posix":
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    kept = secret.read_bytes()
+    for gone in (None, secret):
+        if gone is not None:
+            gone.unlink()
+        assert exit_code("release", "keygen", "clinic", "--folder", tmp_path) == 2
+        assert "folder and name must be a new file" in capsys.readouterr().err
+        assert not secret.exists() if gone is not None else secret.read_bytes() == kept
+    assert exit_code("release", "keygen", "a/b", "--folder", tmp_path) == 2
+    assert "name must be a plain file name" in capsys.readouterr().err
+
+
+def test_show_prints_answers_within_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = {
+        "counts": {"F": 3, "M": 4},
+        "intervals": {f"group {i}": [i, i + 2] for i in range(10)},
+        "deep": {"a": {"b": {"c": {"d": 1}}}},
+    }
+    origin = Provenance(kind="count", mechanism="discrete Laplace")
+    Release(value=value, guarantee=Guarantee(epsilon=1, mechanism="none"), provenance=origin).save(tmp_path / "r.json")
+    assert exit_code("release", "show", tmp_path / "r.json") == 0
+    said = capsys.readouterr().out
+    assert "\n  counts:\n    F: 3\n    M: 4\n" in said
+    assert "    group 7: [7, 9]\n    and 2 more\n" in said
+    assert "  deep:\n    a:\n      b: 1 named results (c)\n" in said

@@ -109,7 +109,7 @@ def test_other_bad_terms_are_refused(path: Path, capsys: pytest.CaptureFixture[s
 
 def test_an_existing_ledger_is_not_touched(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert create(path, "--epsilon", "1") == 0
-    assert create(path, "--epsilon", "9") == 4
+    assert create(path, "--epsilon", "9") == 2
     assert "error: " in capsys.readouterr().err
     assert Ledger.open(path).budget.epsilon == 1
 
@@ -151,7 +151,7 @@ def test_exit_codes_are_those_of_the_process(path: Path, tmp_path: Path) -> None
     assert (made.returncode, made.stderr) == (0, b"")
     assert json.loads(made.stdout)["name"] == "n"
     again = process("ledger", "create", path, "--name", "n", "--epsilon", "1", folder=tmp_path)
-    assert (again.returncode, again.stdout) == (4, b"")
+    assert (again.returncode, again.stdout) == (2, b"")
     assert again.stderr.startswith(b"error: ")
 
 

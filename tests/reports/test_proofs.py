@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sabun
-from sabun.reports.evidence import proofs
+from sabun.reports.proofs import proofs
 
 SOURCE = Path(sabun.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
