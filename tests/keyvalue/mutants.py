@@ -29,8 +29,14 @@ MUTANTS = (
     (
         "fewer bits than the table",
         "keyvalue/client/device.py",
-        "states.get(self._place, 0), secrets.randbits(table.bits))",
-        "states.get(self._place, 0), secrets.randbits(table.bits - 1))",
+        "0 if picked is None else picked[1], secrets.randbits(table.bits))",
+        "0 if picked is None else picked[1], secrets.randbits(table.bits - 1))",
+    ),
+    (
+        "borders of a unary table not read on",
+        "keyvalue/client/channel.py",
+        "bytes(first if first == last else _READ_ON for",
+        "bytes(first for",
     ),
     (
         "classic: others forgotten",
@@ -45,7 +51,12 @@ MUTANTS = (
         'self._open.setdefault("page", token) is not token',
         "self._open is None",
     ),
-    ("one sign word for all keys", "keyvalue/client/device.py", "_word(bits[8 * turn : 8 * turn + 8])", "_word(bits[:8])"),
+    (
+        "signs from fewer bits",
+        "keyvalue/client/device.py",
+        "picked[1], secrets.randbits(SIGN_BITS))",
+        "picked[1], secrets.randbits(SIGN_BITS - 1))",
+    ),
     ("a forked device answers again", "keyvalue/client/diary.py", "if os.getpid() != self._process:", "if False:"),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
 )
