@@ -9,7 +9,7 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun.keyvalue import Study
-from sabun.keyvalue.batches import read_reports, write_reports
+from sabun.keyvalue.batches import write_reports
 from sabun.keyvalue.client import new_seed, to_json
 from sabun.release import Release
 
@@ -214,13 +214,6 @@ def test_mistakes_are_named(arguments: tuple[str, ...], code: int, message: str,
     capsys.readouterr()
     sabun(*arguments, code=code)
     assert message in capsys.readouterr().err
-
-
-def test_a_file_of_reports_is_never_overwritten(tmp_path: Path) -> None:
-    write_reports(tmp_path / "r", [b"abc"])
-    with pytest.raises(ValueError, match="must be a new file; it exists"):
-        write_reports(tmp_path / "r", [b"abc"])
-    assert list(read_reports(tmp_path / "r", Study(keys=["a"], epsilon=1.0))) == [b"abc"]
 
 
 def test_the_person_at_the_device_is_told_what_is_not_reported(capsys: Capture) -> None:
