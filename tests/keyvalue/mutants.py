@@ -8,11 +8,16 @@ TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/client", "keyvalue"
 MUTANTS = (
     (
         "tables for 2 epsilon",
-        "keyvalue/client/tables.py",
+        "keyvalue/client/probabilities.py",
         "exp_down(min(epsilon, Fraction(_LARGEST_EXPONENT)))",
         "exp_down(min(2 * epsilon, Fraction(_LARGEST_EXPONENT)))",
     ),
-    ("every later round gets all", "keyvalue/client/tables.py", "_growth(epsilon / 2 / rounds)\n", "_growth(epsilon / 2)\n"),
+    (
+        "every later round gets all",
+        "keyvalue/client/probabilities.py",
+        "_growth(epsilon / 2 / rounds)\n",
+        "_growth(epsilon / 2)\n",
+    ),
     (
         "no dummies",
         "keyvalue/client/device.py",

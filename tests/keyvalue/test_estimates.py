@@ -12,7 +12,7 @@ from sabun.datasets import keyvalue_population
 from sabun.errors import ParameterError
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
-from sabun.keyvalue.client.tables import later_round
+from sabun.keyvalue.client.probabilities import later_round
 from sabun.keyvalue.closed_form import log_likelihood, maximum_likelihood
 from sabun.keyvalue.em import four_state_rows, four_states, three_states
 from sabun.keyvalue.estimates import METHODS, point_estimates

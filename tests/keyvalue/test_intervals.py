@@ -14,7 +14,7 @@ from scipy.stats import binom
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
-from sabun.keyvalue.moments import unbiased
+from sabun.keyvalue.inversion import unbiased
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.keyvalue_coverage import at_random, outcomes

@@ -8,7 +8,7 @@ import pytest
 
 from sabun.errors import ParameterError
 from sabun.keyvalue import Attack, People, Study, index_uniformity_test, influence_bounds, report_size_test
-from sabun.keyvalue.client.tables import table_for
+from sabun.keyvalue.client.probabilities import table_for
 from sabun.keyvalue.enumeration import report_law
 from sabun.keyvalue.simulation import generator_of, pick_probabilities, sampled_reports
 

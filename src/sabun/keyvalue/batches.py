@@ -7,12 +7,14 @@ import math
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sabun.errors import DataError
 from sabun.keyvalue.client import ClientError, from_json
-from sabun.keyvalue.tally import Outcome, Tally
+from sabun.keyvalue.collector import Register
+from sabun.keyvalue.tally import Tally
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -81,29 +83,14 @@ def read_reports(path: str | os.PathLike[str], study: Study) -> Iterator[bytes]:
         place = end
 
 
-def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> tuple[Outcome, int]:
-    """Counts the reports of several files once each; returns what became of them and how many were repeated.
+def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> Register:
+    """Counts the reports of several files once each; returns what became of them.
 
     A report id counts once per round. The same bytes again are a harmless repetition; others under the same id are refused.
     """
-    seen: dict[bytes, bytes] = {}
-    accepted, repeated, position = 0, 0, -1
-    rejected: list[tuple[int, str]] = []
-    for path in paths:
-        for report in read_reports(path, tally.study):
-            position += 1
-            known = seen.get(report[17:37])
-            if known == report:
-                repeated += 1
-            elif known is not None:
-                rejected.append((position, "a person must report once per round; this id came before with another answer."))
-            else:
-                part = tally.add_reports([report])
-                rejected += [(position, reason) for _, reason in part.rejected]
-                accepted += part.accepted
-                if part.accepted:
-                    seen[report[17:37]] = report
-    return Outcome(accepted=accepted, rejected=tuple(rejected)), repeated
+    register = Register(ids={})
+    tally.add_reports(chain.from_iterable(read_reports(path, tally.study) for path in paths), register=register)
+    return register
 
 
 def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[str | int, float]]:

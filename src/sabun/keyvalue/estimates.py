@@ -14,7 +14,7 @@ from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.em import four_states, three_states
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
-from sabun.keyvalue.moments import unbiased, ye
+from sabun.keyvalue.inversion import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
 from sabun.privacy import Guarantee
 from sabun.release import Release, derived

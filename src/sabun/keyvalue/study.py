@@ -21,7 +21,7 @@ from sabun.keyvalue.attacks import Attack
 from sabun.keyvalue.channel import Channel, channel_of
 from sabun.keyvalue.client import PROTOCOLS, Client, ClientError, Diary, Terms, report_size
 from sabun.keyvalue.client.assignment import check_seed
-from sabun.keyvalue.client.tables import PADDED
+from sabun.keyvalue.client.probabilities import PADDED
 from sabun.keyvalue.plan import Plan, plan_of
 from sabun.keyvalue.population import People
 from sabun.keyvalue.simulation import simulate_marginals, simulate_people

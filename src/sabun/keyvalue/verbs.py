@@ -205,18 +205,20 @@ def tally(
     made = Study.load(file)
     enrolled = None if credentials is None else enrolled_of(made, credentials)
     counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
-    outcome, repeated = count_files(counters, reports)
+    found = count_files(counters, reports)
     for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
     if merge:
         warn("counters do not say who reported; a report that an earlier run counted counts twice if its file is named again.")
     counters.save(out)
     if json:
-        refused = [{"position": position, "reason": reason} for position, reason in outcome.rejected]
-        print_json({"path": str(out), "accepted": outcome.accepted, "repeated": repeated, "rejected": refused, "n": counters.n})
+        refused = [{"position": position, "reason": reason} for position, reason in found.rejected]
+        facts = {"accepted": found.accepted, "repeated": found.repeated, "rejected": refused, "n": counters.n}
+        print_json({"out": str(out), "path": str(out), **facts})
         return
-    print_line(f"Counted {outcome.accepted} reports; {repeated} were repeated, {len(outcome.rejected)} refused.", style="bold")
-    for position, reason in outcome.rejected[:10]:
+    told = f"Counted {found.accepted} reports; {found.repeated} were repeated, {len(found.rejected)} refused."
+    print_line(told, style="bold")
+    for position, reason in found.rejected[:10]:
         print_line(f"  report {position}: {reason}")
     print_line(f"Wrote {str(out)!r}: {counters.n} reports in all.")
 

@@ -11,7 +11,7 @@ import pytest
 from sabun.keyvalue.client import Client, Table, Terms, table_for
 from sabun.keyvalue.client.channel import joint_symbol, later_symbol, ternary_symbol, unary_symbols
 from sabun.keyvalue.client.device import _pick
-from sabun.keyvalue.client.tables import later_round
+from sabun.keyvalue.client.probabilities import later_round
 
 BITS = 12
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .tables import Table
+from .probabilities import Table
 
 __all__ = ["SIGN_BITS", "joint_symbol", "later_symbol", "sign_of", "ternary_symbol", "unary_symbols"]
 

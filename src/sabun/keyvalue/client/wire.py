@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .probabilities import JOINT
 from .refusals import ReportError
-from .tables import JOINT
 from .terms import Terms
 
 __all__ = [
