@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import xlogy
 
 from sabun.datasets import keyvalue_population
 from sabun.errors import ParameterError
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.client.probabilities import later_round
-from sabun.keyvalue.closed_form import log_likelihood, maximum_likelihood
+from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.em import four_state_rows, four_states, three_states
 from sabun.keyvalue.estimates import METHODS, point_estimates
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
@@ -26,6 +28,11 @@ counts = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400), st.integer
 def of(rows: list[tuple[int, int, int]]) -> Counts:
     plus, minus, none = np.array(rows).T
     return Counts(plus=plus, minus=minus, total=plus + minus + none)
+
+
+def log_likelihood(channel: Channel, seen: Any, theta: Any) -> Any:
+    """Of counts (+, -, nothing) at shares theta."""
+    return np.asarray(xlogy(seen, np.clip(theta @ channel.rows, 1e-300, None)).sum(axis=-1))
 
 
 @given(counts, st.sampled_from(CHANNELS))

@@ -174,6 +174,7 @@ def _share(keys: int, fraction: float, n: int | None, significance: float, *, ai
         needed = np.clip(np.ceil(counts * (1 - share) / share), 0, n - fakes + 1)
         return float(weights @ np.where(needed == 0, 0.0, bdtr(np.maximum(needed - 1, 0), n - fakes, 1 / keys))) + rest
 
+    # The probability falls as the share grows; the upper end is always one that is not exceeded: the safe side.
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
