@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -282,14 +283,27 @@ def _device(quick: bool) -> list[Figure]:
         )
         for pairs in (1, 5, 25)
     ]
+    figures += [
+        Figure(
+            room="keyvalue",
+            name=f"one fresh pckv-ue report on a device, diary in memory, 50 keys, {pairs} {'pair' if pairs == 1 else 'pairs'}",
+            ours=(ours := _a_report(pairs, rounds, protocol="pckv-ue", answers="fresh", padding_length=5)),
+            peer=_ALLOWED,
+            peer_name="allowed",
+            ratio=_ALLOWED / ours,
+            target=1,
+            note="the client lives on; every answer is drawn anew",
+        )
+        for pairs in (1, 5, 25)
+    ]
     study = Study(keys=list(range(50)), epsilon=2.0)
     new = cpu_seconds(lambda: [study.client().report({3: 0.5}) for _ in range(500)]) / 500
     figures.append(Figure(room="keyvalue", name="one report on a device, diary in memory, a new client", ours=new))
     return [*figures, _durable()]
 
 
-def _a_report(pairs: int, rounds: int, d: int = 50) -> float:
-    study = Study(keys=list(range(d)), epsilon=2.0, value_range=(0, 10), rounds=4 * rounds)
+def _a_report(pairs: int, rounds: int, d: int = 50, **more: Any) -> float:
+    study = Study(keys=list(range(d)), epsilon=2.0, value_range=(0, 10), rounds=4 * rounds, **more)
     client = study.client()
     held: dict[str | int, float] = {key: 0.05 + key / 10 for key in range(pairs)}
     turns = iter(range(4 * rounds))

@@ -61,4 +61,4 @@ assert np.abs(result.frequency - shares).max() < 0.02
 # The plan says the same without a simulation.
 
 # %%
-print(study.plan(n=100_000, frequency=0.3))
+print(study.plan(n_records=100_000, frequency=0.3))

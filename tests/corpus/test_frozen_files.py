@@ -198,6 +198,8 @@ def test_reports_and_tallies_of_a_collection_add_up_to_its_estimates(
     monkeypatch.chdir(folder / "keyvalue" / said["name"])
     study, seed = Collection.load("study.json"), bytes.fromhex(said["seed"])
     assert (study.task_id, str(study.guarantee.epsilon)) == (said["task_id"], said["epsilon"])
+    for half in ("first.tally", "second.tally"):
+        assert Tally.load(half, study=study, seed=seed).to_bytes() == Path(half).read_bytes()
     whole = Tally.load("first.tally", study=study, seed=seed).merge(Tally.load("second.tally", study=study, seed=seed))
     for name in ("plus", "minus", "total"):
         assert getattr(whole.counts(), name).tolist() == said[name]

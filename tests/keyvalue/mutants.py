@@ -2,17 +2,22 @@
 
 ROOM = "keyvalue"
 
-TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/test_second_refutation.py", "keyvalue")
+TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/client", "keyvalue")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
     (
         "tables for 2 epsilon",
-        "keyvalue/client/tables.py",
+        "keyvalue/client/probabilities.py",
         "exp_down(min(epsilon, Fraction(_LARGEST_EXPONENT)))",
         "exp_down(min(2 * epsilon, Fraction(_LARGEST_EXPONENT)))",
     ),
-    ("every later round gets all", "keyvalue/client/tables.py", "_growth(epsilon / 2 / rounds)\n", "_growth(epsilon / 2)\n"),
+    (
+        "every later round gets all",
+        "keyvalue/client/probabilities.py",
+        "_growth(epsilon / 2 / rounds)\n",
+        "_growth(epsilon / 2)\n",
+    ),
     (
         "no dummies",
         "keyvalue/client/device.py",
@@ -29,8 +34,14 @@ MUTANTS = (
     (
         "fewer bits than the table",
         "keyvalue/client/device.py",
-        "states.get(self._place, 0), secrets.randbits(table.bits))",
-        "states.get(self._place, 0), secrets.randbits(table.bits - 1))",
+        "0 if picked is None else picked[1], secrets.randbits(table.bits))",
+        "0 if picked is None else picked[1], secrets.randbits(table.bits - 1))",
+    ),
+    (
+        "borders of a unary table not read on",
+        "keyvalue/client/channel.py",
+        "bytes(first if first == last else _READ_ON for",
+        "bytes(first for",
     ),
     (
         "classic: others forgotten",
@@ -45,7 +56,18 @@ MUTANTS = (
         'self._open.setdefault("page", token) is not token',
         "self._open is None",
     ),
-    ("one sign word for all keys", "keyvalue/client/device.py", "_word(bits[8 * turn : 8 * turn + 8])", "_word(bits[:8])"),
+    (
+        "signs from fewer bits",
+        "keyvalue/client/device.py",
+        "picked[1], secrets.randbits(SIGN_BITS))",
+        "picked[1], secrets.randbits(SIGN_BITS - 1))",
+    ),
     ("a forked device answers again", "keyvalue/client/diary.py", "if os.getpid() != self._process:", "if False:"),
+    (
+        "triggers of others in a diary",
+        "keyvalue/client/diary.py",
+        "len(found) != len(TABLES) or set(found) != _SCHEMA",
+        "len(found) < len(TABLES)",
+    ),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
 )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, xlogy
+from scipy.stats import binom
 
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
-from sabun.keyvalue.intervals import mean_interval
+from sabun.keyvalue.intervals import frequency_interval, mean_interval
+from sabun.keyvalue.inversion import unbiased
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.keyvalue_coverage import at_random, outcomes
@@ -50,3 +54,83 @@ def test_intervals_cover_what_the_page_says_where_nobody_looked_before() -> None
 def test_a_mean_that_is_clearly_known_has_a_short_interval() -> None:
     found = mean_interval(channel_of("kv3", 2), Counts(plus=[30_000], minus=[20_000], total=[100_000]))
     assert 0 < found[0, 1] - found[0, 0] < 0.06
+
+
+def channels() -> Iterator[Channel]:
+    for epsilon in (1, 4, 8):
+        yield Study(keys=["a"], epsilon=epsilon, protocol="kv3").channel
+
+
+@pytest.mark.parametrize("keys", [2, 50, 1000, 20_000])
+def test_frequencies_hold_together_computed_exactly(keys: int) -> None:
+    """With Wilson's intervals all of 1000 held at once in 72 % of all cases, where 95 % was said."""
+    for channel in channels():
+        for n in (100, 1000):
+            seen = np.arange(n + 1)
+            ends = frequency_interval(channel, Counts(plus=seen, minus=0 * seen, total=0 * seen + n), comparisons=keys)
+            for f in (0, 0.001, 0.05, 0.5, 0.95, 1):
+                missed = ~((ends[:, 0] <= f + 1e-12) & (f <= ends[:, 1] + 1e-12))
+                assert keys * binom.pmf(seen, n, f * channel.a + (1 - f) * channel.b)[missed].sum() <= 0.05
+
+
+@pytest.mark.parametrize("keys", [2, 1000, 20_000])
+def test_means_hold_together_computed_exactly(keys: int) -> None:
+    """With Fieller's, 0.78 of 20,000 were expected to fail, where 0.05 was said."""
+    n = 220
+    plus, minus = (axis[np.add(*np.indices((n + 1, n + 1))) <= n] for axis in np.indices((n + 1, n + 1)))
+    ways = gammaln(n + 1) - gammaln(plus + 1) - gammaln(minus + 1) - gammaln(n - plus - minus + 1)
+    for channel in channels():
+        ends = mean_interval(channel, Counts(plus=plus, minus=minus, total=0 * plus + n), comparisons=keys)
+        assert (ends[:, 1] - ends[:, 0]).min() < 1.9, "some counts say something"
+        for f in (0.1, 0.5, 1):
+            for m in (-0.5, 0, 0.6, 0.9, 1):
+                law = np.array([f * (1 + m) / 2, f * (1 - m) / 2, 1 - f]) @ channel.rows
+                chance = np.exp(ways + xlogy(plus, law[0]) + xlogy(minus, law[1]) + xlogy(n - plus - minus, law[2]))
+                missed = ~((ends[:, 0] <= m + 1e-9) & (m <= ends[:, 1] + 1e-9))
+                assert keys * chance[missed].sum() <= 0.05
+
+
+def test_a_single_interval_covers_what_the_page_says_computed_exactly() -> None:
+    """docs/jobs/keyvalue.md says 93.4 %."""
+    channel = Study(keys=list(range(50)), epsilon=1, protocol="kv3").channel
+    for n in (200, 500):
+        seen = np.arange(n + 1)
+        ends = frequency_interval(channel, Counts(plus=seen, minus=0 * seen, total=0 * seen + n))
+        for f in np.linspace(0.01, 0.5, 50):
+            held = (ends[:, 0] <= f + 1e-12) & (f <= ends[:, 1] + 1e-12)
+            assert binom.pmf(seen, n, f * channel.a + (1 - f) * channel.b)[held].sum() >= 0.934
+
+
+@pytest.mark.parametrize(("epsilon", "n", "f"), [(0.5, 5000, 0.005), (2, 5000, 0.005), (1, 2000, 0.002)])
+def test_a_frequency_below_zero_says_nothing_about_a_mean(epsilon: float, n: int, f: float) -> None:
+    channel = Study(keys=["a"], epsilon=epsilon).channel
+    drawn = np.random.default_rng(0).multinomial(n, np.array([f, 0, 1 - f]) @ channel.rows, size=20_000)
+    counts = Counts(plus=drawn[:, 0], minus=drawn[:, 1], total=np.full(len(drawn), n))
+    ends, negative = mean_interval(channel, counts), unbiased(channel, counts)[0] <= 0
+    assert negative.any()
+    assert (ends[negative] == (-1, 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "padding", "epsilon", "n", "f", "m"),
+    [
+        ("pckv-grr+", 1, 5, 200, 0.01, 1.0),
+        ("pckv-grr+", 1, 5, 200, 0.05, -0.9),
+        ("pckv-grr+", 5, 5, 500, 0.2, 1.0),
+        ("pckv-grr", 1, 3, 200, 0.05, 1.0),
+        ("pckv-ue", 5, 5, 200, 0.2, 1.0),
+        ("kv3", None, 5, 50, 0.5, 0.9),
+        ("kv3", None, 3, 500, 0.5, 0.0),
+        ("privkv", None, 3, 500, 0.5, -0.9),
+    ],
+)
+def test_intervals_cover_each_key_by_itself(
+    protocol: str, padding: int | None, epsilon: int, n: int, f: float, m: float
+) -> None:
+    study = Study(keys=list(range(50)), epsilon=epsilon, protocol=protocol, padding_length=padding)
+    law = np.array([f * (1 + m) / 2, f * (1 - m) / 2, 1 - f]) @ study.channel.rows
+    drawn = np.random.default_rng(1).multinomial(n, law, size=4000)
+    counts = Counts(plus=drawn[:, 0], minus=drawn[:, 1], total=np.full(len(drawn), n))
+    for truth, ends in ((f, frequency_interval(study.channel, counts)), (m, mean_interval(study.channel, counts))):
+        covered = (ends[:, 0] - 1e-12 <= truth) & (truth <= ends[:, 1] + 1e-12)
+        assert covered.mean() > 0.92

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sabun.keyvalue.reproduction import _theory, measure, reproduce
-from sabun.keyvalue.reproduction import printed as paper
+from sabun.keyvalue.reproduction import _theory, measure, paper, reproduce
 
 # MSE of frequencies (x 1e-4) and of means, measured independently of this code with 60 trials each.
 REFERENCE = {

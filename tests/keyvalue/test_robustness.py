@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sabun.errors import ParameterError
-from sabun.keyvalue import Study, index_uniformity_test, influence_bounds
+from sabun.keyvalue import Study, index_uniformity_test, influence_bounds, report_size_test
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_honest_studies_are_rarely_flagged_however_few_reports_a_key_has(keys: i
     """By normal tails 31 % were, at level 0.001 and one report per key."""
     asked = np.random.default_rng(keys + n).multinomial(n, np.full(keys, 1 / keys), size=studies)
     for level in (0.001, 0.05):
-        flagged = sum(index_uniformity_test(one, level=level).suspicious for one in asked)
+        flagged = sum(index_uniformity_test(one, significance=level).suspicious for one in asked)
         assert flagged <= studies * level + 4 * np.sqrt(studies * level) + 1
 
 
@@ -55,7 +55,7 @@ def test_the_bound_holds_for_every_key_of_an_assigned_study(keys: int, n: int, f
     """With 2000 keys and 50 reports about each, some key meets nine times its part of the fakes: 0.0158 was stated."""
     study = Study(keys=list(range(keys)), epsilon=1.0)
     shares = largest_shares(keys, n, fraction, 400)
-    loose, tight = (influence_bounds(study, fraction=fraction, n=n, level=level) for level in (0.001, 0.2))
+    loose, tight = (influence_bounds(study, fraction=fraction, n=n, significance=level) for level in (0.001, 0.2))
     assert (shares > loose.share).mean() <= 0.01
     assert 0.05 <= (shares > tight.share).mean() <= 0.25, "the level is what it says, not far below it"
     assert shares.mean() > influence_bounds(study, fraction=fraction).share
@@ -91,8 +91,8 @@ def test_bad_arguments_of_the_bound_are_named() -> None:
     study = Study(keys=["a"], epsilon=1.0)
     with pytest.raises(ParameterError, match="n must be a whole number >= 1; got 0"):
         influence_bounds(study, fraction=0.1, n=0)
-    with pytest.raises(ParameterError, match="level must be at least 0 and below 1; got 2"):
-        influence_bounds(study, fraction=0.1, n=10, level=2)
+    with pytest.raises(ParameterError, match="significance must be at least 0 and below 1; got 2"):
+        influence_bounds(study, fraction=0.1, n=10, significance=2)
 
 
 @pytest.mark.parametrize(("keys", "reports"), [(3, 10), (5, 13), (8, 11)])
@@ -115,3 +115,12 @@ def _spreads(reports: int, keys: int, most: int) -> Iterator[list[int]]:
         return
     for first in range(min(reports, most), -1, -1):
         yield from ([first, *others] for others in _spreads(reports - first, keys - 1, first))
+
+
+def test_the_older_name_of_the_significance_is_still_taken() -> None:
+    assert index_uniformity_test([9, 1, 0, 0, 0, 0, 0, 0], level=0.5).suspicious
+    for bad in (-1, 1, "x"):
+        with pytest.raises(ParameterError, match="significance must be at least 0 and below 1"):
+            index_uniformity_test([1, 2], significance=bad)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="significance must be at least 0 and below 1"):
+            report_size_test(Study(keys=["a"], epsilon=1, protocol="pckv-ue"), [[1]], significance=bad)  # type: ignore[arg-type]

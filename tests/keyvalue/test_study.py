@@ -126,3 +126,11 @@ def test_a_plan_is_words_and_numbers() -> None:
 def test_the_padding_is_never_biased_unless_somebody_says_so() -> None:
     assert Study(keys=list("abcd"), epsilon=1.0, protocol="pckv-ue").padding_length == 4
     assert Study(keys=list("abcd"), epsilon=1.0, protocol="pckv-ue", keys_per_user=2).padding_length == 2
+
+
+def test_the_widest_range_works_for_devices_and_estimates() -> None:
+    study = Study(keys=["a"], epsilon=1, value_range=(-1e100, 1e100))
+    tally = study.tally()
+    for held in ({"a": 1e100}, {"a": -1e100}, {"a": 0}, {}):
+        tally.add(study.client().report(held))
+    assert np.isfinite(tally.estimate().mean_interval).all()

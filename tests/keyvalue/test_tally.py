@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ from hypothesis import strategies as st
 
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue import People, Study
-from sabun.keyvalue.client import PROTOCOLS, Diary, new_credential, new_seed, report_id
+from sabun.keyvalue.client import (
+    PROTOCOLS,
+    Diary,
+    new_credential,
+    new_seed,
+    report_id,
+)
 from sabun.keyvalue.tally import Tally
 from sabun.release import Release
 
@@ -281,3 +288,104 @@ def test_a_simulated_estimate_cannot_be_saved_as_a_release(tmp_path: Path) -> No
     assert release.guarantee.simulated
     with pytest.raises(Exception, match="NOT PRIVATE"):
         release.save(tmp_path / "x.json")
+
+
+def crafted(study: Study, facts: bytes, counts: list[int]) -> bytes:
+    body = b"sabun-tally-2\n" + bytes.fromhex(study.task_id) + facts + np.array(counts, dtype="<i8").tobytes()
+    return body + hashlib.sha256(body).digest()
+
+
+def facts(n: int, *, round_number: int = 0, simulated: int = 0) -> bytes:
+    return bytes([simulated]) + round_number.to_bytes(4, "little") + n.to_bytes(8, "little")
+
+
+def test_one_person_counts_once_however_many_rounds_were_answered() -> None:
+    study = Study(keys=["a"], epsilon=1, rounds=100, min_batch=100)
+    client, tally = study.client(static=True), study.tally()
+    outcome = tally.add_reports([client.report({"a": 1}, round=number) for number in range(100)])
+    assert (outcome.accepted, tally.n) == (1, 1)
+    assert outcome.rejected[0] == (1, "a report must answer round 0, which this tally counts; it answers round 1.")
+    with pytest.raises(DataError, match="a batch must have at least 100 reports; it has fewer"):
+        tally.estimate()
+
+
+def test_a_tally_of_another_round_keeps_its_round(tmp_path: Path) -> None:
+    study = Study(keys=["a", "b"], epsilon=1, rounds=3)
+    tally = study.tally(round=2)
+    tally.add(study.client().report({}, round=2))
+    tally.save(tmp_path / "counts")
+    again = Tally.load(tmp_path / "counts", study=study)
+    assert (again, again.round, again.n) == (tally, 2, 1)
+    assert again.estimate().parameters["round"] == 2
+    assert again.merge(tally).n == 2
+    with pytest.raises(ParameterError, match="tallies must be of the same round to merge; got rounds 2 and 0"):
+        tally.merge(study.tally())
+
+
+def test_every_round_of_privkvm_that_is_used_must_be_large_enough() -> None:
+    study = Study(keys=["a"], epsilon=1, protocol="privkvm", rounds=2, min_batch=3)
+    tally = study.tally()
+    tally.add_many([1, 1], [0, 0])
+    tally.add_many([1, 1], [0, 0], round=1)
+    assert tally.n == 2
+    with pytest.raises(DataError, match="at least 3 reports"):
+        tally.estimate()
+    tally.add_many([1, 2], [0, 0])
+    assert np.isfinite(tally.estimate("mle").frequency).all()
+    with pytest.raises(DataError, match="at least 3 reports"):
+        tally.estimate()
+    tally.add_many([2, 2], [0, 0], round=1)
+    assert tally.estimate().mean == pytest.approx([0.0])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "head", "counts"),
+    [
+        ("kv3", b"", []),
+        ("kv3", b"\0", []),
+        ("kv3", facts(0), []),
+        ("kv3", facts(0) + b"odd", []),
+        ("kv3", facts(1), [1]),
+        ("kv3", facts(1, simulated=2), [1, 0, 0, 0, 0, 0]),
+        ("kv3", facts(1, round_number=1), [1, 0, 0, 0, 0, 0]),
+        ("kv3", facts(0), [-5, 3, 2] * 2),
+        ("kv3", facts(5000), [0, 1, 0, 1, 0, 0]),
+        ("kv3", facts(2**64 - 1), [2**63 - 1] * 6),
+        ("kv3", facts(2**53), [2**62] * 4 + [0] * 2),
+        ("pckv-grr+", facts(3), [1, 1, 1, 1]),
+        ("pckv-ue", facts(3), [2, 2, 0, 0]),
+    ],
+)
+def test_a_crafted_tally_is_refused_in_words(protocol: str, head: bytes, counts: list[int]) -> None:
+    study = Study(keys=["a", "b"], epsilon=1, protocol=protocol)
+    with pytest.raises(DataError, match=r"a tally must (have the shape of its study|count what its number of reports can say)"):
+        Tally.from_bytes(crafted(study, head, counts), study=study)
+    with pytest.raises(DataError, match="a tally must be whole"):
+        Tally.from_bytes(b"", study=study)
+
+
+def test_merging_never_overflows() -> None:
+    study = Study(keys=["a", "b"], epsilon=1)
+    large = Tally.from_bytes(crafted(study, facts(2**53), [2**53, 0, 0, 0, 0, 0]), study=study)
+    before = large.to_bytes()
+    with pytest.raises(DataError, match=r"merged tallies must count at most 2\*\*53 reports; these count more"):
+        large.merge(large)
+    assert large.to_bytes() == before
+
+
+def test_only_enrolled_ids_count_by_whatever_door(tmp_path: Path) -> None:
+    study = Study(keys=["a", "b"], epsilon=1)
+    tally = study.tally(enrolled=())
+    with pytest.raises(DataError, match="reports must come whole where only enrolled ids count; arrays name no ids"):
+        tally.add_many([1, 1], [0, 0])
+    tally.save(tmp_path / "counts")
+    again = Tally.load(tmp_path / "counts", study=study, enrolled=())
+    with pytest.raises(DataError, match="a report must come from an enrolled id; this one does not"):
+        again.add(study.client().report({}))
+
+
+def test_what_is_no_report_is_named_with_its_place() -> None:
+    outcome = Study(keys=["a"], epsilon=1).tally().add_reports(["text", 5, None])  # type: ignore[list-item]
+    assert [reason for _, reason in outcome.rejected] == [
+        f"a report must be bytes; got {kind}." for kind in ("str", "int", "NoneType")
+    ]

@@ -12,7 +12,7 @@ import pytest
 
 from sabun.keyvalue import Study
 from sabun.keyvalue.client import PROTOCOLS, Client, Diary, Terms
-from sabun.keyvalue.client.tables import Table, table_for
+from sabun.keyvalue.client.probabilities import Table, table_for
 
 EXTREMES: list[dict[Any, Any]] = [
     {},

@@ -11,7 +11,7 @@ from typing import Any
 
 from sabun.keyvalue.client import PROTOCOLS, Report, Terms, assigned_index, pack, report_id, to_json
 from sabun.keyvalue.client.channel import joint_symbol, ternary_symbol
-from sabun.keyvalue.client.tables import JOINT
+from sabun.keyvalue.client.probabilities import JOINT
 
 CREDENTIAL = bytes(range(16))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
-from sabun.keyvalue.client.tables import JOINT, Table
+from sabun.keyvalue.client.probabilities import JOINT, Table
 from sabun.keyvalue.client.terms import Terms
 
 __all__ = ["ATTACKS", "Attack", "absent_row", "fake_counts", "joint_counts", "present_row"]

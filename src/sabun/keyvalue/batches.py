@@ -6,13 +6,16 @@ import csv
 import math
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sabun.errors import DataError
 from sabun.keyvalue.client import ClientError, from_json
-from sabun.keyvalue.tally import Outcome, Tally
+from sabun.keyvalue.collector import Register
+from sabun.keyvalue.tally import Tally
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -81,36 +84,28 @@ def read_reports(path: str | os.PathLike[str], study: Study) -> Iterator[bytes]:
         place = end
 
 
-def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> tuple[Outcome, int]:
-    """Counts the reports of several files once each; returns what became of them and how many were repeated.
+def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> Register:
+    """Counts the reports of several files once each; returns what became of them.
 
     A report id counts once per round. The same bytes again are a harmless repetition; others under the same id are refused.
     """
-    seen: dict[bytes, bytes] = {}
-    accepted, repeated, position = 0, 0, -1
-    rejected: list[tuple[int, str]] = []
-    for path in paths:
-        for report in read_reports(path, tally.study):
-            position += 1
-            known = seen.get(report[17:37])
-            if known == report:
-                repeated += 1
-            elif known is not None:
-                rejected.append((position, "a person must report once per round; this id came before with another answer."))
-            else:
-                part = tally.add_reports([report])
-                rejected += [(position, reason) for _, reason in part.rejected]
-                accepted += part.accepted
-                if part.accepted:
-                    seen[report[17:37]] = report
-    return Outcome(accepted=accepted, rejected=tuple(rejected)), repeated
+    register = Register(ids={})
+    tally.add_reports(chain.from_iterable(read_reports(path, tally.study) for path in paths), register=register)
+    return register
 
 
-def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[str | int, float]]:
+def read_holdings(
+    path: str | os.PathLike[str], study: Study, odd: Counter[str] | None = None
+) -> Iterator[dict[str | int, float]]:
     """What people hold: one line each after the header, one column per key, an empty cell for a key that is not held.
 
     Every line is a person, a blank one somebody who holds nothing; a line or a cell that cannot be read is not held. An error,
     or a line left out, would tell what somebody holds. Only a file in which lines cannot be told apart is refused, as a whole.
+
+    Args:
+        path: The file.
+        study: The study, for its keys.
+        odd: Counts under `cells` those that are filled but no number: private, for whoever holds the file.
 
     Raises:
         DataError: A key of the study has no column, or two (the header is public); or a cell runs over a line break, so that
@@ -131,7 +126,7 @@ def read_holdings(path: str | os.PathLike[str], study: Study) -> Iterator[dict[s
         columns = {key: names.index(str(key)) for key in study.terms.keys}
         for line in file:
             row = _split(line)
-            yield {key: value for key, column in columns.items() if (value := _cell(row, column)) is not None}
+            yield {key: value for key, column in columns.items() if (value := _cell(row, column, odd)) is not None}
 
 
 def _split(line: str) -> list[str]:
@@ -157,11 +152,15 @@ def _rows(lines: list[str]) -> list[list[str]]:
         csv.field_size_limit(limit)
 
 
-def _cell(row: Sequence[str], column: int) -> float | None:
+def _cell(row: Sequence[str], column: int, odd: Counter[str] | None) -> float | None:
+    if column >= len(row) or not row[column].strip():
+        return None
     try:
         value = float(row[column])
-    except (ValueError, IndexError):
-        return None
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) and odd is not None:
+        odd["cells"] += 1
     return None if math.isnan(value) else value
 
 

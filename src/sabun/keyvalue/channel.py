@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.errors import ParameterError
-from sabun.keyvalue.client.tables import Table
+from sabun.keyvalue.client.probabilities import Table
 
 __all__ = ["Channel", "Counts", "Floats", "channel_of"]
 

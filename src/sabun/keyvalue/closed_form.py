@@ -7,11 +7,10 @@ Inside the simplex the optimum is (c/N) Q^-1; otherwise it lies on an edge, wher
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import xlogy
 
 from sabun.keyvalue.channel import Channel, Counts, Floats
 
-__all__ = ["falling_root", "log_likelihood", "maximum_likelihood"]
+__all__ = ["falling_root", "maximum_likelihood"]
 
 _FIRST, _SECOND = np.array([0, 1, 0]), np.array([2, 2, 1])
 """The edges of the simplex by their two corners."""
@@ -31,11 +30,6 @@ def maximum_likelihood(channel: Channel, counts: Counts) -> Floats:
     if outside.size:
         theta[outside] = _on_the_border(channel, seen[outside])
     return theta
-
-
-def log_likelihood(channel: Channel, seen: Floats, theta: Floats) -> Floats:
-    """The log-likelihood of counts (+, -, nothing) at shares theta."""
-    return np.asarray(xlogy(seen, np.clip(theta @ channel.rows, 1e-300, None)).sum(axis=-1))
 
 
 def _inside(channel: Channel, counts: Counts) -> Floats:
@@ -64,6 +58,8 @@ def _optima(seen: Floats, u: Floats, v: Floats) -> Floats:
 
     Multiplied out, it is the quadratic below; each coefficient is linear in the counts.
     """
+    # Multiplying by all three denominators leaves, beside each symbol's v_z, the product of the other two: its neighbours when
+    # the three symbols stand in a ring.
     next_u, next_v = np.roll(u, -1, axis=1), np.roll(v, -1, axis=1)
     last_u, last_v = np.roll(u, 1, axis=1), np.roll(v, 1, axis=1)
     square = seen.sum(axis=1)[:, None] * v.prod(axis=1)  # proof: quadratic

@@ -14,7 +14,7 @@ from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.em import four_states, three_states
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
-from sabun.keyvalue.moments import unbiased, ye
+from sabun.keyvalue.inversion import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
 from sabun.privacy import Guarantee
 from sabun.release import Release, derived
@@ -59,6 +59,11 @@ _ESTIMATORS: dict[str, Callable[[Channel, Counts], tuple[Floats, Floats]]] = {
 }
 METHODS = tuple(_ESTIMATORS)
 _WORDS = ("no reports", "no mean", "weak")
+_REASONS = {
+    "no reports": "no reports about this key",
+    "no mean": "the reports determine no mean",
+    "weak": "the frequency is within noise of 0",
+}
 _NOTICE = "NOT PRIVATE: simulated"
 
 
@@ -79,7 +84,8 @@ class Estimates:
     Attributes:
         keys: The study's keys.
         frequency: Share of people who hold the key; NaN without reports. Only `unbiased` and `ye` may leave [0, 1].
-        mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none.
+        mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none. Where the key is
+            flagged `weak` it is noise: `shown_mean`, tables and releases leave it out and say why.
         frequency_interval: Lower and upper ends, one row per key.
         mean_interval: The same for the mean; the whole range where the reports say nothing, and for a mean from PrivKVM's later
             rounds, in which people who hold nothing repeat the mean that was published before. Intervals are for the truth,
@@ -117,22 +123,32 @@ class Estimates:
         return pd.DataFrame(columns | {"note": _NOTICE} if self.guarantee.simulated else columns)
 
     @property
+    def mean_reason(self) -> tuple[str | None, ...]:
+        """Why a key has no mean worth showing; None where it has one."""
+        return tuple(next((_REASONS[word] for word in _WORDS if word in words), None) for words in self.flags)
+
+    @property
     def shown_mean(self) -> Floats:
         """The means that are worth showing: NaN where the frequency is within noise of 0."""
         weak = np.array(["weak" in words for words in self.flags], dtype=bool)
         return np.where(weak, np.nan, self.mean)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; a number that does not exist is None."""
-        columns = {name: _plain(column) for name, column in self._columns(self.mean).items()}
-        columns["flags"] = [list(words) for words in self.flags]
+        """Plain JSON types; a number that does not exist is None, and so is a mean that is too weak to be used."""
+        columns = {name: _plain(column) for name, column in self._columns(self.shown_mean).items()}
+        columns |= {"flags": [list(words) for words in self.flags], "mean_reason": list(self.mean_reason)}
         facts = {"method": self.method, "confidence": self.confidence, "guarantee": self.guarantee.to_dict()}
         return {**facts, "study": dict(self.parameters), "rows": columns}
 
     def release(self) -> Release:
-        """The estimates as a release file's content; every person's epsilon was spent on their own device."""
-        values = {name: _plain(column) for name, column in self._columns(self.mean).items() if name not in ("key", "flags")}
+        """The estimates as a release file's content; every person's epsilon was spent on their own device.
+
+        A mean that is too weak to be used is left out, with the reason beside it: a file goes where nobody reads flags.
+        """
+        columns = self._columns(self.shown_mean)
+        values = {name: _plain(column) for name, column in columns.items() if name not in ("key", "flags")}
         values |= {"key": [str(key) for key in self.keys], "flags": [", ".join(words) for words in self.flags]}
+        values["mean_reason"] = list(self.mean_reason)
         facts = {"method": self.method, "confidence": self.confidence, **self.parameters}
         return derived(values, kind="keyvalue.estimates", promise=self.guarantee, facts=facts)
 

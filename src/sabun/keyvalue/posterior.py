@@ -27,6 +27,7 @@ def posterior_mean(channel: Channel, counts: Counts, frequency: Floats, mean: Fl
 
 def _chunk(channel: Channel, counts: Counts, frequency: Floats, mean: Floats) -> Floats:
     total = counts.total.astype(float)
+    # Six standard deviations: what lies beyond has no weight that would show beside the rest.
     spread_f = 6 * np.sqrt(channel.frequency_variance(frequency, total))
     f = _grid(frequency - spread_f, frequency + spread_f, 0.0, 1.0)[:, :, None]
     # The mean is as uncertain as its numerator divided by the frequency; a rare key gets the whole range.
@@ -35,6 +36,7 @@ def _chunk(channel: Channel, counts: Counts, frequency: Floats, mean: Floats) ->
     some, sign = channel.b + channel.gap * f, channel.kappa * f * m
     plus, minus, total_ = (array[:, None, None].astype(float) for array in (counts.plus, counts.minus, counts.total))
     score = xlogy(plus, (some + sign) / 2) + xlogy(minus, (some - sign) / 2) + xlogy(total_ - plus - minus, 1 - some)
+    # Relative to the best point: the likelihoods themselves are far below the smallest float.
     weight = np.exp(score - score.max(axis=(1, 2), keepdims=True))
     mass = weight.sum(axis=(1, 2))
     return np.stack([(weight * f).sum(axis=(1, 2)) / mass, (weight * m).sum(axis=(1, 2)) / mass])

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrc, betainc, gammaincc, gammaln, xlog1py
 
 from sabun import checks
+from sabun.asking.names import renamed
 from sabun.errors import ParameterError
 from sabun.keyvalue.channel import Counts, Floats
 
@@ -36,7 +37,7 @@ class UniformityTest:
             and the truth may be twice as much at 0.0001, several times as much further out.
         largest_z: How far the most asked key stands out, in standard deviations.
         largest_p_value: The probability that any key is asked as often: the exact binomial tail, times the number of keys.
-        suspicious: Whether the first is below a quarter of the level (it is approximate) or the second below half of it.
+        suspicious: Whether the first is below a quarter of the significance (it is approximate) or the second below half of it.
     """
 
     chi_square: float
@@ -46,13 +47,14 @@ class UniformityTest:
     suspicious: bool
 
 
-def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -> UniformityTest:
+@renamed(level="significance")
+def index_uniformity_test(counts: Counts | ArrayLike, *, significance: float = 0.001) -> UniformityTest:
     """Tests the number of reports per key against the multinomial of honest devices, however few reports there are.
 
     Args:
         counts: Reports per key, or a tally's counts.
-        level: How often honest devices may be called suspicious; kept down to 0.001, below which the law of the first test
-            is too coarse (by a fifth at 0.0001).
+        significance: How often honest devices may be called suspicious; kept down to 0.001, below which the law of the first
+            test is too coarse (by a fifth at 0.0001).
 
     Raises:
         ParameterError: There are fewer than two keys or no reports.
@@ -61,6 +63,7 @@ def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -
         >>> [index_uniformity_test(reports).suspicious for reports in ([0, 3, 1, 2, 1, 0, 2, 1], [9, 1, 0, 0, 0, 0, 0, 0])]
         [False, True]
     """
+    checks.probability(significance=significance)
     totals = np.asarray(counts.total if isinstance(counts, Counts) else counts, dtype=float)
     checks.require(
         totals.ndim == 1 and len(totals) >= 2 and totals.sum() > 0, "two keys or more, with reports", counts=len(totals)
@@ -74,7 +77,7 @@ def index_uniformity_test(counts: Counts | ArrayLike, *, level: float = 0.001) -
         p_value=p,
         largest_z=float((most - expected) / np.sqrt(expected * (1 - 1 / keys))),
         largest_p_value=largest_p,
-        suspicious=p < level / 4 or largest_p < level / 2,
+        suspicious=p < significance / 4 or largest_p < significance / 2,
     )
 
 
@@ -111,7 +114,8 @@ class Influence:
     product: float
 
 
-def influence_bounds(study: Study, *, fraction: float, n: int | None = None, level: float = 0.001) -> Influence:
+@renamed(level="significance")
+def influence_bounds(study: Study, *, fraction: float, n: int | None = None, significance: float = 0.001) -> Influence:
     """What fake people can do to the estimates of a study, whatever they report.
 
     What counts is their share among the reports about a key. Where every report is about every key (`pckv-...`) that is their
@@ -122,10 +126,10 @@ def influence_bounds(study: Study, *, fraction: float, n: int | None = None, lev
         study: The study.
         fraction: Fakes among those; one who is asked about the wrong key and keeps silent counts too.
         n: How many report, fakes who keep silent included (honest people who stay away are not counted). With it the bounds
-            hold for every key at once, except with probability `level` of the assignment. Without it they are for one key that
-            is named before keys are assigned, and for the average over assignments; for another key, or in one assignment, they
-            may be exceeded many times.
-        level: The probability left out.
+            hold for every key at once, except with probability `significance` of the assignment. Without it they are for one
+            key that is named before keys are assigned, and for the average over assignments; for another key, or in one
+            assignment, they may be exceeded many times.
+        significance: The probability left out.
 
     Raises:
         ParameterError: An argument breaks its rule.
@@ -138,12 +142,12 @@ def influence_bounds(study: Study, *, fraction: float, n: int | None = None, lev
         >>> round(influence_bounds(study, fraction=0.01, n=100_000).frequency_up, 4)
         0.2315
     """
-    checks.probability(fraction=fraction, level=level)
+    checks.probability(fraction=fraction, significance=significance)
     if n is not None:
         checks.whole(minimum=1, n=n)
     share = fraction
     if study.terms.sampled:
-        share = _share(len(study.terms.keys), fraction, n, level, aimed=study.terms.index_mode == "chosen")
+        share = _share(len(study.terms.keys), fraction, n, significance, aimed=study.terms.index_mode == "chosen")
     channel = study.channel
     return Influence(
         share=share,
@@ -153,8 +157,8 @@ def influence_bounds(study: Study, *, fraction: float, n: int | None = None, lev
     )
 
 
-def _share(keys: int, fraction: float, n: int | None, level: float, *, aimed: bool) -> float:
-    """The share of fakes about a key: expected for one key, or exceeded by no key except with probability `level`."""
+def _share(keys: int, fraction: float, n: int | None, significance: float, *, aimed: bool) -> float:
+    """The share of fakes about a key: expected for one key, or exceeded by no key except with probability `significance`."""
     if n is None:
         return fraction / (fraction + (1 - fraction) / keys) if aimed else fraction
     fakes = math.ceil(fraction * n)
@@ -162,7 +166,7 @@ def _share(keys: int, fraction: float, n: int | None, level: float, *, aimed: bo
         return float(fakes > 0)
     if aimed:
         counts, _, _ = _law(n - fakes, keys)
-        return fakes / (fakes + float(counts[bdtr(counts, n - fakes, 1 / keys) > level / keys].min()))
+        return fakes / (fakes + float(counts[bdtr(counts, n - fakes, 1 / keys) > significance / keys].min()))
     counts, weights, rest = _law(fakes, keys)
 
     def exceeded(share: float) -> float:
@@ -170,10 +174,11 @@ def _share(keys: int, fraction: float, n: int | None, level: float, *, aimed: bo
         needed = np.clip(np.ceil(counts * (1 - share) / share), 0, n - fakes + 1)
         return float(weights @ np.where(needed == 0, 0.0, bdtr(np.maximum(needed - 1, 0), n - fakes, 1 / keys))) + rest
 
+    # The probability falls as the share grows; the upper end is always one that is not exceeded: the safe side.
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if keys * exceeded(middle) <= level else (middle, high)
+        low, high = (low, middle) if keys * exceeded(middle) <= significance else (middle, high)
     return high
 
 
@@ -194,14 +199,15 @@ class SizeTest:
 
     Attributes:
         p_values: One per report.
-        suspicious: Positions of reports below the level, shared out over all reports (Bonferroni).
+        suspicious: Positions of reports below the significance, shared out over all reports (Bonferroni).
     """
 
     p_values: Floats
     suspicious: NDArray[np.intp]
 
 
-def report_size_test(study: Study, symbols: ArrayLike, *, level: float = 0.001) -> SizeTest:
+@renamed(level="significance")
+def report_size_test(study: Study, symbols: ArrayLike, *, significance: float = 0.001) -> SizeTest:
     """Tests the number of claimed keys of each unary report.
 
     An honest report has at most Binomial(d - 1, b) + Bernoulli(max(a, b)) claims. Fakes who pad to the expected number evade
@@ -210,8 +216,9 @@ def report_size_test(study: Study, symbols: ArrayLike, *, level: float = 0.001) 
     Args:
         study: A study with protocol `pckv-ue`.
         symbols: One row per report, one of 0, 1, 2 per key.
-        level: Below which probability to call some report suspicious.
+        significance: Below which probability to call some report suspicious.
     """
+    checks.probability(significance=significance)
     if study.protocol != "pckv-ue":
         raise ParameterError(f"protocol must be 'pckv-ue'; got {study.protocol!r}.")
     table = np.asarray(symbols)
@@ -220,7 +227,7 @@ def report_size_test(study: Study, symbols: ArrayLike, *, level: float = 0.001) 
     claims = (table != 0).sum(axis=1).astype(float)
     a, b = max(float(study.terms.table.a), float(study.terms.table.b)), float(study.terms.table.b)
     p_values = (1 - a) * _tail(claims, keys - 1, b) + a * _tail(claims - 1, keys - 1, b)
-    return SizeTest(p_values=p_values, suspicious=np.flatnonzero(p_values < level / max(1, len(table))))
+    return SizeTest(p_values=p_values, suspicious=np.flatnonzero(p_values < significance / max(1, len(table))))
 
 
 def _tail(claims: Floats, trials: int, share: float) -> Floats:

@@ -18,9 +18,9 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.keyvalue.attacks import Attack, absent_row, fake_counts, joint_counts, present_row
 from sabun.keyvalue.channel import Counts, Floats
-from sabun.keyvalue.client.tables import JOINT, later_round
+from sabun.keyvalue.client.probabilities import JOINT, later_round
+from sabun.keyvalue.inversion import ye
 from sabun.keyvalue.kernels import pick_kernel, sampled_kernel
-from sabun.keyvalue.moments import ye
 from sabun.keyvalue.population import People
 from sabun.keyvalue.tally import Tally
 

@@ -15,13 +15,14 @@ from typing import Any, Self, final
 from numpy.typing import ArrayLike
 
 from sabun import checks
+from sabun.asking.names import renamed
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue.advisor import Advice, advise
 from sabun.keyvalue.attacks import Attack
 from sabun.keyvalue.channel import Channel, channel_of
 from sabun.keyvalue.client import PROTOCOLS, Client, ClientError, Diary, Terms, report_size
 from sabun.keyvalue.client.assignment import check_seed
-from sabun.keyvalue.client.tables import PADDED
+from sabun.keyvalue.client.probabilities import PADDED
 from sabun.keyvalue.plan import Plan, plan_of
 from sabun.keyvalue.population import People
 from sabun.keyvalue.simulation import simulate_marginals, simulate_people
@@ -239,9 +240,20 @@ class Study:
         """The tally of given made-up people, one by one. NOT PRIVATE."""
         return simulate_people(self, people, random_state=random_state)
 
-    def plan(self, *, n: int, frequency: float = 0.5, mean: float = 0.0) -> Plan:
-        """Cost and expected error for a key of that frequency and mean, without touching data."""
-        return plan_of(self, n=n, frequency=frequency, mean=mean)
+    @renamed(n="n_records", level="confidence")
+    def plan(self, *, n_records: int, frequency: float = 0.5, mean: float | None = None, confidence: float = 0.95) -> Plan:
+        """Cost and expected error, without touching data.
+
+        Args:
+            n_records: About how many people will report.
+            frequency: The share of people who hold the key in question.
+            mean: Their mean value; None for the middle of the range.
+            confidence: Of the intervals.
+
+        Raises:
+            ParameterError: An argument breaks its rule.
+        """
+        return plan_of(self, n_records=n_records, frequency=frequency, mean=mean, confidence=confidence)
 
     @property
     def advice(self) -> Advice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ from sabun.errors import ParameterError
 from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
-from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
+from sabun.telling.terminal.options import Confidence, Json, NRecords
+from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
 from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def study(
     )
     made.save(out)
     if json:
-        print_json({"path": str(out), **_facts(made)})
+        print_json(_written(out) | _facts(made))
         return
     print_line(f"Wrote {str(out)!r}: {len(made.terms.keys)} keys, protocol {made.protocol}.", style="bold")
     print_line(str(made.guarantee))
@@ -113,6 +115,34 @@ def explain(file: _Study, json: Json = False) -> None:
         print_json({**_facts(made), "options": options, "assumptions": list(made.advice.assumptions)})
     else:
         print_line(made.explain())
+
+
+@app.command()
+def plan(
+    file: _Study,
+    n_records: NRecords,
+    frequency: Annotated[float, typer.Option(help="The share of people who hold the key in question; a guess.")] = 0.5,
+    mean: Annotated[float | None, typer.Option(help="Their mean value; the middle of the range by default.")] = None,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+) -> None:
+    """Say what a participation will cost and how far off estimates may be; touches no data.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue plan study.json --n-records 100000 --frequency 0.1
+    """
+    from sabun.keyvalue import Study
+
+    made = Study.load(file)
+    expected = made.plan(n_records=n_records, frequency=frequency, mean=mean, confidence=confidence)
+    if json:
+        print_json({**_facts(made), **expected.to_dict()})
+        return
+    print_line(str(expected))
+    warn_if_large(made.terms.certified)
 
 
 @app.command()
@@ -150,7 +180,7 @@ def report(
         raise ParameterError(
             "--table must stand alone; it plays one new device per row. Leave out --pair, --diary, --credential."
         )
-    cost = made.terms.certified
+    cost, odd = made.terms.certified, Counter[str]()
     try:
         if table is None:
             issued, held = None if credential is None else bytes_of(credential, "credential"), pairs_of(pair or [], made)
@@ -161,14 +191,19 @@ def report(
             reports = iter([device.report(held, round=round_number)])
             cost = device.spent - before
         else:
-            reports = _devices(made, table, max_epsilon, seed, round_number, json)
+            reports = _devices(made, table, max_epsilon, seed, round_number, odd, quiet=json)
         count = write_reports(out, reports)
     except ClientError as error:
         raise ParameterError(str(error)) from None
+    if odd["cells"] and on_terminal():  # how many there are is private: for the eyes of whoever holds the table, in no file
+        warn(f"{odd['cells']} cells of the table are no numbers in the study's range; they count as not held.")
     if json:
-        print_json({"path": str(out), "reports": count, "bytes_each": made.report_bytes, "epsilon": str(cost)})
+        print_json(_written(out) | {"reports": count, "bytes_each": made.report_bytes, "epsilon": str(cost)})
         return
     print_line(f"Wrote {count} reports of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
+    if table is not None:
+        low, high = made.terms.value_range
+        print_line(f"A cell that is no number from {plain(low)} to {plain(high)} counts as not held, as on a device.")
     if cost:
         print_line(f"Each cost its person epsilon {plain(cost)}.")
     else:
@@ -205,18 +240,20 @@ def tally(
     made = Study.load(file)
     enrolled = None if credentials is None else enrolled_of(made, credentials)
     counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
-    outcome, repeated = count_files(counters, reports)
+    found = count_files(counters, reports)
     for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
     if merge:
         warn("counters do not say who reported; a report that an earlier run counted counts twice if its file is named again.")
     counters.save(out)
     if json:
-        refused = [{"position": position, "reason": reason} for position, reason in outcome.rejected]
-        print_json({"path": str(out), "accepted": outcome.accepted, "repeated": repeated, "rejected": refused, "n": counters.n})
+        refused = [{"position": position, "reason": reason} for position, reason in found.rejected]
+        facts = {"accepted": found.accepted, "repeated": found.repeated, "rejected": refused, "n": counters.n}
+        print_json(_written(out) | facts)
         return
-    print_line(f"Counted {outcome.accepted} reports; {repeated} were repeated, {len(outcome.rejected)} refused.", style="bold")
-    for position, reason in outcome.rejected[:10]:
+    told = f"Counted {found.accepted} reports; {found.repeated} were repeated, {len(found.rejected)} refused."
+    print_line(told, style="bold")
+    for position, reason in found.rejected[:10]:
         print_line(f"  report {position}: {reason}")
     print_line(f"Wrote {str(out)!r}: {counters.n} reports in all.")
 
@@ -226,12 +263,14 @@ def estimate(
     file: _Study,
     counters: Annotated[Path, typer.Argument(help="Counters from `sabun keyvalue tally` or `simulate`.")],
     method: Annotated[str | None, typer.Option(help="mle (default), unbiased, ye, em, em3 or posterior.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
     truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the rows to this CSV file, weak means left blank.")] = None,
-    release: Annotated[Path | None, typer.Option(help="Also write a release with its guarantee to this JSON file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to save the release (.json), or the rows alone (.csv); weak means are left out.")
+    ] = None,
+    release: Annotated[Path | None, typer.Option(help="Where to save the release, if --out is for the rows.")] = None,
     json: Json = False,
 ) -> None:
     """Estimate frequencies and means with intervals.
@@ -242,7 +281,7 @@ def estimate(
 
         sabun keyvalue simulate study.json --n 10000 --seed 0 --out made-up.tally
 
-        sabun keyvalue estimate study.json made-up.tally --plot means.svg
+        sabun keyvalue estimate study.json made-up.tally --plot means.svg --out rows.csv
     """
     from sabun.keyvalue import Study, Tally
 
@@ -250,25 +289,31 @@ def estimate(
     for name, new in (("plot", plot), ("out", out), ("release", release)):
         if new is not None:
             new_file(new, name=name)
+    rows = None if out is None or out.suffix == ".json" else out
+    if release is not None and rows is None and out is not None:
+        raise ParameterError("release must be named once; got --release and an --out that ends in .json. Leave out one.")
+    saved = release if rows is not None or out is None else out
     loaded = Tally.load(counters, study=made, seed=None)
     found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous)
-    if release is not None:
-        found.release().save(release)
-    if out is not None:
-        found.to_frame(suppress=True).to_csv(out, index=False)
+    if saved is not None:
+        found.release().save(saved)
+    if rows is not None:
+        found.to_frame(suppress=True).to_csv(rows, index=False)
     if plot is not None:
         _draw(found, made, plot, truth)
     if json:
-        print_json(found.to_dict())
-    else:
-        print_line(str(found))
-        print_line(f"Method {found.method}. {found.guarantee}")
+        print_json(found.to_dict() | {"out": None if out is None else str(out)})
+        return
+    print_line(str(found))
+    print_line(f"Method {found.method}. {found.guarantee}")
+    if saved is not None:
+        print_line(f"Saved as {str(saved)!r}.", style="green")
 
 
 @app.command()
 def simulate(
     file: _Study,
-    n: Annotated[int, typer.Option("--n", help="Number of made-up people.")] = 100_000,
+    n: Annotated[int, typer.Option("--n-records", "--n", help="Number of made-up people.")] = 100_000,
     truth: Annotated[Path | None, typer.Option(help="A CSV with the columns key, frequency, mean.")] = None,
     population: Annotated[str | None, typer.Option(help="gaussian, power or linear, for a study of 50 keys.")] = None,
     frequency: Annotated[float, typer.Option(help="The frequency of every key, without --truth.")] = 0.3,
@@ -325,19 +370,27 @@ def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None
     plot.write_text(means_svg(found, known), encoding="utf-8")
 
 
-def _devices(made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, quiet: bool) -> Iterator[bytes]:
-    """One new device per row; the size of the file is public, what stands in it is not."""
+def _devices(
+    made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, odd: Counter[str], *, quiet: bool
+) -> Iterator[bytes]:
+    """One new device per row; the size of the file is public, what stands in it is not, nor how many cells are no use."""
     from sabun.keyvalue.batches import read_holdings
     from sabun.keyvalue.client import Diary
 
     size = max(1, table.stat().st_size)
     with progress_bar("reports", quiet=quiet) as step:
-        for number, held in enumerate(read_holdings(table, made)):
+        for number, held in enumerate(read_holdings(table, made, odd)):
             if number % 500 == 0:
                 step(min(0.99, number * 20 / size), f"{number} devices")
             # Made up for one answer: a book on disk would have nothing to remember.
             device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
+            odd["cells"] += len(device.check(held))
             yield device.report(held, round=round_number)
+
+
+def _written(out: Path) -> dict[str, Any]:
+    """Where a result went; `path` is the older name."""
+    return {"out": str(out), "path": str(out)}
 
 
 def _facts(made: Study) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 
 from sabun.keyvalue.client import Client, Table, Terms, table_for
 from sabun.keyvalue.client.channel import joint_symbol, later_symbol, ternary_symbol, unary_symbols
-from sabun.keyvalue.client.device import _pick, _tossed
-from sabun.keyvalue.client.tables import later_round
+from sabun.keyvalue.client.device import _pick
+from sabun.keyvalue.client.probabilities import later_round
 
 BITS = 12
 
@@ -59,6 +59,22 @@ def test_unary_symbols_use_their_own_words() -> None:
     assert unary_symbols(table, 3, None, words) == (1, ternary_symbol(table, 0, table.keep), 0)
 
 
+@pytest.mark.parametrize("bits", [16, 20, 33, 64])
+def test_unary_symbols_are_those_of_the_words_one_by_one(bits: int) -> None:
+    """They are looked up by the first byte: every byte, both sides of every border, and bits above the table's are tried."""
+    table, size = table_for(protocol="pckv-ue", epsilon=Fraction(1), keys=3, bits=bits), -(-bits // 8)
+    borders = (table.each, 2 * table.each, table.keep, table.keep + table.opposite)
+    words = [border + step for border in borders for step in (-1, 0)] + [0, table.size - 1]
+    words += [int.from_bytes(bytes([byte]) + secrets.token_bytes(size - 1), "big") for byte in range(256)]
+    words += [(1 << 8 * size) - 1, *(table.size + border for border in borders if bits % 8)]
+    content, mask = b"".join(word.to_bytes(size, "big") for word in words), table.size - 1
+    expected = [ternary_symbol(table, 0, word & mask) for word in words]
+    assert unary_symbols(table, len(words), None, content) == tuple(expected)
+    for place, state in ((4, 1), (5, 2), (len(words) - 1, 2)):
+        own = ternary_symbol(table, state, words[place] & mask)
+        assert unary_symbols(table, len(words), (place, state), content) == (*expected[:place], own, *expected[place + 1 :])
+
+
 def test_later_rounds_of_privkvm_are_silent_half_of_the_time() -> None:
     keep, opposite = later_round(epsilon=Fraction(2), rounds=3, bits=BITS)
     found = Counter(later_symbol(keep, opposite, 2, word) for word in range(1 << BITS))
@@ -96,14 +112,3 @@ def chi_square(found: Counter[int], law: dict[int, float]) -> float:
     total = sum(found.values())
     assert math.isclose(sum(law.values()), 1)
     return sum((found[symbol] - total * share) ** 2 / (total * share) for symbol, share in law.items())
-
-
-def test_the_signs_of_two_keys_never_share_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sabun.keyvalue.client import device
-
-    assert len(set(_tossed([4, 7, 9]).values())) == 3
-    assert _tossed([]) == {}
-    words = [5, 2**53 - 1, 123456789]
-    content = b"".join((word << 11).to_bytes(8, "big") for word in words)
-    monkeypatch.setattr(device.secrets, "token_bytes", lambda count: content[:count])
-    assert _tossed([4, 7, 9]) == dict(zip([4, 7, 9], words, strict=True))

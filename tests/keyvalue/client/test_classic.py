@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from sabun.keyvalue.client import ClientError, Harmony, RandomizedResponse
+from sabun.keyvalue.client import (
+    ClientError,
+    Harmony,
+    RandomizedResponse,
+)
 from sabun.keyvalue.client.bounds import exp_down
 
 SIZE = 1 << 64
@@ -82,3 +86,19 @@ def test_harmony_answers_whatever_it_is_given(value: Any) -> None:
 def test_bad_parameters_are_named(call: Any, message: str) -> None:
     with pytest.raises(ClientError, match=message):
         call()
+
+
+class OddNumber(float):
+    def __float__(self) -> float:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("value", [10**400, Fraction(10**400), OddNumber(0.5), float("nan"), "x", None, 1j])
+def test_harmony_answers_odd_numbers_too(value: Any) -> None:
+    assert Harmony(epsilon=Fraction(1)).answer(value) in (1, 2)
+
+
+@pytest.mark.parametrize("categories", [["a", ["b"]], [1, 2], "ab", ["a"]])
+def test_categories_are_words(categories: Any) -> None:
+    with pytest.raises(ClientError, match="categories must be at least two distinct words"):
+        RandomizedResponse(categories=categories, epsilon=Fraction(1))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -9,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sabun.keyvalue.client import ClientError, Terms
+from sabun.errors import ParameterError
+from sabun.keyvalue import Study
+from sabun.keyvalue.client import (
+    ClientError,
+    Terms,
+)
 
 GOOD: dict[str, Any] = {"keys": ("a", "b"), "epsilon": Fraction(2), "protocol": "kv3"}
 
@@ -85,3 +91,56 @@ def test_one_changed_letter_is_another_study() -> None:
 def test_an_edited_study_is_refused(edit: Any, message: str) -> None:
     with pytest.raises(ClientError, match=message):
         Terms.from_json(edit(Terms(**GOOD).to_json()))
+
+
+ONE = Terms(keys=("a",), epsilon=Fraction(1), protocol="kv3")
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [(0, "1e400"), (0, "1.8e308"), ("-1e400", 1), (-1e308, 1e308), (0, 10**400), (1, "1.00000000000000000001"), (0, 2e100)],
+)
+def test_a_range_that_no_device_can_compute_with_is_refused_before_anybody_answers(ends: Any) -> None:
+    """A range end beyond the floats made the device raise if, and only if, its person held the key."""
+    with pytest.raises(ClientError, match="value_range must be a pair with lower < upper, both within 1e100 of 0; got"):
+        Terms(keys=("a",), epsilon=Fraction(1), protocol="kv3", value_range=ends)
+    with pytest.raises(ParameterError, match="value_range must be"):
+        Study(keys=["a", "b"], epsilon=1, value_range=ends)
+
+
+def test_two_key_lists_never_share_a_task_id() -> None:
+    assert Terms(keys=("\U0001f600",), epsilon=Fraction(1), protocol="kv3").task_id
+    for keys in (("\ud83d\ude00",), ("x\udc00", "b")):
+        with pytest.raises(ClientError, match="keys must be texts without surrogates; got 'a lone half of a character'"):
+            Terms(keys=keys, epsilon=Fraction(1), protocol="kv3")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"epsilon":"1"', '"epsilon":"1e3000000"'),
+        ('"epsilon":"1"', '"epsilon":"1e3_000_000"'),
+        ('"epsilon":"1"', '"epsilon":"1e-3000000"'),
+        ('"epsilon":"1"', '"epsilon":"' + "9" * 5000 + '"'),
+        ('"epsilon":"1"', '"epsilon":1' + "0" * 4200),
+        ('"value_range":["-1","1"]', '"value_range":["-1","1e5000"]'),
+        ('"value_range":["-1","1"]', '"value_range":["-1","1e900"]'),
+        ('"keys":["a"]', '"keys":[["a"]]'),
+        ('"keys":["a"]', '"keys":{"a":1}'),
+        ('"protocol":"kv3"', '"protocol":["kv3"]'),
+        ('"requested":"kv3"', '"requested":{}'),
+        ('"index_commitment":null', '"index_commitment":[]'),
+    ],
+)
+def test_a_hostile_study_is_refused_quickly_in_words(old: str, new: str) -> None:
+    text = ONE.to_json()
+    assert old in text
+    begin = time.process_time()
+    with pytest.raises(ClientError):
+        Terms.from_json(text.replace(old, new))
+    assert time.process_time() - begin < 0.5
+
+
+def test_a_number_too_long_to_write_down_is_refused_in_words() -> None:
+    with pytest.raises(ClientError, match="epsilon must be a finite number; got a int that cannot be shown"):
+        Terms(keys=("a",), epsilon=10**5000, protocol="kv3")  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ from .assignment import assigned_index, new_credential, new_seed, report_id
 from .classic import Harmony, RandomizedResponse
 from .device import Client
 from .diary import Diary
+from .probabilities import PROTOCOLS, Table, certified_epsilon, table_for
 from .refusals import BudgetRefused, ClientError, DiaryError, ReportError, StudyRefused
-from .tables import PROTOCOLS, Table, certified_epsilon, table_for
 from .terms import Terms
 from .wire import Report, from_json, pack, report_size, to_json, unpack
 

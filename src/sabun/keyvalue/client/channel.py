@@ -6,11 +6,14 @@ Every function here is pure, so another implementation can be checked against it
 
 from __future__ import annotations
 
-from .tables import Table
+from functools import lru_cache
+
+from .probabilities import Table
 
 __all__ = ["SIGN_BITS", "joint_symbol", "later_symbol", "sign_of", "ternary_symbol", "unary_symbols"]
 
 SIGN_BITS = 53
+_READ_ON = 3
 
 
 def sign_of(threshold: int, word: int) -> int:
@@ -50,9 +53,25 @@ def joint_symbol(table: Table, keys: int, picked: tuple[int, int] | None, word: 
 def unary_symbols(table: Table, keys: int, picked: tuple[int, int] | None, words: bytes) -> tuple[int, ...]:
     """One symbol per key; `words` holds table.bits / 8 rounded up bytes per key, of which the lowest bits count."""
     size, mask = -(-table.bits // 8), table.size - 1
-    drawn = [int.from_bytes(words[start : start + size], "big") & mask for start in range(0, keys * size, size)]
-    plus, some = table.each, 2 * table.each
-    symbols = [1 if word < plus else 2 if word < some else 0 for word in drawn]  # proof: each-key
+
+    def word(key: int) -> int:
+        return int.from_bytes(words[key * size : (key + 1) * size], "big") & mask
+
+    # Ninety-nine words of a hundred show their symbol by the first byte: all keys are looked up in one step, few are read on.
+    symbols = bytearray(words[: keys * size : size].translate(_by_first_byte(table)))  # proof: first-byte
+    unclear = symbols.find(_READ_ON)
+    while unclear >= 0:
+        symbols[unclear] = ternary_symbol(table, 0, word(unclear))  # proof: each-key
+        unclear = symbols.find(_READ_ON, unclear)
     if picked is not None:
-        symbols[picked[0]] = ternary_symbol(table, picked[1], drawn[picked[0]])
+        symbols[picked[0]] = ternary_symbol(table, picked[1], word(picked[0]))
     return tuple(symbols)
+
+
+@lru_cache(maxsize=64)
+def _by_first_byte(table: Table) -> bytes:
+    """What an absent key says, by the first byte of its word; `_READ_ON` where a border of the table falls within the byte."""
+    rest = (1 << 8 * (-(-table.bits // 8) - 1)) - 1
+    least = [byte * (rest + 1) & (table.size - 1) for byte in range(256)]
+    ends = [(ternary_symbol(table, 0, word), ternary_symbol(table, 0, word | rest)) for word in least]
+    return bytes(first if first == last else _READ_ON for first, last in ends)

@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any, final
@@ -108,7 +108,6 @@ class Client:
         own, self._place = self._enrol(credential)
         self._identity = report_id(terms, own)
         self._words: dict[bytes, _SignWords] = {}
-        self._tosses = terms.answers == "fresh" or terms.protocol == "privkvm"
 
     @property
     def spent(self) -> Fraction:
@@ -201,26 +200,23 @@ class Client:
 
     def _answer(self, page: Page, held: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> bytes:
         """The payload: a remembered one, or a fresh one that is remembered."""
-        states = self._states(page, held)
+        secret = page.secret()  # read whether anything is held or not: a broken diary must not show who holds something
         if self.terms.protocol == "privkvm":
-            return self._payload(self._privkvm(states, round, means))
+            return self._payload(self._privkvm(held, round, means))
         if self.terms.answers == "fresh":
-            return self._payload(self._draw(states))
-        name = _STATIC if self._freezes else _digest(page.secret(), states)
+            return self._payload(self._draw(_signed(self._picked(held))))
+        states = self._states(secret, held)
+        name = _STATIC if self._freezes else _digest(secret, states)
         answer = page.remembered(self.terms.task_id, name)
         if answer is None:
-            answer = self._payload(self._draw(states))
+            answer = self._payload(self._draw(self._picked(states)))
             page.remember(self.terms.task_id, name, answer)  # proof: memory
         return answer
 
-    def _states(self, page: Page, held: dict[int, int]) -> dict[int, int]:
-        """The state of each key that is present; of the asked key alone where only one is asked about."""
-        secret = page.secret()  # read whether anything is held or not: a broken diary must not show who holds something
+    def _states(self, secret: bytes, held: dict[int, int]) -> dict[int, int]:
+        """The state of each key that is present, the same for ever; of the asked key alone where only one is asked about."""
+        words = self._words.get(secret) or self._words.setdefault(secret, _SignWords(secret, self.terms.task_id))
         asked = sorted(held.keys() & {self._place} if self.terms.sampled else held)
-        if self._tosses:
-            words = _tossed(asked)
-        else:
-            words = self._words.get(secret) or self._words.setdefault(secret, _SignWords(secret, self.terms.task_id))
         return {place: sign_of(held[place], words[place]) for place in asked}
 
     def _thresholds(self, pairs: Mapping[str | int, float]) -> dict[int, int]:
@@ -255,19 +251,26 @@ class Client:
         place = ((over * units - low * under) << SIGN_BITS) // (under * span)  # proof: place
         return 0 if place < 0 else _WHOLE if place > _WHOLE else place
 
-    def _draw(self, states: dict[int, int]) -> int | tuple[int, ...]:
+    def _picked(self, pairs: dict[int, int]) -> tuple[int, int] | None:
+        """The one pair an answer is about: that of the asked key, or one of the person's own; None for a dummy."""
+        if not self.terms.sampled:
+            return _pick(pairs, self.terms.padding_length)
+        assert self._place is not None
+        return (self._place, pairs[self._place]) if self._place in pairs else None
+
+    def _draw(self, picked: tuple[int, int] | None) -> int | tuple[int, ...]:
+        """The symbol for a picked key and its state."""
         table, keys = self.terms.table, len(self.terms.keys)
         if self.terms.sampled:
-            assert self._place is not None
-            return ternary_symbol(table, states.get(self._place, 0), secrets.randbits(table.bits))
-        picked = _pick(states, self.terms.padding_length)
+            return ternary_symbol(table, 0 if picked is None else picked[1], secrets.randbits(table.bits))
         if self.terms.protocol == "pckv-ue":
             return unary_symbols(table, keys, picked, secrets.token_bytes(keys * -(-table.bits // 8)))
         return joint_symbol(table, keys, picked, secrets.randbits(table.bits))
 
-    def _privkvm(self, states: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> int:
+    def _privkvm(self, held: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> int:
+        picked = _signed(self._picked(held))
         if round == 0:
-            drawn = self._draw(states)
+            drawn = self._draw(picked)
             assert isinstance(drawn, int)
             return drawn
         assert self._place is not None
@@ -276,7 +279,7 @@ class Client:
         known = published is not None
         require(known, "means", "the published mean of every key, within the value range", type(means).__name__)
         assert published is not None
-        state = states.get(self._place) or sign_of(published, secrets.randbits(SIGN_BITS))
+        state = sign_of(published, secrets.randbits(SIGN_BITS)) if picked is None else picked[1]
         return later_symbol(*self.terms.later_table, state, secrets.randbits(self.terms.table_bits))
 
     def _payload(self, symbol: int | tuple[int, ...]) -> bytes:
@@ -291,18 +294,13 @@ class _SignWords(dict[int, int]):
 
     def __missing__(self, place: int) -> int:
         digest = hmac.digest(self._secret, self._message + place.to_bytes(4, "big"), "sha256")
-        word = self[place] = _word(digest[:8])
+        word = self[place] = int.from_bytes(digest[:8], "big") >> (64 - SIGN_BITS)
         return word
 
 
-def _tossed(places: Sequence[int]) -> dict[int, int]:
-    """Fresh bits for each place, tossed at once."""
-    bits = secrets.token_bytes(8 * len(places))
-    return {place: _word(bits[8 * turn : 8 * turn + 8]) for turn, place in enumerate(places)}  # proof: apart
-
-
-def _word(content: bytes) -> int:
-    return int.from_bytes(content, "big") >> (64 - SIGN_BITS)
+def _signed(picked: tuple[int, int] | None) -> tuple[int, int] | None:
+    """A picked key with a sign that is tossed for this answer alone; keys that are not picked need none."""
+    return None if picked is None else (picked[0], sign_of(picked[1], secrets.randbits(SIGN_BITS)))  # proof: toss
 
 
 def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
@@ -311,9 +309,9 @@ def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
     return units, int(low * units), int((high - low) * units)
 
 
-def _pick(states: dict[int, int], padding: int) -> tuple[int, int] | None:
+def _pick(pairs: dict[int, int], padding: int) -> tuple[int, int] | None:
     """One of max(L, padding) places, exactly uniform: an own pair, or a dummy."""
-    own = list(states.items())
+    own = list(pairs.items())
     place = secrets.randbelow(max(len(own), padding))  # proof: pick
     return own[place] if place < len(own) else None
 

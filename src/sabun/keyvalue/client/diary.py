@@ -21,6 +21,8 @@ from .refusals import DiaryError, require
 
 __all__ = ["Diary"]
 
+_SCHEMA = {("table", statement.split()[2], statement) for statement in TABLES}
+
 
 @final
 class Diary:
@@ -46,9 +48,6 @@ class Diary:
         self._book: Book = {}
         self._base = None if path is None else _connected(path)
         with self.page() as page:
-            if self._base is not None:
-                for statement in TABLES:
-                    self._base.execute(statement)
             page.prepare()
 
     @classmethod
@@ -83,6 +82,7 @@ class Diary:
                 self._book.update(staged.written)  # proof: at-once
             else:
                 with _in_words(), _transaction(self._base):
+                    _must_have_its_tables(self._base)  # proof: own-tables
                     yield Page(Transaction(self._base))
         finally:
             if self._open.get("page") is token:
@@ -111,7 +111,19 @@ def _connected(path: str | os.PathLike[str]) -> sqlite3.Connection:
         base.execute("PRAGMA journal_mode=DELETE")
         # EXTRA: the folder is synced too when the journal goes, or a power cut could bring it back and undo the page.
         base.execute("PRAGMA synchronous=EXTRA")  # proof: synced
+        base.execute("PRAGMA trusted_schema=OFF")
     return base
+
+
+def _must_have_its_tables(base: sqlite3.Connection) -> None:
+    """Makes the tables in an empty file; refuses a file with any others."""
+    found = base.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    if not found:
+        for statement in TABLES:
+            base.execute(statement)
+    # A trigger more could take each charge back as it is written, a view could show another total than the one that is kept.
+    elif len(found) != len(TABLES) or set(found) != _SCHEMA:
+        raise DiaryError("the diary must have its own tables only; another program changed them. Nothing was sent.")
 
 
 @contextlib.contextmanager

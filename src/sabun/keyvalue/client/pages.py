@@ -16,11 +16,11 @@ from .refusals import BudgetRefused, DiaryError
 __all__ = ["TABLES", "Book", "Page", "Rows", "Staged", "Transaction"]
 
 TABLES = (
-    "CREATE TABLE IF NOT EXISTS device (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT",
-    "CREATE TABLE IF NOT EXISTS enrolment (task TEXT PRIMARY KEY, credential BLOB NOT NULL, place INTEGER) STRICT",
-    "CREATE TABLE IF NOT EXISTS spent (task TEXT, round INTEGER, epsilon TEXT NOT NULL, PRIMARY KEY (task, round)) STRICT",
-    "CREATE TABLE IF NOT EXISTS memory (task TEXT, state BLOB, answer BLOB NOT NULL, PRIMARY KEY (task, state)) STRICT",
-    "CREATE TABLE IF NOT EXISTS sent (task TEXT, round INTEGER, report BLOB NOT NULL, PRIMARY KEY (task, round)) STRICT",
+    "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT",
+    "CREATE TABLE enrolment (task TEXT PRIMARY KEY, credential BLOB NOT NULL, place INTEGER) STRICT",
+    "CREATE TABLE spent (task TEXT, round INTEGER, epsilon TEXT NOT NULL, PRIMARY KEY (task, round)) STRICT",
+    "CREATE TABLE memory (task TEXT, state BLOB, answer BLOB NOT NULL, PRIMARY KEY (task, state)) STRICT",
+    "CREATE TABLE sent (task TEXT, round INTEGER, report BLOB NOT NULL, PRIMARY KEY (task, round)) STRICT",
 )
 _FIND = {
     "device": "SELECT value FROM device WHERE name = ?",

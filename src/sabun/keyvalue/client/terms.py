@@ -19,8 +19,8 @@ from numbers import Integral
 from typing import Any, Self, TypeVar
 
 from .bounds import decimal_text, exact
+from .probabilities import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, table_for
 from .refusals import ClientError, require, shown
-from .tables import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, table_for
 
 __all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .probabilities import JOINT
 from .refusals import ReportError
-from .tables import JOINT
 from .terms import Terms
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
 VERSION = 1
 _VERSION = bytes([VERSION])
 HEADER = 37
+_DIGITS = b"0123".ljust(256, b"x")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +125,9 @@ def _unpacked(terms: Terms, content: bytes) -> tuple[int | None, int | tuple[int
 
 def pack_symbols(symbols: Sequence[int]) -> bytes:
     """Two bits per key."""
-    padded = [*symbols, *[0] * (-len(symbols) % 4)]
-    quads = zip(padded[0::4], padded[1::4], padded[2::4], padded[3::4], strict=True)
-    return bytes(a << 6 | b << 4 | c << 2 | d for a, b, c, d in quads)
+    digits = bytes(symbols).translate(_DIGITS)
+    size = -(-len(digits) // 4)
+    return int(digits.ljust(4 * size, b"0"), 4).to_bytes(size, "big")  # two bits are a digit to base 4
 
 
 def unpack_symbols(payload: bytes, keys: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from sabun.datasets import KeyValuePopulation, keyvalue_population
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Counts
 from sabun.keyvalue.estimates import point_estimates
-from sabun.keyvalue.reproduction import printed as paper
+from sabun.keyvalue.reproduction import paper
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 
 __all__ = ["Cell", "measure", "reproduce"]

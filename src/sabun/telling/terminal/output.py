@@ -17,7 +17,7 @@ from rich.console import Console
 
 from sabun.errors import ParameterError
 
-__all__ = ["Json", "complain", "new_file", "new_folder", "print_json", "print_line", "safe", "warn"]
+__all__ = ["Json", "complain", "new_file", "new_folder", "on_terminal", "print_json", "print_line", "safe", "warn"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 """The option every command has."""
@@ -52,6 +52,11 @@ def warn(message: str) -> None:
     """Prints a warning on stderr, where it does not get into a result; a full or closed stderr ends no command."""
     with contextlib.suppress(OSError):
         _print(f"Warning: {message}", sys.stderr, "yellow")
+
+
+def on_terminal() -> bool:
+    """Whether complaints are read by a person at a terminal, and go into no file."""
+    return sys.stderr.isatty()
 
 
 def new_file(path: Path, *, name: str = "out", overwrite: bool | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from sabun.errors import ParameterError
-from sabun.keyvalue.client.tables import JOINT, later_round
+from sabun.keyvalue.client.probabilities import JOINT, later_round
 from sabun.keyvalue.client.terms import Terms
 
 __all__ = ["enumerated_ratio", "privkv_epsilon", "report_law"]

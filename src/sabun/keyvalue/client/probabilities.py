@@ -2,7 +2,7 @@
 
 Notation: M = 2**bits; E = a rational not above exp(epsilon); ell = padding length; d = number of keys. All entries are out of
 M. Everything that is uncertain is rounded towards more noise, so the ratio of two entries never exceeds E; proved in
-tables.proof.md.
+probabilities.proof.md.
 """
 
 from __future__ import annotations

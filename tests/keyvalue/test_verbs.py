@@ -5,11 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cli.terminal import exit_code
 from sabun.keyvalue import Study
-from sabun.keyvalue.batches import read_reports, write_reports
+from sabun.keyvalue.batches import write_reports
 from sabun.keyvalue.client import new_seed, to_json
 from sabun.release import Release
 
@@ -216,13 +217,6 @@ def test_mistakes_are_named(arguments: tuple[str, ...], code: int, message: str,
     assert message in capsys.readouterr().err
 
 
-def test_a_file_of_reports_is_never_overwritten(tmp_path: Path) -> None:
-    write_reports(tmp_path / "r", [b"abc"])
-    with pytest.raises(ValueError, match="must be a new file; it exists"):
-        write_reports(tmp_path / "r", [b"abc"])
-    assert list(read_reports(tmp_path / "r", Study(keys=["a"], epsilon=1.0))) == [b"abc"]
-
-
 def test_the_person_at_the_device_is_told_what_is_not_reported(capsys: Capture) -> None:
     sabun("study", "study.json", "--keys", "Headache,Fever", "--epsilon", "2")
     capsys.readouterr()
@@ -247,3 +241,111 @@ def test_reports_are_counted_before_they_are_estimated(capsys: Capture) -> None:
     sabun("report", "study.json", "--pair", "a=0.5", "--out", "r.bin")
     sabun("estimate", "study.json", "r.bin", code=4)
     assert "Reports must be counted into a tally first." in capsys.readouterr().err
+
+
+def test_a_plan_tells_cost_and_errors_before_anybody_answers(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2", "--value-range", "1:9")
+    capsys.readouterr()
+    sabun("plan", "study.json", "--n-records", "20000", "--frequency", "0.3")
+    told = capsys.readouterr().out
+    assert told.startswith("epsilon 2 per person; about 10000 reports per key; expected error of a frequency 0.00")
+    assert "each holds the truth with probability 0.95." in told
+    found = as_json(capsys, "plan", "study.json", "--records", "20000", "--frequency", "0.3", "--level", "0.99")
+    wider = as_json(capsys, "plan", "study.json", "--n-records", "20000", "--frequency", "0.3", "--mean", "5")
+    assert (found["n_records"], found["confidence"], found["protocol"]) == (20_000, 0.99, "kv3")
+    assert found["mean_error"] == wider["mean_error"], "the middle of the range where no mean is named"
+    assert found["frequency_reach"] == pytest.approx(2.5758 * found["frequency_error"], rel=1e-3)
+    tried = Study.load("study.json").simulate([0.3] * 2, [5.0] * 2, n=20_000, random_state=0).estimate(level=0.99)
+    half = (tried.frequency_interval[:, 1] - tried.frequency_interval[:, 0]) / 2
+    assert half == pytest.approx(found["frequency_reach"], rel=0.1)
+    half = (tried.mean_interval[:, 1] - tried.mean_interval[:, 0]) / 2
+    assert half == pytest.approx(found["mean_reach"], rel=0.2)
+    rare = as_json(capsys, "plan", "study.json", "--n-records", "500", "--frequency", "0.01")
+    assert (rare["mean_is_weak"], rare["mean_reach"]) == (True, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--n-records", "0"), "n_records must be"),
+        (("--n-records", "9", "--frequency", "2"), "frequency must be above 0 and at most 1; got 2.0."),
+        (("--n-records", "9", "--mean", "5"), "mean must be within the value range; got 5.0."),
+        (("--n-records", "9", "--confidence", "1"), "confidence must be above 0 and below 1; got 1.0."),
+    ],
+)
+def test_a_plan_names_what_it_cannot_plan(arguments: tuple[str, ...], message: str, capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    capsys.readouterr()
+    sabun("plan", "study.json", *arguments, code=2)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_cells_that_no_device_can_use_are_told_at_the_terminal_and_in_no_file(
+    watched: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were dropped without a word."""
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2", "--value-range", "0:10")
+    Path("t.csv").write_text("a,b\n7,\n11,2\nwhat?,nan\n, \n-1,3\n")
+    monkeypatch.setattr("sabun.keyvalue.verbs.on_terminal", lambda: watched)
+    capsys.readouterr()
+    sabun("report", "study.json", "--table", "t.csv", "--out", "r.bin")
+    told = capsys.readouterr()
+    assert "A cell that is no number from 0 to 10 counts as not held, as on a device." in told.out
+    warned = "Warning: 4 cells of the table are no numbers in the study's range; they count as not held.\n"
+    assert told.err == (warned if watched else "")
+    sabun("report", "study.json", "--table", "t.csv", "--out", "s.bin", "--json")
+    assert set(json.loads(capsys.readouterr().out)) == {"out", "path", "reports", "bytes_each", "epsilon"}
+    assert Path("s.bin").stat().st_size == Path("r.bin").stat().st_size == 5 * (4 + 38)
+
+
+def test_a_mean_too_weak_to_be_used_is_left_out_of_the_release_with_the_reason(capsys: Capture) -> None:
+    """It stood there as if it were good; only another list of the file said that it is not."""
+    sabun("study", "study.json", "--keys", "common,rare,never", "--epsilon", "4", "--index-mode", "chosen")
+    study = Study.load("study.json")
+    tally = study.tally()
+    tally.add_many([1] * 300 + [2] * 10 + [0] * 200 + [1] * 3 + [0] * 300, [0] * 510 + [1] * 303)
+    assert np.isfinite(tally.estimate("unbiased").mean[1])
+    tally.save("c.tally")
+    found = as_json(capsys, "estimate", "study.json", "c.tally", "--method", "unbiased", "--out", "release.json")
+    release = Release.load("release.json")
+    for rows in (found["rows"], release.value):
+        assert [mean is None for mean in rows["mean"]] == [False, True, True]
+        reasons = [None, "the frequency is within noise of 0", "no reports about this key"]
+        assert list(rows["mean_reason"]) == reasons
+    assert list(release["flags"])[1] == "weak"
+    assert found["out"] == "release.json"
+
+
+def test_out_is_the_release_or_the_rows_by_its_ending(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a", "--epsilon", "2")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "r.bin")
+    sabun("tally", "study.json", "r.bin", "--out", "c.tally")
+    sabun("estimate", "study.json", "c.tally", "--out", "one.json")
+    sabun("estimate", "study.json", "c.tally", "--release", "two.json", "--out", "rows.csv")
+    assert Release.load("one.json").value == Release.load("two.json").value
+    assert Path("rows.csv").read_text().startswith("key,frequency,")
+    capsys.readouterr()
+    sabun("estimate", "study.json", "c.tally", "--out", "three.json", "--release", "four.json", code=2)
+    assert "release must be named once" in capsys.readouterr().err
+    assert not Path("three.json").exists()
+
+
+def test_what_exists_is_never_overwritten_and_the_code_is_the_same_everywhere(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("report", "study.json", "--pair", "a=0.5", "--out", "r.bin")
+    sabun("tally", "study.json", "r.bin", "--out", "c.tally")
+    Path("taken.json").write_text("precious")
+    for arguments in (
+        ("study", "taken.json", "--keys", "a", "--epsilon", "1"),
+        ("report", "study.json", "--pair", "a=1", "--out", "taken.json"),
+        ("tally", "study.json", "r.bin", "--out", "taken.json"),
+        ("estimate", "study.json", "c.tally", "--out", "taken.json"),
+        ("estimate", "study.json", "c.tally", "--release", "taken.json"),
+        ("estimate", "study.json", "c.tally", "--plot", "taken.json"),
+        ("simulate", "study.json", "--n-records", "9", "--out", "taken.json"),
+    ):
+        capsys.readouterr()
+        sabun(*arguments, code=2)
+        assert "must be a new file; 'taken.json' exists" in capsys.readouterr().err
+    assert Path("taken.json").read_text() == "precious"
