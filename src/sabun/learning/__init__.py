@@ -1,7 +1,7 @@
 """Train a network on personal records, hand the model to a third party.
 
 `PrivateClassifier` is the door in; with `sign_model` its maker stands behind a model; `load_model` and `verify` are for whoever
-receives it. Names are loaded on first use, so that the torch trainer can be used without scikit-learn.
+receives it. Names are loaded on first use: `TorchTrainer`, of `torch_modules`, needs the extra `sabun[learning]`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.planning import Plan
     from sabun.learning.synthetic_table import SyntheticTable
+    from sabun.learning.torch_modules import TorchTrainer as TorchTrainer  # not for `import *`: it needs the extra
 
 __all__ = [
     "Card",
@@ -43,6 +44,7 @@ _HOMES = {
     "Plan": "planning",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
+    "TorchTrainer": "torch_modules",
     "load_model": "folder",
     "sign_model": "folder",
     "verify": "folder",
