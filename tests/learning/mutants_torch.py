@@ -44,6 +44,12 @@ MUTANTS = (
         "n_records",
     ),
     (
+        "links of a checkpoint folder followed",
+        "learning/checkpoint.py",
+        "if not stat.S_ISREG(file.lstat().st_mode):",
+        "if not stat.S_ISREG(file.stat().st_mode):",
+    ),
+    (
         "drawn before the charge",
         "learning/torch_modules/trainer.py",
         "run = self._run(ask, X, y)",
