@@ -2,7 +2,10 @@
 
 ROOM = "torch"
 
-TESTS = ("contracts/test_calibration_torch.py", "contracts/test_estimators.py", "learning")
+TESTS = (
+    *("contracts/test_calibration_torch.py", "learning/test_torch_forgeries.py", "contracts/test_estimators.py"),
+    "learning",
+)
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
@@ -45,7 +48,7 @@ MUTANTS = (
     ),
     (
         "links of a checkpoint folder followed",
-        "learning/checkpoint.py",
+        "learning/run_files.py",
         "if not stat.S_ISREG(file.lstat().st_mode):",
         "if not stat.S_ISREG(file.stat().st_mode):",
     ),

@@ -188,7 +188,7 @@ def test_a_state_that_is_no_state_is_refused_in_words(state: bytes, run: Path) -
 def test_a_state_of_any_size_is_not_read_into_memory(run: Path) -> None:
     with open(run / "run.state", "r+b") as opened:
         opened.truncate(3 << 30)  # a hole: it takes no place on a disk, and all of it in memory
-    with pytest.raises(DataError, match="the checkpoint files must be whole"):
+    with pytest.raises(DataError, match=r"run\.state must be no longer than two states of this run"):
         resumed(run)
 
 

@@ -8,6 +8,7 @@ last step again bit for bit; anything else is refused. Proved in checkpoint.proo
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import hashlib
@@ -15,17 +16,20 @@ import hmac
 import itertools
 import json
 import os
-import stat
+import platform
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, final
 
+import numpy as np
+
 from sabun.errors import DataError, LedgerError, ParameterError
-from sabun.learning.saved_state import largest, state_from, state_record
+from sabun.foreign import parse_json
+from sabun.learning.run_files import NO_LINK, must_be_plain, state_bytes
 from sabun.learning.stream import Stream
-from sabun.learning.surroundings import surroundings
 from sabun.learning.training import Progress, State, one_thread, unheard
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import Reservation
@@ -44,14 +48,12 @@ _KEY_BYTES = 32
 _SECONDS = 5.0
 _WRITING_SHARE = 20
 _OWNER_ONLY = 0o600
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _DOMAIN = b"sabun checkpoint state\n"
 """Stands before what is tagged; what is fingerprinted under the same key begins with a length, never with these letters."""
 _REFUSED = (
     "the run in this checkpoint folder must go on with the same data, settings, software and machine; something differs. "
     "Running it on anything else would reveal differences without noise. Start a new run in another folder: it is charged anew."
 )
-_DAMAGED = "the checkpoint files must be whole; they cannot be read. Start a new run in another folder."
 _CHANGED = (
     "run.state must be as this run wrote it; it was changed since, and who changed it may have read the key beside it. "
     "If it was damaged by accident, remove its first line: the run then starts again from its first step, and is not charged "
@@ -99,8 +101,8 @@ class _Saved:
         record = {
             "fingerprint": self.fingerprint,
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
-            "before": state_record(self.before),
-            "now": state_record(self.now),
+            "before": _state_record(self.before),
+            "now": _state_record(self.now),
         }
         body = json.dumps(record).encode()
         return _tag(self.key, body) + b"\n" + body
@@ -113,18 +115,16 @@ class _Saved:
         run starts again from its first step, under its key and its charge. Its fingerprint is keyed, and vouches for itself.
         """
         key = read_whole(place / _SECRET, max_bytes=_KEY_BYTES + 1)
-        if (place / _STATE).stat().st_size > (most := largest(first, states=2)):
-            raise DataError(_DAMAGED)
-        tag, _, body = read_whole(place / _STATE, max_bytes=most).partition(b"\n")
+        tag, _, body = state_bytes(place / _STATE, like=first).partition(b"\n")
         tagged = bool(body)
         if tagged and not hmac.compare_digest(tag, _tag(key, body)):  # proof: authentic
             raise DataError(_CHANGED)
         try:
             if len(key) != _KEY_BYTES:
                 raise ValueError
-            record = json.loads(body if tagged else tag)
+            record = parse_json(body if tagged else tag, what=_STATE, error=DataError)
             receipt = record["receipt"]
-            before, now = (state_from(record[name], first) for name in ("before", "now"))
+            before, now = (_state(record[name], first) for name in ("before", "now"))
             return cls(
                 key=key,
                 fingerprint=bytes.fromhex(record["fingerprint"]).hex(),
@@ -132,8 +132,10 @@ class _Saved:
                 before=before if tagged else first,  # proof: from-the-start
                 now=now if tagged else first,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-            raise DataError(_DAMAGED) from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DataError(
+                "the checkpoint files must be whole; they cannot be read. Start a new run in another folder."
+            ) from None
 
 
 def _tag(key: bytes, body: bytes) -> bytes:
@@ -164,7 +166,7 @@ def train_resumably(
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{place} must be a folder that can be made; the system says: {error.strerror}.") from None
-    _must_be_plain(place)
+    must_be_plain((*(place / name for name in (_SECRET, _STATE, _LOCK)), *place.glob(_HALVES)))  # proof: plain-files
     with _only_one(place / _LOCK):
         _clean(place)
         reservation = None
@@ -289,9 +291,20 @@ def _write(file: Path, saved: _Saved, before: State, now: State) -> None:
 
 def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     """A keyed digest of everything the result depends on; without the key it says nothing about the data."""
+    from threadpoolctl import threadpool_info
+
     digest = hmac.new(key, digestmod=hashlib.sha256)
-    words = (purpose, repr(run.guarantee), *surroundings())
-    for part in itertools.chain((text.encode() for text in words), run.fingerprint()):
+    surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, str(os.cpu_count())]
+    surroundings += [repr(np.show_config(mode="dicts"))]
+    settings = sorted(name for name in os.environ if name.startswith(("OMP_", "OPENBLAS_", "MKL_", "NPY_")))
+    surroundings += [f"{name}={os.environ[name]}" for name in settings]
+    # Which loops a matrix library runs depends on the processor it finds, or is told to find.
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    ours = [library for library in libraries if "numpy" in library["filepath"]] or libraries
+    surroundings += sorted(
+        {str([library.get(fact) for fact in ("internal_api", "version", "architecture")]) for library in ours}
+    )
+    for part in itertools.chain((text.encode() for text in (purpose, repr(run.guarantee), *surroundings)), run.fingerprint()):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.hexdigest()
@@ -307,21 +320,6 @@ def _write_key(file: Path, key: bytes) -> None:
             os.fsync(opened.fileno())
     except OSError as error:
         raise DataError(f"{file} must be a place that can be written; the system says: {error.strerror}.") from None
-
-
-def _must_be_plain(place: Path) -> None:
-    """Refuses links, pipes and folders under our names: whoever wrote them there would have us erase a file of somebody else's.
-
-    Raises:
-        DataError: There is one.
-    """
-    for file in (*(place / name for name in (_SECRET, _STATE, _LOCK)), *sorted(place.glob(_HALVES))):
-        with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISREG(file.lstat().st_mode):  # proof: plain-files
-                raise DataError(
-                    f"a checkpoint folder must hold plain files only; {file.name!r} is a link, pipe or folder. "
-                    "Go on only with a folder that nobody else can write to."
-                )
 
 
 def _clean(place: Path) -> None:
@@ -355,7 +353,7 @@ def _wipe(place: Path) -> None:
 
 def _erase(file: Path) -> None:
     """Overwrites a file with zeros in place before it goes away; a journal or a backup may still hold it."""
-    with contextlib.suppress(OSError), open(os.open(file, os.O_RDWR | _NO_LINK), "r+b") as opened:
+    with contextlib.suppress(OSError), open(os.open(file, os.O_RDWR | NO_LINK), "r+b") as opened:
         size = os.fstat(opened.fileno()).st_size
         opened.write(bytes(size))  # zeros tell the next call that the key is gone
         opened.flush()
@@ -371,7 +369,7 @@ def _only_one(lock: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_LINK, _OWNER_ONLY)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | NO_LINK, _OWNER_ONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -384,3 +382,15 @@ def _only_one(lock: Path) -> Iterator[None]:
 
 def _bits(state: State) -> tuple[int, bytes, bytes]:
     return state.step, state.weights.tobytes(), state.velocity.tobytes()
+
+
+def _state_record(state: State) -> dict[str, Any]:
+    parts = {"weights": state.weights, "velocity": state.velocity}
+    return {"step": state.step} | {name: base64.b64encode(part.tobytes()).decode() for name, part in parts.items()}
+
+
+def _state(record: Mapping[str, Any], first: State) -> State:
+    parts = {name: np.frombuffer(base64.b64decode(record[name]), dtype=np.float64) for name in ("weights", "velocity")}
+    if any(part.shape != getattr(first, name).shape for name, part in parts.items()):
+        raise ValueError
+    return State(step=int(record["step"]), **parts)
