@@ -1,7 +1,7 @@
 """Train a network on personal records, hand the model to a third party.
 
 `PrivateClassifier` is the door in; with `sign_model` its maker stands behind a model; `load_model` and `verify` are for whoever
-receives it. Names are loaded on first use: `TorchTrainer`, of `torch_modules`, needs the extra `sabun[learning]`.
+receives it. Names are loaded on first use, so that the torch trainer can be used without scikit-learn.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _HOMES = {
     "Plan": "planning",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
-    "TorchTrainer": "torch_modules",
     "load_model": "folder",
     "sign_model": "folder",
     "verify": "folder",
+    "TorchTrainer": "torch_modules",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)
