@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
+
+import pytest
 
 from sabun import Ledger
 from sabun.asking.directory import Room
@@ -35,4 +39,23 @@ class Entry:
         return Ledger.create(path, name="book", unit="patient", epsilon=epsilon, delta=self.specimen.delta)
 
 
+def installed(extra: str) -> bool:
+    """Whether every package of an extra of Sabun is there; nothing is missing where no extra is needed."""
+    wanted = [line for line in metadata.requires("sabun") or [] if re.search(rf"""extra == ['"]{extra}['"]""", line)]
+    there = {str(found.metadata["Name"]).lower() for found in metadata.distributions()}
+    return {re.split(r"[^\w.-]", line)[0].lower() for line in wanted} <= there
+
+
 ENTRIES = tuple(Entry(room, specimen) for room, specimen in specimens())
+
+CASES = tuple(
+    pytest.param(
+        entry,
+        id=entry.name,
+        marks=pytest.mark.skipif(
+            not installed(entry.specimen.needs), reason=f"needs the extra: pip install 'sabun[{entry.specimen.needs}]'"
+        ),
+    )
+    for entry in ENTRIES
+)
+"""The same as parameters of a test; a class whose extra is not installed is left out, and the reason is said."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contracts.registry import CASES, Entry
+from sabun.asking.evidence import ROWS
 from sabun.density import DensityRatio
 from sabun.learning import PrivateClassifier
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
@@ -68,6 +70,16 @@ def test_no_room_raises_because_of_a_tiny_cell(room: str, cell: float) -> None:
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("ignore")  # what is said about public tables and coverage is not the point here
         ROOMS[room](table(cell))
+
+
+@pytest.mark.parametrize("cell", [TINY[0], TINY[-1]])
+@pytest.mark.parametrize("entry", CASES)
+def test_no_public_class_raises_because_of_a_tiny_cell(entry: Entry, cell: float) -> None:
+    rows = ROWS.copy()
+    rows[0], rows[1] = cell, (1 - cell, cell)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("ignore")
+        entry.specimen.fit(entry.make(), rows)
 
 
 def test_a_draw_is_quiet_and_the_callers_wish_comes_back(tmp_path: Path) -> None:

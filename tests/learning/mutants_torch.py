@@ -2,7 +2,10 @@
 
 ROOM = "torch"
 
-TESTS = ("contracts/test_calibration_torch.py", "learning")
+TESTS = (
+    *("contracts/test_calibration_torch.py", "learning/test_torch_forgeries.py", "contracts/test_estimators.py"),
+    "learning",
+)
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
@@ -28,7 +31,31 @@ MUTANTS = (
     (
         "add for replace",
         "learning/torch_modules/trainer.py",
-        "return halved(self.epsilon, delta)",
-        "return Target(epsilon=self.epsilon, delta=delta)",
+        "return halved(ask.epsilon, delta)",
+        "return Target(epsilon=ask.epsilon, delta=delta)",
+    ),
+    (
+        "a noisy count for nothing",
+        "learning/torch_modules/trainer.py",
+        "count_epsilon=price.count",
+        "count_epsilon=100 * price.count",
+    ),
+    (
+        "a private number of records taken as public",
+        "learning/torch_modules/trainer.py",
+        'n_records if ask.relation == "replace-one" else stated',
+        "n_records",
+    ),
+    (
+        "links of a checkpoint folder followed",
+        "learning/run_files.py",
+        "if not stat.S_ISREG(file.lstat().st_mode):",
+        "if not stat.S_ISREG(file.stat().st_mode):",
+    ),
+    (
+        "drawn before the charge",
+        "learning/torch_modules/trainer.py",
+        "run = self._run(ask, X, y)",
+        "run = self._run(ask, X, y); ask.coin.words(1)",
     ),
 )

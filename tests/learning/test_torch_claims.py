@@ -21,6 +21,7 @@ from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training  # noqa: E402
 from sabun.learning.torch_modules.rows import Rows  # noqa: E402
+from sabun.learning.torch_modules.run import ModuleRun  # noqa: E402
 from sabun.learning.torch_modules.structure import why_written_out  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
@@ -36,6 +37,10 @@ def cheap_pricing(monkeypatch: pytest.MonkeyPatch) -> None:
 def trainer(module: nn.Module, **changes: Any) -> TorchTrainer:
     settings: dict[str, Any] = {"epsilon": 1, "sampling_rate": 0.5, "epochs": 2, "n_public": 40}
     return TorchTrainer(module, **settings | changes)
+
+
+def run_of(asked: TorchTrainer, x: Any, y: Any) -> ModuleRun:
+    return asked._run(asked._ask(), x, y)
 
 
 def network() -> nn.Module:
@@ -56,7 +61,7 @@ class Noisy(nn.Module):
 @pytest.mark.filterwarnings("ignore:.*written out")
 def test_a_module_that_draws_random_numbers_is_refused(module: nn.Module) -> None:
     with pytest.raises(ParameterError, match=r"module must not draw random numbers; got .* Leave out dropout"):
-        trainer(module)._run(torch.randn(40, 3), LABELS)
+        run_of(trainer(module), torch.randn(40, 3), LABELS)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -131,8 +136,8 @@ def test_settings_beyond_the_claim_are_refused(changes: dict[str, Any], message:
 
 def test_the_guarantee_names_its_largest_batch_and_the_seed_of_torch_noise() -> None:
     x = torch.randn(40, 3)
-    assert "up to a million rows" in " / ".join(trainer(network())._run(x, LABELS).guarantee.assumptions)
-    words = " / ".join(trainer(network(), noise="torch")._run(x, LABELS).guarantee.assumptions)
+    assert "up to a million rows" in " / ".join(run_of(trainer(network()), x, LABELS).guarantee.assumptions)
+    words = " / ".join(run_of(trainer(network(), noise="torch"), x, LABELS).guarantee.assumptions)
     assert "its seed has 32 bits, so that the noise can be guessed" in words
 
 

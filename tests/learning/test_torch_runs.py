@@ -25,6 +25,7 @@ from sabun.learning.poisson import PoissonPlan  # noqa: E402
 from sabun.learning.stream import Stream  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training, flat  # noqa: E402
+from sabun.learning.torch_modules.run import ModuleRun  # noqa: E402
 from sabun.learning.training import unheard  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
 from sabun.release.tree import Frozen  # noqa: E402
@@ -59,6 +60,10 @@ def trainer(module: nn.Module | None = None, **changes: Any) -> TorchTrainer:
     return TorchTrainer(network() if module is None else module, **settings)
 
 
+def run_of(asked: TorchTrainer, x: Any, y: Any) -> ModuleRun:
+    return asked._run(asked._ask(), x, y)
+
+
 def stop_after(calls: int) -> Callable[[float, str], None]:
     left = [calls]
 
@@ -84,7 +89,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(tmp_path
     resumed = trainer(network(seed=7), checkpoint=tmp_path / "run", ledger=book, n_public=n_public).fit(*rows())
     assert book.spent.epsilon == 2
     assert not (tmp_path / "run" / "run.secret").exists()
-    whole = trainer(n_public=n_public)._run(*rows())
+    whole = run_of(trainer(n_public=n_public), *rows())
     value = whole.train(Stream(key), unheard)
     assert resumed.release_.value == Frozen(value)
     assert np.array_equal(flat(list(resumed.module.parameters())), flat(list(whole.module.parameters())))
@@ -186,9 +191,9 @@ def test_certified_noise_lies_on_the_public_grid(noise: str, on_grid: bool) -> N
 def test_the_same_stream_gives_the_same_module(noise: str) -> None:
     found = []
     for _ in range(2):
-        run = trainer(noise=noise)._run(*rows())
+        run = run_of(trainer(noise=noise), *rows())
         found.append(run.train(Stream(bytes(32)), unheard)["model_sha256"])
-    other = trainer(noise=noise)._run(*rows()).train(Stream(bytes([1] * 32)), unheard)["model_sha256"]
+    other = run_of(trainer(noise=noise), *rows()).train(Stream(bytes([1] * 32)), unheard)["model_sha256"]
     assert found[0] == found[1] != other
 
 
@@ -227,7 +232,7 @@ def test_the_guarantee_says_what_it_rests_on(
 )
 @pytest.mark.filterwarnings("ignore:.*written out")
 def test_rounding_by_row_is_promised_only_where_it_was_seen(module: nn.Module, covered: bool) -> None:
-    words = " / ".join(trainer(module)._run(*rows()).guarantee.assumptions)
+    words = " / ".join(run_of(trainer(module), *rows()).guarantee.assumptions)
     assert ("stays below one part in a million" in words) is covered
     assert ("does not cover that torch may round a row differently" in words) is not covered
 
@@ -324,7 +329,7 @@ def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float],
 @pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "weighed", "class"])
 def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
     def told(loss: Any) -> list[bytes]:
-        return list(trainer(loss=loss)._run(*rows()).fingerprint())
+        return list(run_of(trainer(loss=loss), *rows()).fingerprint())
 
     first = told(losses(1.0)[kind])
     assert first == told(losses(1.0)[kind])
@@ -334,7 +339,7 @@ def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
 @pytest.mark.filterwarnings("ignore:the loss is not the built-in")
 def test_a_run_with_a_loss_function_goes_on_in_a_new_process(tmp_path: Path, losses: Any) -> None:
     book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=0.1)
-    whole = trainer(loss=losses(1.0)["function"])._run(*rows())
+    whole = run_of(trainer(loss=losses(1.0)["function"]), *rows())
     interrupted(tmp_path / "run", loss=losses(1.0)["function"], ledger=book)
     key = (tmp_path / "run" / "run.secret").read_bytes()
     resumed = trainer(checkpoint=tmp_path / "run", loss=losses(1.0)["function"], ledger=book).fit(*rows())
@@ -372,7 +377,7 @@ def test_a_loss_that_nobody_could_find_again_is_not_paid_for(kind: str, tmp_path
     with pytest.raises(ParameterError, match="loss must be known again by another process when there is a checkpoint"):
         trainer(loss=nameless()[kind], checkpoint=tmp_path / "run", ledger=book).fit(*rows())
     assert book.entries() == ()
-    assert trainer(loss=nameless()[kind])._run(*rows()).guarantee.epsilon == 2  # it will do where nothing is to go on
+    assert run_of(trainer(loss=nameless()[kind]), *rows()).guarantee.epsilon == 2  # it will do where nothing is to go on
 
 
 @pytest.mark.parametrize("changes", [{"n_public": 60}, {"relation": "replace-one"}])
@@ -397,8 +402,8 @@ def test_a_noisy_count_warns_of_a_delta_too_large_and_the_card_keeps_it(tmp_path
 
 
 def test_delta_is_chosen_by_a_public_number_of_records() -> None:
-    assert trainer(delta=None, n_public=10**6)._run(*rows()).guarantee.delta == Fraction(1, 10**7)
-    assert trainer(delta=None, n_public=None)._run(*rows()).guarantee.delta == Fraction(1, 10**5)
+    assert run_of(trainer(delta=None, n_public=10**6), *rows()).guarantee.delta == Fraction(1, 10**7)
+    assert run_of(trainer(delta=None, n_public=None), *rows()).guarantee.delta == Fraction(1, 10**5)
 
 
 class Unwritable(nn.Linear):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.planning import Plan
     from sabun.learning.synthetic_table import SyntheticTable
+    from sabun.learning.torch_modules import TorchTrainer as TorchTrainer  # not for `import *`: it needs the extra
 
 __all__ = [
     "Card",
@@ -46,6 +47,7 @@ _HOMES = {
     "load_model": "folder",
     "sign_model": "folder",
     "verify": "folder",
+    "TorchTrainer": "torch_modules",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -27,6 +27,8 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from sabun.errors import DataError, LedgerError, ParameterError
+from sabun.foreign import parse_json
+from sabun.learning.run_files import NO_LINK, must_be_plain, state_bytes
 from sabun.learning.stream import Stream
 from sabun.learning.training import Progress, State, one_thread, unheard
 from sabun.ledger import Ledger
@@ -113,24 +115,24 @@ class _Saved:
         run starts again from its first step, under its key and its charge. Its fingerprint is keyed, and vouches for itself.
         """
         key = read_whole(place / _SECRET, max_bytes=_KEY_BYTES + 1)
-        tag, _, body = read_whole(place / _STATE, max_bytes=1 << 32).partition(b"\n")
+        tag, _, body = state_bytes(place / _STATE, like=first).partition(b"\n")
         tagged = bool(body)
         if tagged and not hmac.compare_digest(tag, _tag(key, body)):  # proof: authentic
             raise DataError(_CHANGED)
         try:
             if len(key) != _KEY_BYTES:
                 raise ValueError
-            record = json.loads(body if tagged else tag)
+            record = parse_json(body if tagged else tag, what=_STATE, error=DataError)
             receipt = record["receipt"]
             before, now = (_state(record[name], first) for name in ("before", "now"))
             return cls(
                 key=key,
-                fingerprint=str(record["fingerprint"]),
+                fingerprint=bytes.fromhex(record["fingerprint"]).hex(),
                 receipt=None if receipt is None else Receipt.from_dict(receipt),
                 before=before if tagged else first,  # proof: from-the-start
                 now=now if tagged else first,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError(
                 "the checkpoint files must be whole; they cannot be read. Start a new run in another folder."
             ) from None
@@ -164,6 +166,7 @@ def train_resumably(
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{place} must be a folder that can be made; the system says: {error.strerror}.") from None
+    must_be_plain((*(place / name for name in (_SECRET, _STATE, _LOCK)), *place.glob(_HALVES)))  # proof: plain-files
     with _only_one(place / _LOCK):
         _clean(place)
         reservation = None
@@ -350,7 +353,7 @@ def _wipe(place: Path) -> None:
 
 def _erase(file: Path) -> None:
     """Overwrites a file with zeros in place before it goes away; a journal or a backup may still hold it."""
-    with contextlib.suppress(OSError), open(file, "r+b") as opened:
+    with contextlib.suppress(OSError), open(os.open(file, os.O_RDWR | NO_LINK), "r+b") as opened:
         size = os.fstat(opened.fileno()).st_size
         opened.write(bytes(size))  # zeros tell the next call that the key is gone
         opened.flush()
@@ -366,7 +369,7 @@ def _only_one(lock: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | NO_LINK, _OWNER_ONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

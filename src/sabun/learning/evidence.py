@@ -19,6 +19,23 @@ def _fit(model: Any, rows: Any) -> Any:
     return model.fit(rows, np.where(rows[:, 0] > 0.5, "yes", "no"))
 
 
+def _trainer(**changes: Any) -> Any:
+    """The smallest trainer there is: one step on everybody, from weights that are all zero."""
+    from torch import nn
+
+    from sabun.learning import TorchTrainer
+
+    module = nn.Linear(2, 2)
+    for part in module.parameters():
+        nn.init.zeros_(part)
+    facts: dict[str, Any] = {"epsilon": 0.5, "delta": 1e-3, "sampling_rate": 1.0, "epochs": 1, "n_public": 60}
+    return TorchTrainer(module, **facts | changes)
+
+
+def _fit_module(model: Any, rows: Any) -> Any:
+    return model.fit(rows, (rows[:, 0] > 0.5).astype(np.int64))
+
+
 SPECIMENS = (
     Specimen(
         question="PrivateClassifier",
@@ -26,6 +43,7 @@ SPECIMENS = (
         fit=_fit,
         delta=Fraction(1, 10),
     ),
+    Specimen(question="TorchTrainer", make=_trainer, fit=_fit_module, delta=Fraction(1, 10), needs="learning"),
 )
 
 COMMANDS = (

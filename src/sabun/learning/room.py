@@ -7,5 +7,8 @@ from sabun.asking.directory import Room
 __all__ = ["ROOM"]
 
 ROOM = Room(
-    name="learning", order=5, job="a network trained on personal records, to hand over", questions=("PrivateClassifier",)
+    name="learning",
+    order=5,
+    job="a network trained on personal records, to hand over",
+    questions=("PrivateClassifier", "TorchTrainer"),
 )

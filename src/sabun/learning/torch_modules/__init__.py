@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 from sabun.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from sabun.learning.torch_modules.settings import Descent, Runtime
     from sabun.learning.torch_modules.trainer import TorchTrainer
 
-__all__ = ["TorchTrainer"]
+__all__ = ["Descent", "Runtime", "TorchTrainer"]
+
+_HOMES = {"Descent": "settings", "Runtime": "settings", "TorchTrainer": "trainer"}
 
 
 def __getattr__(name: str) -> Any:
-    if name != "TorchTrainer":
+    if name not in _HOMES:
         raise AttributeError(f"module 'sabun.learning.torch_modules' has no attribute {name!r}")
     try:
         importlib.import_module("torch")
     except ImportError:
         raise MissingExtra(job="training a torch module", package="torch", extra="learning") from None
-    return importlib.import_module("sabun.learning.torch_modules.trainer").TorchTrainer
+    return getattr(importlib.import_module(f"sabun.learning.torch_modules.{_HOMES[name]}"), name)

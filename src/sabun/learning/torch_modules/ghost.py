@@ -95,6 +95,9 @@ class Clipper:
         flows = [flow for _, flow in self._inputs(x)]
         calls = [(name, layer, rule, at) for at, (name, layer, rule) in enumerate(self._chain) if rule is not None]
         losses = _one_each(self._loss(flows[-1], y), len(x))
+        # No layer of a chain mixes examples, so row i of what flows back from the sum of all losses is that of loss i alone:
+        # one backward pass for everybody. With what flowed in it gives every example's gradient norm, layer by layer, and
+        # for a linear layer on vectors without the gradient ever being written down: hence ghosts.
         backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
         with torch.no_grad():
             flowing: list[_Flow] = [
@@ -108,6 +111,7 @@ class Clipper:
                 sound = torch.isfinite(squares)
                 blank = [(name, layer, rule, _blank(x, sound), _blank(d, sound)) for name, layer, rule, x, d in flowing]
                 parts = self._parts(blank)  # proof: sound-rows
+            # A share per example needs its whole norm, over all layers; only then can each layer sum share times gradient.
             share = self._shares(squares[:count])  # proof: filling-counts-nothing
             with _full_precision(self._kind):
                 return {
@@ -121,6 +125,7 @@ class Clipper:
 
     def _shares(self, squares: Tensor) -> Tensor:
         """1 / max(norm with its margin, clip norm); 0 for an example whose norm is no finite number."""
+        # A sum of squares may be rounded down by a few last digits; the margin makes the norm too large rather than too small.
         norms = squares.sqrt().mul_(1 + MARGIN)
         share = norms.clamp_(min=self._clip_norm).reciprocal_()  # proof: share
         return share.nan_to_num_(nan=0.0).to(self._kind)

@@ -59,6 +59,7 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     """A linear layer on vectors: the gradient is d (x, 1)', so ||g||^2 = ||d||^2 ||(x, 1)||^2."""
     with_weight, with_bias = _trained(layer, "weight"), _trained(layer, "bias")
     n, unit = x.shape[1] if with_weight else 0, _COLUMNS.get(x.device.type, 1)
+    # The bias is a weight on an input that is always 1 (0 where it is not trained): one column more, one product for both.
     inputs = torch.empty(len(x), -(-(n + 1) // unit) * unit, dtype=kind, device=x.device)
     inputs[:, :n] = x[:, :n]
     inputs[:, n:] = 0.0
@@ -127,6 +128,10 @@ def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
     x = nn.functional.pad(x, sides) if any(sides) else x
     high, wide = ((x.shape[2 + a] - layer.dilation[a] * (layer.kernel_size[a] - 1) - 1) // layer.stride[a] + 1 for a in (0, 1))
     example, channel, row, column = x.stride()
+    # Six axes over the memory of x: example, channel, cell of the kernel (down, right), place of the kernel (high, wide). One
+    # cell further in the kernel is `dilation` cells further in the image, one place further is `stride` cells: overlapping
+    # patches are the same numbers, seen twice. `high` and `wide` are the places where the kernel still fits, so the last cell
+    # of the last place lies inside the padded image: no patch reaches into the next channel, let alone the next example.
     # One copy of a view; torch's unfold is many times slower, and starts a kernel for each image on a GPU.
     view = x.as_strided(
         (len(x), x.shape[1], down, right, high, wide),
@@ -149,6 +154,8 @@ def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
 def _embedding(layer: nn.Embedding, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     """Each token's gradient is written out at the place where the token stands first."""
     tokens, back = x.reshape(len(x), -1), d.reshape(len(x), -1, d.shape[-1])
+    # A token that stands at several places has one row of the table, so its gradients add up before they are squared. Row i of
+    # `same` marks the places with the token of place i: `same @ back` has that sum at each of them, `first` keeps one.
     same = tokens.unsqueeze(1) == tokens.unsqueeze(2)
     first = ~same.tril(-1).any(2)
     if layer.padding_idx is not None:

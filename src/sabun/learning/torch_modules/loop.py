@@ -85,7 +85,8 @@ class Training:
         self._piece = self._clipper.piece(x, wanted)
         self._velocity = torch.zeros(sum(self._sizes), dtype=torch.float64, device=x.device)
         self.step = 0
-        # Taking a large block and giving it back makes a C library keep memory from one step to the next.
+        # Taking a large block and giving it back makes a C library keep memory from one step to the next: the GNU one learns
+        # from the size of a freed block up to which size it need not return memory, and pages once touched stay.
         torch.empty(_KEPT, dtype=torch.uint8)
 
     def advance(self) -> None:
@@ -102,6 +103,8 @@ class Training:
     def _noisy(self, total: Tensor) -> Tensor:
         loop = self._loop
         if loop.noise == "certified":
+            # The stream is keyed by the run and the step: a step that is computed again after a crash has the same noise, so
+            # that nobody gets a second look at one sum.
             centre = total.cpu().numpy()
             drawn = rounded_gaussian(centre, sigma=float(loop.multiplier), stream=self._stream, step=self.step)  # proof: noise
             return torch.from_numpy(drawn).to(total.device)
@@ -113,6 +116,8 @@ class Training:
     def _sum(self, batch: NDArray[np.intp]) -> Tensor:
         """The clipped sum over a batch, always the same number of rows at a time."""
         members = torch.from_numpy(batch).to(self._x.device)
+        # Two levels: pieces into `recent`, every 256th time `recent` into `total`. One by one, the sum of n pieces would round
+        # n times; so it rounds 256 + n / 256 times, which the bound on the rounding of sums counts on.
         total, recent = torch.zeros_like(self._velocity), None
         for at, some in enumerate(members.split(self._piece) if len(members) else (), start=1):
             x, y = (_taken(rows, some, self._piece) for rows in (self._x, self._y))
@@ -156,6 +161,8 @@ def put(parameters: Sequence[Tensor], weights: Floats) -> None:
 
 def _taken(rows: Tensor, members: Tensor, size: int) -> Tensor:
     """The members' rows, with zeros up to so many."""
+    # A batch of another size may be computed by other code, which rounds otherwise: then one person who joins a batch would
+    # change everybody's numbers by a little. Zeros keep the shape; their sums are left out again (`count` of the clipper).
     taken = rows.new_empty(size, *rows.shape[1:])  # proof: same-shape
     torch.index_select(rows, 0, members, out=taken[: len(members)])
     taken[len(members) :] = 0

@@ -56,10 +56,13 @@ class Rows:
         if not x.dim() or not targets.dim() or len(x) != len(targets):
             raise DataError("X and y must have as many rows as each other; they do not.")
         x, targets = x.to(device), targets.to(device)
+        # Looked at before anything is cut (the bound would make a number of infinity), taken out after everything is: on the
+        # way every row has its place. Those behind a row that is left out move up, which changes whose coin is whose and
+        # no coin's chance: the batches of a table with and without such a row are those of two tables that differ in a row.
         keep = _finite(x) & _finite(targets)
         if x.dtype.is_floating_point:
             kind = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), torch.float32)
-            x = x.clamp(-input_bound, input_bound).to(kind)
+            x = x.clamp(-input_bound, input_bound).to(kind)  # in this order: 1e300 is no number of 32 bits any more
         elif x.dtype != torch.bool:
             most = _tokens(module, tokens)
             x = x if most is None else x.long().clamp(0, most - 1)
@@ -85,6 +88,7 @@ def _labels(targets: Tensor) -> Tensor:
     """Class numbers; -1, which is no class, for what is no whole number below a billion."""
     if not targets.dtype.is_floating_point:
         return targets.long()
+    # Beyond 2**63 the conversion is whatever the processor does; 1e9 is far from it, and far above any number of classes.
     whole = (targets == targets.round()) & (targets.abs() < 1e9)
     return torch.where(whole, targets, -torch.ones_like(targets)).long()
 

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor, nn
 
 from sabun import checks
+from sabun.asking import Ask, Question
+from sabun.asking.settings import grouped
 from sabun.errors import ParameterError
+from sabun.learning import Plan
 from sabun.learning.accounting import Target, halved, noise_multiplier
 from sabun.learning.card import Card, warn_of_delta, warnings_for
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
-from sabun.learning.poisson import PoissonPlan
 from sabun.learning.settings import delta_for
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
 from sabun.learning.torch_modules.ghost import check_module, needs_fallback
 from sabun.learning.torch_modules.identity import identified
-from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
+from sabun.learning.torch_modules.loop import Loop
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
+from sabun.learning.torch_modules.settings import Descent, Runtime
 from sabun.learning.torch_modules.structure import Loss, rounds_by_row
 from sabun.learning.training import KEYSTREAM, NOISY_COUNT, Progress, unheard
 from sabun.ledger import Ledger
-from sabun.privacy import Guarantee, exact_positive
+from sabun.privacy import Guarantee, exact_positive, plain
 from sabun.privacy.amounts import AmountLike
-from sabun.privacy.noise import Coin, coin_for
-from sabun.release import Release, publish
+from sabun.release import Release
 
 __all__ = ["TorchTrainer"]
 
@@ -54,16 +57,41 @@ _MECHANISM = {
     "certified": "DP-SGD on a torch module (Poisson sampling, Gaussian noise rounded to a grid)",
     "torch": "DP-SGD on a torch module (Poisson sampling, floating-point Gaussian noise)",
 }
+_DESCENT, _RUNTIME = Descent(), Runtime()
 _RANDOMNESS = {
     "certified": "operating system entropy, 256-bit key for each run",
     "torch": "batches: operating system entropy, 256-bit key for each run; noise: torch's generator, seeded from it",
 }
 
 
-class TorchTrainer:
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Price:
+    """What the terms come to for a table of some size; all public.
+
+    Args:
+        n_public: The number of records where it is public.
+        delta: Of the promise.
+        target: The add-remove promise behind it.
+        count: What a noisy number of records costs; 0 where that number is public.
+        multiplier: Standard deviation of the noise in units of the clip norm.
+    """
+
+    n_public: int | None
+    delta: Fraction
+    target: Target
+    count: Fraction
+    multiplier: Fraction
+
+
+@grouped(descent=Descent, runtime=Runtime)
+class TorchTrainer(Question):
     """Trains a torch module with DP-SGD.
 
     Guarantee: the trained parameters, all together, are (epsilon, delta)-DP under `relation`, as `guarantee_` states it.
+
+    What `Descent` and `Runtime` hold can be given by its own name: `TorchTrainer(module, epochs=20, device="cuda")`. There is
+    no retry key: a release has the digest of a module, not the module. What lets a run go on is a `checkpoint`.
 
     Args:
         module: Any nn.Module without layers that keep statistics or draw random numbers; it is trained in place. A (nested)
@@ -74,19 +102,11 @@ class TorchTrainer:
             it must be something that another process finds again: a function or class of a module, no lambda.
         relation: None is the ledger's, or add-remove.
         n_public: The number of records, if it is public under add-remove; otherwise a noisy one is paid for.
-        sampling_rate: The probability to take part in a step.
-        epochs: Expected number of steps each record takes part in.
-        clip_norm: To which each example's gradient is cut; from 1e-6 to 1e6.
-        learning_rate: Of the mean clipped gradient in units of the clip norm.
-        momentum: Share of the last update that is kept.
-        most_rows: Rows worked on at a time, at most 4096; None chooses. A chain of known layers takes the next multiple of 64.
-        precision: Of sums of gradients: "double", which the proof covers, or "single", for processors slow at doubles.
-        noise: "certified" is an exact Gaussian rounded to a grid, made from AES keystream on the CPU (some seconds a step for a
-            hundred million parameters); "torch" is torch's own, made where the module is, which the proof does not cover.
+        descent: How it is trained; see `Descent`.
+        runtime: Where it is computed, and in which arithmetic; see `Runtime`.
         input_bound: Public bound on the inputs; what lies beyond is cut to it. Rows with numbers that are not finite, or with
             targets that are no class, count as nothing.
         tokens: Whole-number inputs are cut to 0..tokens-1 and to the largest embedding; None takes it from that.
-        device: Where to train; None is the module's own.
         checkpoint: Folder to resume from after a crash, with "certified" noise; it holds a secret key, see `LIMITS.md`.
         ledger: The book to charge, or None.
         progress: Called with the share done and a few words.
@@ -95,6 +115,8 @@ class TorchTrainer:
     Attributes:
         guarantee_, release_, card_ after `fit`.
     """
+
+    relations = ("add-remove", "replace-one")
 
     def __init__(
         self,
@@ -105,53 +127,73 @@ class TorchTrainer:
         loss: str | Loss = "cross_entropy",
         relation: str | None = None,
         n_public: int | None = None,
-        sampling_rate: float = 0.05,
-        epochs: int = 10,
-        clip_norm: float = 1.0,
-        learning_rate: float = 0.5,
-        momentum: float = 0.9,
-        most_rows: int | None = None,
-        precision: str = "double",
-        noise: str = "certified",
+        descent: Descent = _DESCENT,
+        runtime: Runtime = _RUNTIME,
         input_bound: float = 1e6,
         tokens: int | None = None,
-        device: str | torch.device | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
         random_state: int | None = None,
     ) -> None:
-        checks.require(isinstance(module, nn.Module), "a torch.nn.Module", module=type(module).__name__)
-        checks.require(callable(loss) or loss == "cross_entropy", "'cross_entropy' or a function", loss=loss)
-        if relation is not None:
-            checks.one_of(("add-remove", "replace-one"), relation=relation)
-        if n_public is not None:
-            checks.whole(minimum=1, n_public=n_public)
-        checks.require(
-            checks.is_number(sampling_rate) and 0 < sampling_rate <= 1, "above 0 and at most 1", sampling_rate=sampling_rate
-        )
-        checks.whole(minimum=1, epochs=epochs, most_rows=1 if most_rows is None else most_rows)
-        checks.require(most_rows is None or most_rows <= MOST_ROWS, f"at most {MOST_ROWS}", most_rows=most_rows)
-        checks.one_of(("double", "single"), precision=precision)
-        checks.one_of(("certified", "torch"), noise=noise)
-        if checkpoint is not None:
+        self.module = module
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.relation = relation
+        self.n_public = n_public
+        self.descent = descent
+        self.runtime = runtime
+        self.input_bound = input_bound
+        self.tokens = tokens
+        self.checkpoint = checkpoint
+        self.ledger = ledger
+        self.progress = progress
+        self.random_state = random_state
+        self._checked()
+
+    def _checked(self) -> Ask:
+        checks.require(isinstance(self.module, nn.Module), "a torch.nn.Module", module=type(self.module).__name__)
+        checks.require(callable(self.loss) or self.loss == "cross_entropy", "'cross_entropy' or a function", loss=self.loss)
+        checks.require(isinstance(self.descent, Descent), "a Descent", descent=self.descent)
+        checks.require(isinstance(self.runtime, Runtime), "a Runtime", runtime=self.runtime)
+        checks.require(self.progress is None or callable(self.progress), "a function or None", progress=self.progress)
+        for name in ("n_public", "tokens"):
+            if getattr(self, name) is not None:
+                checks.whole(minimum=1, **{name: getattr(self, name)})
+        checks.positive(input_bound=self.input_bound)
+        if self.delta is not None:
+            exact_positive(self.delta, name="delta")
+        ask = self._ask()
+        if self.checkpoint is not None:
+            checks.require(isinstance(self.checkpoint, str | os.PathLike), "the name of a folder", checkpoint=self.checkpoint)
+            noise = self.runtime.noise
             checks.require(noise == "certified", "'certified' when there is a checkpoint", noise=noise)
-            checks.require(random_state is None, "None when there is a checkpoint", random_state=random_state)
-        checks.positive(clip_norm=clip_norm, learning_rate=learning_rate, input_bound=input_bound)
-        checks.require(1e-6 <= clip_norm <= 1e6, "between 1e-6 and 1e6", clip_norm=clip_norm)
-        if tokens is not None:
-            checks.whole(minimum=1, tokens=tokens)
-        checks.probability(momentum=momentum)
-        self.epsilon = exact_positive(epsilon, name="epsilon")
-        self.delta = None if delta is None else exact_positive(delta, name="delta")
-        checks.require(self.delta is None or self.delta < 1, "below 1", delta=delta)
-        self.module, self.loss, self.relation, self.n_public = module, loss, relation, n_public
-        self.plan = PoissonPlan.of(sampling_rate=sampling_rate, epochs=epochs)
-        self.clip_norm, self.learning_rate, self.momentum, self.most_rows = clip_norm, learning_rate, momentum, most_rows
-        self.precision, self.noise, self.checkpoint = precision, noise, checkpoint
-        self.input_bound, self.tokens = input_bound, tokens
-        self.device, self.ledger, self.progress, self.random_state = device, ledger, progress, random_state
-        coin_for(random_state)
+            checks.require(ask.coin.private, "None when there is a checkpoint", random_state=self.random_state)
+        return ask
+
+    def plan(self, *, n_records: int) -> Plan:
+        """What `fit` would cost and how large its noise would be, from public numbers alone.
+
+        Args:
+            n_records: How many records one expects.
+        """
+        checks.whole(minimum=1, n_records=n_records)
+        ask, steps = self._checked(), self.descent.plan
+        price = self._price(ask, int(n_records))
+        noise = float(price.multiplier)
+        return Plan(
+            method="dp-sgd",
+            n_weights=sum(p.numel() for p in self.module.parameters() if p.requires_grad),
+            joint_epsilon=plain(ask.epsilon),
+            scope="joint",
+            delta=plain(price.delta),
+            relation=ask.relation,
+            steps=steps.steps,
+            noise_multiplier=noise,
+            noise_to_signal=noise / (float(steps.probability) * int(n_records)),
+            warnings=warnings_for(self._guarantee(ask, price, chain=False), int(n_records)),
+        )
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains once, charges once; a second call is a second release about the same records.
@@ -162,11 +204,11 @@ class TorchTrainer:
             X: Inputs: a tensor or array whose first dimension counts records.
             y: Targets, one for each record.
         """
-        coin = coin_for(self.random_state)
-        run = self._run(X, y)
+        ask = self._checked()
+        ask.must_be_payable()
+        run = self._run(ask, X, y)
         written(self.module)  # a missing package has to show before the charge
-        self.release_ = self._released(run, coin)
-        self.guarantee_ = self.release_.guarantee
+        self._learned(self._released(ask, run))
         self._account, self._n_public = run.account, run.n_public
         self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
         warn_of_delta(
@@ -174,7 +216,7 @@ class TorchTrainer:
         )  # last: a warning may be made to raise
         return self
 
-    def _run(self, X: Any, y: Any) -> ModuleRun:
+    def _run(self, ask: Ask, X: Any, y: Any) -> ModuleRun:
         """Everything that has to be right before the charge."""
         loss = self._loss()
         if self.checkpoint is not None:
@@ -186,57 +228,34 @@ class TorchTrainer:
             module=self.module,
             loss=loss,
             input_bound=float(self.input_bound),
-            tokens=self.tokens,
+            tokens=None if self.tokens is None else int(self.tokens),
             device=self._place(),
         )
         rows = rows.fit_for(loss, check_module(self.module, loss, rows.x, rows.y))
         fallback = needs_fallback(self.module, loss)
-        relation = self.relation or ("add-remove" if self.ledger is None else self.ledger.relation)
-        checks.one_of(("add-remove", "replace-one"), **{"relation of the ledger": relation})
-        public = rows.count if relation == "replace-one" else self.n_public
-        delta = delta_for(self.delta, public)
-        target = self._target(relation, delta)
-        count = Fraction(0) if public is not None else _COUNT_SHARE * target.epsilon
-        loop = Loop(
-            plan=self.plan,
-            multiplier=noise_multiplier(self.plan, target, count),
-            clip_norm=float(self.clip_norm),
-            learning_rate=float(self.learning_rate),
-            momentum=float(self.momentum),
-            most_rows=self.most_rows,
-            precision=self.precision,
-            noise=self.noise,
-            fallback=fallback,
-        )
+        price = self._price(ask, rows.count)
         return ModuleRun(
             module=self.module,
             loss=loss,
             rows=rows,
-            loop=loop,
-            guarantee=self._guarantee(relation, delta, public, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
-            target=target,
-            count_epsilon=count,
-            n_public=public,
-            settings=self._facts(loop, public),
+            loop=self._loop(price.multiplier, fallback=fallback),
+            guarantee=self._guarantee(ask, price, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
+            target=price.target,
+            count_epsilon=price.count,
+            n_public=price.n_public,
+            settings=self._facts(price),
         )
 
-    def _released(self, run: ModuleRun, coin: Coin) -> Release:
+    def _released(self, ask: Ask, run: ModuleRun) -> Release:
         heard = self.progress or unheard
         if self.checkpoint is not None:
             from sabun.learning.checkpoint import train_resumably
 
-            return train_resumably(self.checkpoint, kind=_KIND, run=run, ledger=self.ledger, progress=heard, schema_hash=None)
-        return publish(
-            kind=_KIND,
-            guarantee=run.guarantee,
-            parameters=run.facts,
-            draw=lambda: run.train(Stream.fresh(coin), heard),
-            ledger=self.ledger,
-            coin=coin,
-        )
+            return train_resumably(self.checkpoint, kind=_KIND, run=run, ledger=ask.ledger, progress=heard, schema_hash=None)
+        return ask.answer(lambda: run.train(Stream.fresh(ask.coin), heard), kind=_KIND, promise=run.guarantee, facts=run.facts)
 
     def _place(self) -> torch.device:
-        device = self.device or next((p.device for p in self.module.parameters()), torch.device("cpu"))
+        device = self.runtime.device or next((p.device for p in self.module.parameters()), torch.device("cpu"))
         self.module.to(device)
         return torch.device(device)
 
@@ -244,45 +263,56 @@ class TorchTrainer:
         chosen: Loss = self.loss if callable(self.loss) else nn.CrossEntropyLoss(reduction="none")
         return chosen
 
-    def _target(self, relation: str, delta: Fraction) -> Target:
-        """The add-remove promise behind the stated one."""
-        if relation == "add-remove":
-            return Target(epsilon=self.epsilon, delta=delta)
-        return halved(self.epsilon, delta)  # proof: restated
+    def _price(self, ask: Ask, n_records: int) -> _Price:
+        """The number of records is public under replace-one, by definition; under add-remove if the caller says what it is."""
+        stated = None if self.n_public is None else int(self.n_public)
+        public = n_records if ask.relation == "replace-one" else stated
+        delta = delta_for(ask.delta, public)
+        target = _target(ask, delta)
+        count = Fraction(0) if public is not None else _COUNT_SHARE * target.epsilon
+        multiplier = noise_multiplier(self.descent.plan, target, count)
+        return _Price(n_public=public, delta=delta, target=target, count=count, multiplier=multiplier)
 
-    def _guarantee(self, relation: str, delta: Fraction, public: int | None, *, chain: bool) -> Guarantee:
-        unit = "record" if self.ledger is None else self.ledger.unit
-        words = [
-            f"each {unit} has at most one row",
-            "the module and all settings were chosen without looking at the data",
-            _SUMS["single" if self.precision == "single" else "chain" if chain else "module"],
-            _NOISE[self.noise],
-            "the module's code draws no random numbers, and leaves no trace of rows outside its own tensors",
-        ]
-        if public is not None:
-            words.append("the number of records is public")
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=delta,
-            relation=relation,
-            unit=unit,
-            mechanism=_MECHANISM[self.noise],
-            assumptions=tuple(words),
+    def _loop(self, multiplier: Fraction, *, fallback: bool) -> Loop:
+        descent, runtime = self.descent, self.runtime
+        return Loop(
+            plan=descent.plan,
+            multiplier=multiplier,
+            clip_norm=float(descent.clip_norm),
+            learning_rate=float(descent.learning_rate),
+            momentum=float(descent.momentum),
+            most_rows=runtime.most_rows,
+            precision=runtime.precision,
+            noise=runtime.noise,
+            fallback=fallback,
         )
 
-    def _facts(self, loop: Loop, public: int | None) -> dict[str, Any]:
+    def _guarantee(self, ask: Ask, price: _Price, *, chain: bool) -> Guarantee:
+        words = [
+            f"each {ask.unit} has at most one row",
+            "the module and all settings were chosen without looking at the data",
+            _SUMS["single" if self.runtime.precision == "single" else "chain" if chain else "module"],
+            _NOISE[self.runtime.noise],
+            "the module's code draws no random numbers, and leaves no trace of rows outside its own tensors",
+        ]
+        if price.n_public is not None:
+            words.append("the number of records is public")
+        return ask.guarantee(_MECHANISM[self.runtime.noise], assumptions=words, delta=price.delta)
+
+    def _facts(self, price: _Price) -> dict[str, Any]:
+        descent, runtime = self.descent, self.runtime
         return {
             "module": type(self.module).__name__,
-            "sampling_probability": self.plan.probability,
-            "steps": self.plan.steps,
-            "noise_multiplier": loop.multiplier,
-            "noise": self.noise,
-            "precision": self.precision,
-            "clip_norm": self.clip_norm,
+            "sampling_probability": descent.plan.probability,
+            "steps": descent.plan.steps,
+            "noise_multiplier": price.multiplier,
+            "noise": runtime.noise,
+            "precision": runtime.precision,
+            "clip_norm": descent.clip_norm,
             "input_bound": self.input_bound,
-            "learning_rate": self.learning_rate,
-            "momentum": self.momentum,
-            "n_public": public,
+            "learning_rate": descent.learning_rate,
+            "momentum": descent.momentum,
+            "n_public": price.n_public,
             "torch": str(torch.__version__),
         }
 
@@ -316,7 +346,14 @@ class TorchTrainer:
             parameters=self._settings,
             sha256=hashlib.sha256(raw).hexdigest(),
             software=software() | {"torch": str(torch.__version__)},
-            randomness=_RANDOMNESS[self.noise],
+            randomness=_RANDOMNESS[self.runtime.noise],
             warnings=warnings_for(self.guarantee_, count or self._n_public, noisy=count is not None),
         )
         write_folder(path, files, card=self.card_, release=self.release_, overwrite=overwrite)
+
+
+def _target(ask: Ask, delta: Fraction) -> Target:
+    """The add-remove promise behind the stated one."""
+    if ask.relation == "add-remove":
+        return Target(epsilon=ask.epsilon, delta=delta)
+    return halved(ask.epsilon, delta)  # proof: restated
