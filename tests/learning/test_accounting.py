@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
-from sabun.learning.account import recompute
 from sabun.learning.accounting import (
     Target,
     halved,
@@ -21,6 +20,7 @@ from sabun.learning.accounting import (
     update_epsilon,
 )
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.recompute import recompute
 from sabun.privacy import Guarantee, tight_epsilon
 
 PLAN = PoissonPlan.of(sampling_rate=0.1, epochs=10)

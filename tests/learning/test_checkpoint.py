@@ -415,3 +415,16 @@ def test_a_crash_between_any_two_writes_releases_at_most_once_for_each_charge(
         assert len(results) == ("commit" not in done)  # the ledger has it, but nobody got it
     else:
         pytest.fail("not all writes were tried")
+
+
+def test_another_processor_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        guarantee = "promise"
+
+        def fingerprint(self) -> list[bytes]:
+            return []
+
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    plain = checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    assert checkpoint._fingerprint(bytes(32), Fake(), "purpose") != plain  # type: ignore[arg-type]

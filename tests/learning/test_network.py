@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
-from sabun.learning.intervals import update_intervals
 from sabun.learning.network import Network
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data
+from sabun.learning.update_bounds import update_intervals
 
 SHAPES = [(4, 2), (4, 5, 3), (3, 6, 5, 2)]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sabun.learning.folder import load_model, sign_model, verify
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
-    from sabun.learning.planning import Plan
+    from sabun.learning.plan import Plan
     from sabun.learning.synthetic_table import SyntheticTable
 
 __all__ = [
@@ -40,7 +40,7 @@ _HOMES = {
     "membership_inference": "audit",
     "Model": "model",
     "PlainClassifier": "plain_classifier",
-    "Plan": "planning",
+    "Plan": "plan",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
     "load_model": "folder",

@@ -15,7 +15,7 @@ from typing import Any, final
 from warnings import warn
 
 from sabun.errors import IncompatibleGuarantees, ReleaseError
-from sabun.learning.account import recompute, recompute_alone
+from sabun.learning.recompute import recompute, recompute_alone
 from sabun.privacy import Guarantee, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 

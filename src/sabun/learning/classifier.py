@@ -20,15 +20,15 @@ from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, warn_of_delta, warnings_for
 from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.folder import model_bytes, save_folder, software
-from sabun.learning.intervals import compared
 from sabun.learning.methods import calibrated, must_round_by_row
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
-from sabun.learning.planning import Plan
+from sabun.learning.plan import Plan
 from sabun.learning.settings import Settings
 from sabun.learning.stream import Stream
 from sabun.learning.synthetic_table import SyntheticTable
 from sabun.learning.training import NOISY_COUNT, Data, Method, Problem, Progress, Run, unheard
+from sabun.learning.update_bounds import compared
 from sabun.ledger import Ledger
 from sabun.privacy import exact_positive
 from sabun.privacy.amounts import AmountLike

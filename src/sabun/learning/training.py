@@ -171,7 +171,7 @@ class Method(Protocol):
 
     @property
     def account(self) -> Mapping[str, Any]:
-        """The numbers from which anybody can recompute the promise; see `account.recompute`."""
+        """The numbers from which anybody can recompute the promise; see `sabun.learning.recompute`."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:

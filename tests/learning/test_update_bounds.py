@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from learning.learning_samples import SCHEMA, people, points
 from sabun.learning import PrivateClassifier
-from sabun.learning.intervals import compared, update_intervals
 from sabun.learning.network import Network
+from sabun.learning.update_bounds import compared, update_intervals
 
 
 @settings(max_examples=150, deadline=None)

@@ -7,6 +7,7 @@ import pytest
 
 from cli.terminal import exit_code
 from learning.learning_samples import SCHEMA, people
+from sabun.learning.verbs import train as train_verb
 from sabun.ledger import Ledger
 from sabun.records import Column, Schema
 
@@ -262,3 +263,12 @@ def test_a_delta_too_large_is_said_before_and_after(table: Path, capsys: pytest.
     assert exit_code(*plan) == 0
     assert "Warning: delta 0.3 is not below one over the number of records (2000)" in capsys.readouterr().out
     assert exit_code(*plan, "--relation", "replace-one") == 2
+
+
+def test_the_command_says_that_labels_are_read_off_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n" + "".join(f"{i / 50},{'yes' if i > 25 else 'no'}\n" for i in range(50)))
+    for classes in (None, "no,yes"):
+        train_verb(table, target="y", out=tmp_path / f"model-{classes}", bounds=["a=0:1"], classes=classes, epsilon="8")
+        assert ("Notice: the list of labels is read off the data" in capsys.readouterr().out) == (classes is None)
+    assert json.loads((tmp_path / "model-None" / "card.json").read_text())["guarantee"]
