@@ -120,8 +120,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(kind: st
     assert charged.epsilon == resumed.guarantee_.cost[0]
     # The uninterrupted run under the same key, from the beginning.
     clf = PrivateClassifier(**settings_of(kind))
-    problem, data = clf._opened(clf._check(), *table_of(kind))
-    method = calibrated(clf._check(), problem)
+    problem, data = clf._opened(clf._checked(), *table_of(kind))
+    method = calibrated(clf._checked(), problem)
     *_, last = method.states(data, Stream(key), progress=unheard, start=method.first())
     whole = method.value(last)
     assert set(whole) <= set(resumed.release_.value)

@@ -101,8 +101,36 @@ def test_the_charge_is_on_disk_before_the_first_step(tmp_path: Path) -> None:
 
 def test_a_local_ledger_is_refused(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "book", name="book", relation="local", epsilon=3)
-    with pytest.raises(ParameterError, match="ledger must be for central data"):
+    with pytest.raises(ParameterError, match="ledger must be kept for add-remove or replace-one neighbours"):
         PrivateClassifier(ledger=book).fit(*points())
+
+
+@pytest.mark.parametrize("method", ["objective-perturbation", "learning-first", "anonymized-learning"])
+def test_a_ledger_whose_neighbours_the_method_knows_nothing_about_is_refused_at_once(method: str, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3)
+    with pytest.raises(ParameterError, match="ledger must be kept for replace-one neighbours, the only ones this promise is"):
+        PrivateClassifier(method=method, ledger=book)
+
+
+def test_a_retry_key_brings_the_same_model_back_whatever_table_is_named(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=3, delta=1e-3)
+    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-4, "ledger": book, "retry_key": "monday"} | QUICK
+    X, y = points()
+    with pytest.warns(UserWarning, match="read off y"):
+        first = PrivateClassifier(**asked).fit(X, np.where(y, "yes", "no"))
+    with pytest.warns(UserWarning, match="read off y"):  # such labels are no public fact: others have the same key
+        again = PrivateClassifier(**asked).fit(-X, np.where(y, "ja", "nein"))
+    assert again.release_.to_json() == first.release_.to_json()
+    assert again.card_ == first.card_
+    assert again.classes_.tolist() == ["no", "yes"]
+    assert (again.predict(X) == first.predict(X)).all()
+    again.save(tmp_path / "model")
+    assert "not above the promise" in verify(tmp_path / "model")
+    assert book.spent.epsilon == 1
+    with pytest.raises(ParameterError, match="key must be new for another guarantee or purpose"):
+        PrivateClassifier(**asked | {"epsilon": 2}).fit(X, y)
+    with pytest.raises(ParameterError, match="must be left out when there is no ledger"):
+        PrivateClassifier(**asked | {"ledger": None}).fit(X, y)
 
 
 def test_a_large_delta_is_warned_about_where_there_is_no_noisy_count() -> None:
@@ -170,8 +198,8 @@ def test_more_than_two_classes_need_another_method() -> None:
     X, _ = points(60)
     with pytest.raises(ParameterError, match=r"number of classes must be 2 for 'objective-perturbation'; got 3. Use"):
         PrivateClassifier(method="objective-perturbation").fit(X, np.arange(60) % 3)
-    with pytest.raises(ParameterError, match="regularisation must be large enough to leave some epsilon"):
-        PrivateClassifier(method="objective-perturbation", regularisation=0.01).fit(X, np.arange(60) % 2)
+    with pytest.raises(ParameterError, match="regularization must be large enough to leave some epsilon"):
+        PrivateClassifier(method="objective-perturbation", regularization=0.01).fit(X, np.arange(60) % 2)
 
 
 def test_single_precision_learns_as_well_and_says_what_it_costs() -> None:

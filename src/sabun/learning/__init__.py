@@ -1,7 +1,7 @@
 """Train a network on personal records, hand the model to a third party.
 
 `PrivateClassifier` is the door in; with `sign_model` its maker stands behind a model; `load_model` and `verify` are for whoever
-receives it. Names are loaded on first use, so that the torch trainer can be used without scikit-learn.
+receives it. What serves one way of training only is in its settings, such as `DpSgdSettings`. Names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -18,11 +18,25 @@ if TYPE_CHECKING:
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.plan import Plan
+    from sabun.learning.settings import (
+        AnonymizedLearningSettings,
+        AnonymizingFirstSettings,
+        DpSgdSettings,
+        LaplaceSgdSettings,
+        LearningFirstSettings,
+        ObjectivePerturbationSettings,
+    )
     from sabun.learning.synthetic_table import SyntheticTable
 
 __all__ = [
+    "AnonymizedLearningSettings",
+    "AnonymizingFirstSettings",
     "Card",
+    "DpSgdSettings",
+    "LaplaceSgdSettings",
+    "LearningFirstSettings",
     "Model",
+    "ObjectivePerturbationSettings",
     "PlainClassifier",
     "Plan",
     "PrivateClassifier",
@@ -35,6 +49,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnonymizedLearningSettings": "settings",
+    "AnonymizingFirstSettings": "settings",
+    "DpSgdSettings": "settings",
+    "LaplaceSgdSettings": "settings",
+    "LearningFirstSettings": "settings",
+    "ObjectivePerturbationSettings": "settings",
     "Card": "card",
     "canary_audit": "audit",
     "membership_inference": "audit",
