@@ -252,7 +252,10 @@ def test_a_step_that_does_not_repeat_bit_for_bit_is_refused(tmp_path: Path) -> N
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "[" * 100_000, "a" * 64, '{"receipt": 5, "before": 1}'])
+TWICE = '{"receipt": null, "receipt": null}'
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "[" * 100_000, "a" * 64, '{"receipt": 5, "before": 1}', TWICE, "NaN"])
 def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     interrupt(tmp_path)
     (tmp_path / "run.state").write_text(content)

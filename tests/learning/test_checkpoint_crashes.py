@@ -13,6 +13,7 @@ from learning.learning_samples import points
 from sabun.errors import DataError, LedgerError
 from sabun.learning import PrivateClassifier, checkpoint
 from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
 
 SETTINGS: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "epochs": 1, "classes": [0, 1], "hidden": ()}
 
@@ -179,3 +180,32 @@ def test_two_copies_at_once_hand_over_once(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(LedgerError, match="Another copy of the checkpoint folder was faster"):
         PrivateClassifier(checkpoint=tmp_path / "copy", ledger=book, **SETTINGS).fit(*points())
     assert left_in(tmp_path / "copy") == []
+
+
+def test_a_resumed_run_finds_its_charge_without_reading_the_whole_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = book_in(tmp_path)
+    interrupt(tmp_path / "run", book)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+
+    def all_of_it(*given: object, **named: object) -> None:
+        pytest.fail("the whole ledger was read")
+
+    monkeypatch.setattr(Ledger, "entries", all_of_it)
+    PrivateClassifier(checkpoint=tmp_path / "run", ledger=book, **SETTINGS).fit(*points())
+    with pytest.raises(LedgerError, match="already handed over"):
+        PrivateClassifier(checkpoint=tmp_path / "copy", ledger=book, **SETTINGS).fit(*points())
+
+
+@pytest.mark.parametrize("numbers", [(), (1,), (1, 2, 3), (1, 1), (1, 1, 3), (1, 1, 2), (1, 1, 1, 4, 2), (1, 2, 2, 2, 5)])
+def test_no_attempt_to_hand_over_is_overlooked(numbers: tuple[int, ...], tmp_path: Path) -> None:
+    book = book_in(tmp_path)
+    receipt = book.charge(Guarantee(epsilon=1, relation="add-remove"), purpose="a run")
+    free = Guarantee(epsilon=0, relation="add-remove")
+    for place, number in enumerate(numbers):  # whoever looks before another is on disk takes the same number
+        entry = book.reserve(free, purpose="result", key=checkpoint._marker(receipt, number))
+        if place == len(numbers) - 1:
+            entry.commit(b"bits")
+    states = ["reserved"] * (len(numbers) - 1) + ["committed"] * bool(numbers)
+    assert sorted(checkpoint._attempts(book, receipt)) == sorted(states)

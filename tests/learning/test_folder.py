@@ -284,8 +284,8 @@ def test_a_hostile_card_is_refused_before_anything_is_built_from_it(field: str, 
 
 @pytest.mark.parametrize(
     "content",
-    [b"[" * 100_000, b'{"format": "sabun-privacy-card-1"}', b"\xff\xfe", b"[]", b"9" * 10_000, b"null"],
-    ids=["deep", "empty", "no text", "list", "digits", "null"],
+    [b"[" * 100_000, b'{"format": "sabun-privacy-card-1"}', b"\xff\xfe", b"[]", b"9" * 10_000, b"null", b'{"a": 1, "a": 2}'],
+    ids=["deep", "empty", "no text", "list", "digits", "null", "twice"],
 )
 def test_what_is_no_card_is_refused_in_words(content: bytes, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / CARD).write_bytes(content)

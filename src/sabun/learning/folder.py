@@ -24,7 +24,7 @@ from sabun.learning.model import Model
 from sabun.learning.network import Network
 from sabun.learning.safetensors import tensors_to_bytes
 from sabun.privacy import Guarantee, plain
-from sabun.release import Provenance, Release
+from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
 from sabun.release.signature import TrustedKeys
 
@@ -257,8 +257,7 @@ def _list_of(digests: Mapping[str, str], release: Release) -> Release:
     """A list of files, not signed yet."""
     whose, nothing = release.guarantee, "none: digests of files that are released already"
     free = Guarantee(epsilon=0, relation=whose.relation, unit=whose.unit, mechanism=nothing)
-    origin = Provenance(kind=_KIND, mechanism=nothing, parameters={})
-    return Release(value={"files": dict(digests)}, guarantee=free, provenance=origin)
+    return derived({"files": dict(digests)}, kind=_KIND, promise=free, facts={})
 
 
 def _list_in(folder: Path, release: Release, *, strictly: bool) -> Release | None:
