@@ -1,4 +1,4 @@
-"""`method: str | Settings`: what serves one method only is a frozen value of its own; the flat names it once had are taken too."""
+"""`method: str | Settings`: what serves one method only is one frozen value; the flat names it once had are taken too."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sabun.learning.audit import canary_audit, membership_inference
     from sabun.learning.card import Card
     from sabun.learning.classifier import PrivateClassifier
-    from sabun.learning.folder import load_model, sign_model, verify
+    from sabun.learning.folder import load_card, load_model, sign_model, verify
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.plan import Plan
@@ -42,6 +42,7 @@ __all__ = [
     "PrivateClassifier",
     "SyntheticTable",
     "canary_audit",
+    "load_card",
     "load_model",
     "membership_inference",
     "sign_model",
@@ -63,6 +64,7 @@ _HOMES = {
     "Plan": "plan",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
+    "load_card": "folder",
     "load_model": "folder",
     "sign_model": "folder",
     "verify": "folder",

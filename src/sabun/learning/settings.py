@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from sabun import checks
-from sabun.asking import Ask, MethodSettings
+from sabun.asking import MethodSettings
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
+
+if TYPE_CHECKING:
+    from sabun.asking import Ask
 
 __all__ = [
     "FORMER",

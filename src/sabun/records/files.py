@@ -17,7 +17,7 @@ from typing import Any
 
 from sabun.errors import DataError
 
-__all__ = ["check_file", "file_chunks", "file_column", "file_names"]
+__all__ = ["check_file", "file_chunks", "file_column", "file_names", "objects_of"]
 
 _BROKEN = ("\n", "\r")
 _BLOCK_BYTES = 1 << 24
@@ -77,10 +77,11 @@ def file_column(path: Path, name: str) -> list[Any]:
     Raises:
         DataError: As `file_chunks`.
     """
-    return [cell for chunk in file_chunks(path, [name], rows=1 << 16) for cell in _objects(chunk.column(name))]
+    return [cell for chunk in file_chunks(path, [name], rows=1 << 16) for cell in objects_of(chunk.column(name))]
 
 
-def _objects(column: Any) -> list[Any]:
+def objects_of(column: Any) -> list[Any]:
+    """The cells of a pyarrow column as Python objects; see `file_column`."""
     try:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):

@@ -25,6 +25,8 @@ __all__ = [
     "Relation",
     "RetryKey",
     "SchemaFile",
+    "SigningKey",
+    "TrustedKeys",
     "Yes",
 ]
 
@@ -46,6 +48,13 @@ Relation: TypeAlias = Annotated[
 ]
 RetryKey: TypeAlias = Annotated[
     str | None, typer.Option("--retry-key", "--key", help="A name for this release: a retry with it costs nothing.")
+]
+SigningKey: TypeAlias = Annotated[
+    Path, typer.Option("--signing-key", "--key", help="Your private key (PEM); `sabun release keygen NAME` makes one.")
+]
+TrustedKeys: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--trusted-key", "--key", help="A public key you trust (PEM); repeat it. Refuses what none of them signed."),
 ]
 Out: TypeAlias = Annotated[Path | None, typer.Option("--out", help="Where to save the release (JSON).")]
 Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
