@@ -203,7 +203,7 @@ def _anonymizing_first(own: AnonymizingFirstSettings, choices: Choices, problem:
     if schema is None:
         raise BoundsError(
             "schema must be given for 'anonymizing-first': a synthetic table needs public bounds and categories. "
-            "Pass schema=Schema(columns=[...])."
+            "Declare the columns."
         )
     classes = len(problem.labels.classes)
     synthesis: BayesNet | Histogram | Microaggregation

@@ -43,7 +43,7 @@ _HELP = """Train a network on personal records, hand the model to a third party.
 
 Example:
 
-    sabun learning plan --features 30 --n-records 569 --epsilon 1
+    sabun learning plan --n-features 30 --n-records 569 --epsilon 1
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
@@ -281,7 +281,9 @@ def sign(
 @app.command()
 def plan(
     n_records: NRecords,
-    features: Annotated[int | None, typer.Option(help="Inputs of the network, when there is no schema.")] = None,
+    n_features: Annotated[
+        int | None, typer.Option("--n-features", "--features", help="Inputs of the network, when there is no schema.")
+    ] = None,
     schema: SchemaFile = None,
     bounds: Bounds = None,
     columns: Columns = None,
@@ -303,7 +305,7 @@ def plan(
 
     Example:
 
-        sabun learning plan --features 30 --n-records 569 --epsilon 1
+        sabun learning plan --n-features 30 --n-records 569 --epsilon 1
     """
     payment = Payment.of(ledger, None)
     whole = declared(schema, bounds) if schema is not None or bounds else None
@@ -320,7 +322,7 @@ def plan(
         schema=None if whole is None else typed.inputs_of(whole, columns, target),
         ledger=payment.book,
     )
-    found = classifier.plan(n_records=n_records, n_features=features, n_classes=n_classes)
+    found = classifier.plan(n_records=n_records, n_features=n_features, n_classes=n_classes)
     if json:
         print_json(found.to_dict())
         return
