@@ -13,7 +13,7 @@ import pytest
 
 from sabun.density import DensityRatio
 from sabun.density.paper import amplified
-from sabun.learning.settings import Settings
+from sabun.learning import AnonymizedLearningSettings, PrivateClassifier
 from sabun.privacy import noise
 from sabun.privacy.events import DiscreteLaplace
 from sabun.privacy.noise import Grid
@@ -24,13 +24,12 @@ def test_rooms_take_plain_integers_at_their_door() -> None:
     public = rng.normal(size=(60, 2))
     model, small = DensityRatio(epsilon=1), np.int8(100)
     assert model.plan(public=public, private_size=small) == model.plan(public=public, private_size=100)  # type: ignore[arg-type]
-    facts: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__) | {"method": "anonymized-learning", "epsilon": 1}
-    facts |= {"hidden": [np.int8(64)], "clip_norm": 1.0, "sampling_rate": 0.1, "epochs": np.int32(20), "batch_size": 32}
-    facts |= {"momentum": 0.0, "precision": "double", "threshold": 1.0, "weight_bound": 1.0, "synthesis": "histogram"}
-    settings = Settings(**(facts | {"n_synthetic": 10, "bins": 2, "group_size": 2}))
-    assert type(settings.epochs) is int
-    assert settings.hidden == (64,)
-    assert type(settings.hidden[0]) is int
+    short, long = AnonymizedLearningSettings(batch_size=np.int8(32)), AnonymizedLearningSettings(batch_size=32)  # type: ignore[arg-type]
+    typed = PrivateClassifier(method=short, hidden=[np.int8(64)], epochs=np.int32(20))  # type: ignore[list-item, arg-type]
+    plain = PrivateClassifier(method=long, hidden=[64], epochs=20)
+    assert typed.plan(n_features=3, n_records=small) == plain.plan(n_features=3, n_records=100)  # type: ignore[arg-type]
+    choices = typed._checked()
+    assert [type(number) for number in (choices.epochs, *choices.layers(100))] == [int, int]
 
 
 @pytest.mark.parametrize("exponent", [-40, -10, 0, 3])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sabun.learning.features import Features, Labels
+from sabun.learning.network import Floats, Network
 from sabun.learning.training import Data, Problem
 from sabun.records import Column, Schema
 
@@ -45,6 +46,12 @@ def points(count: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, 2, count)
     return generator.normal(0, 0.5, (count, 3)) + labels[:, None], labels
+
+
+def example_gradients(network: Network, weights: Floats, rows: Floats, labels: np.ndarray) -> Floats:
+    """One flat gradient for each example, written out: what the room never does."""
+    one_each = (network.activity(weights, rows[i : i + 1], labels[i : i + 1]) for i in range(len(rows)))
+    return np.array([network.summed(activity) for activity in one_each]).reshape(len(rows), network.n_weights)
 
 
 def problem(*, width: int = 3, classes: int = 2, relation: str = "add-remove", **changes: Any) -> Problem:

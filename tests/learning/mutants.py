@@ -127,4 +127,6 @@ MUTANTS = (
         "if tagged and not hmac.compare_digest(tag, _tag(key, body)):",
         "if False:",
     ),
+    ("attempts to hand over overlooked", "learning/checkpoint.py", "while number <= len(states) + 1:", "while number <= 1:"),
+    ("promise never confirmed", "learning/recompute.py", "return math.inf, delta", "return 2 * epsilon, delta"),
 )

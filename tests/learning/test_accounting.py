@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
-from sabun.learning.account import recompute
 from sabun.learning.accounting import (
     Target,
     halved,
@@ -21,7 +20,9 @@ from sabun.learning.accounting import (
     update_epsilon,
 )
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.recompute import recompute
 from sabun.privacy import Guarantee, tight_epsilon
+from sabun.privacy.events import SampledGaussian
 
 PLAN = PoissonPlan.of(sampling_rate=0.1, epochs=10)
 DELTA = Fraction(1, 10**5)
@@ -136,3 +137,28 @@ def test_a_delta_that_pays_alone_does_not_stop_the_search() -> None:
     plan = PoissonPlan.of(sampling_rate=0.1, epochs=30)
     found = noise_multiplier(plan, Target(epsilon=Fraction(1), delta=Fraction(3, 10)), Fraction(0))
     assert tight_epsilon(training_events(plan, found, Fraction(0)), delta=Fraction(3, 10)) <= 1
+
+
+@pytest.mark.parametrize(("slope", "settles"), [("1/2", True), ("2/3", True), ("99/100", False)])
+def test_a_promise_for_replaced_records_is_confirmed_or_proves_nothing(
+    slope: str, settles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of somebody else may be such that no digit ever settles: 1 + s e has its fixed point at 1 / (1 - s)."""
+    asked: list[Fraction] = []
+
+    def halved(epsilon: Fraction, delta: Fraction) -> Target:
+        asked.append(epsilon / 2)
+        return Target(epsilon=epsilon / 2, delta=delta)
+
+    monkeypatch.setattr("sabun.learning.recompute.halved", halved)
+    monkeypatch.setattr("sabun.learning.recompute.tight_epsilon", lambda events, *, delta: 1 + Fraction(slope) * asked[-1])
+    found, _ = recompute(
+        {
+            "rule": "sampled-gaussian",
+            "relation": "replace-one",
+            "events": [SampledGaussian(noise_multiplier=1, sampling_probability=Fraction(1, 2), count=3).to_dict()],
+            "delta": "1e-5",
+        }
+    )
+    point = 1 / (1 - Fraction(slope))
+    assert (2 * point <= found <= 2 * point * (1 + Fraction(1, 10**8))) if settles else found == math.inf

@@ -184,3 +184,9 @@ def test_membership_inference_says_that_it_is_not_private() -> None:
 
 def test_auc_counts_ties_as_half() -> None:
     assert _auc(np.array([1.0, 2.0]), np.array([0.0, 1.0])) == pytest.approx(0.875)
+
+
+def test_the_canary_audit_says_which_neighbours_it_tests() -> None:
+    for relation, words in (("replace-one", "another row in its place: replace-one"), ("add-remove", "no row: add-remove")):
+        clf = PrivateClassifier(method="laplace-sgd", epsilon=8, classes=[0, 1], epochs=1, relation=relation)
+        assert f"{words} neighbours" in str(canary_audit(clf, *points(100), canaries=10))

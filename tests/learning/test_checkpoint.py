@@ -120,8 +120,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(kind: st
     assert charged.epsilon == resumed.guarantee_.cost[0]
     # The uninterrupted run under the same key, from the beginning.
     clf = PrivateClassifier(**settings_of(kind))
-    problem, data = clf._opened(clf._check(), *table_of(kind))
-    method = calibrated(clf._check(), problem)
+    problem, data = clf._opened(clf._checked(), *table_of(kind))
+    method = calibrated(clf._checked(), problem)
     *_, last = method.states(data, Stream(key), progress=unheard, start=method.first())
     whole = method.value(last)
     assert set(whole) <= set(resumed.release_.value)
@@ -252,7 +252,10 @@ def test_a_step_that_does_not_repeat_bit_for_bit_is_refused(tmp_path: Path) -> N
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "[" * 100_000, "a" * 64, '{"receipt": 5, "before": 1}'])
+TWICE = '{"receipt": null, "receipt": null}'
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "[" * 100_000, "a" * 64, '{"receipt": 5, "before": 1}', TWICE, "NaN"])
 def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     interrupt(tmp_path)
     (tmp_path / "run.state").write_text(content)
@@ -415,3 +418,16 @@ def test_a_crash_between_any_two_writes_releases_at_most_once_for_each_charge(
         assert len(results) == ("commit" not in done)  # the ledger has it, but nobody got it
     else:
         pytest.fail("not all writes were tried")
+
+
+def test_another_processor_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        guarantee = "promise"
+
+        def fingerprint(self) -> list[bytes]:
+            return []
+
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    plain = checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    assert checkpoint._fingerprint(bytes(32), Fake(), "purpose") != plain  # type: ignore[arg-type]

@@ -112,3 +112,39 @@ def test_one_object_serves_many_batches_without_remembering_them() -> None:
     fresh = ClippedSum(network, clip_norm=0.5, piece=64)(network.initial(), rows, labels)
     clipped(network.initial() * 2, generator.random((100, 7)) * 1e200, np.zeros(100, dtype=np.int64))
     assert np.array_equal(clipped(network.initial(), rows, labels), fresh)
+
+
+def test_an_endless_row_does_not_change_how_others_are_summed() -> None:
+    generator = np.random.default_rng(2)
+    network = Network(sizes=(105, 32, 2))
+    clipped = ClippedSum(network, clip_norm=1.0)
+    rows, labels = generator.random((5, 105)), generator.integers(0, 2, 5)
+    endless = np.concatenate([rows, np.full((1, 105), 1e300)])
+    with_it = clipped(network.initial(), endless, np.append(labels, 0))
+    assert np.array_equal(with_it, clipped(network.initial(), rows, labels))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("count", [63, 64, 65, 127])
+def test_filling_rows_that_overflow_do_not_spoil_the_sum(kind: type, norm: str, count: int) -> None:
+    network = Network(sizes=(1, 1, 2))
+    huge = float(np.finfo(kind).max) / 4
+    # The hidden unit is huge for a row of zeros and nothing for a row of ones: only rows that fill up overflow.
+    weights = np.array([-huge, huge, huge, -huge, 0.0, 0.0])
+    clipped = ClippedSum(network, clip_norm=1.0, norm=norm, piece=64, kind=kind)
+    rows, labels = np.ones((count, 1)), np.zeros(count, dtype=np.int64)
+    whole, part = clipped(weights, rows, labels), clipped(weights, rows[1:], labels[1:])
+    assert np.isfinite(whole).all()
+    assert np.abs(whole - part).sum() <= 2 * float(SENSITIVITY)
+
+
+def test_a_square_that_vanishes_hides_no_gradient() -> None:
+    network = Network(sizes=(1, 1, 1000))
+    weights = np.zeros(network.n_weights)
+    weights[0] = 1.3e154  # the hidden unit; its square is finite
+    weights[2:1002] = -1e-152
+    weights[2] = 0.0
+    clipped = ClippedSum(network, clip_norm=1e-6)
+    total = clipped(weights, np.ones((1, 1)), np.zeros(1, dtype=np.int64))
+    assert np.linalg.norm(total) <= float(SENSITIVITY)

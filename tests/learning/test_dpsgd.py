@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from learning.learning_samples import data, problem
-from sabun.learning.account import recompute
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.recompute import recompute
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data, train, unheard
 from sabun.privacy.noise import os_coin, seeded_coin

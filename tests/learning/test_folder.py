@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cli.terminal import exit_code
-from learning.learning_samples import SCHEMA, people
+from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import DataError, ReleaseError
 from sabun.learning import Card, PrivateClassifier, card, load_model, sign_model, verify
 from sabun.learning.folder import CARD, FILES, MODEL, RELEASE, _digest_of, _list_of, _names, model_bytes
@@ -284,8 +284,8 @@ def test_a_hostile_card_is_refused_before_anything_is_built_from_it(field: str, 
 
 @pytest.mark.parametrize(
     "content",
-    [b"[" * 100_000, b'{"format": "sabun-privacy-card-1"}', b"\xff\xfe", b"[]", b"9" * 10_000, b"null"],
-    ids=["deep", "empty", "no text", "list", "digits", "null"],
+    [b"[" * 100_000, b'{"format": "sabun-privacy-card-1"}', b"\xff\xfe", b"[]", b"9" * 10_000, b"null", b'{"a": 1, "a": 2}'],
+    ids=["deep", "empty", "no text", "list", "digits", "null", "twice"],
 )
 def test_what_is_no_card_is_refused_in_words(content: bytes, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / CARD).write_bytes(content)
@@ -358,3 +358,11 @@ def test_a_pipe_for_a_file_is_refused_and_not_waited_for(name: str, copy: Path) 
             ask(copy)
     if name == CARD:
         assert exit_code("learning", "card", str(copy)) == 4
+
+
+def test_a_model_changed_after_its_release_is_not_saved(tmp_path: Path) -> None:
+    clf = PrivateClassifier(epsilon=8, classes=[0, 1], epochs=1).fit(*points(50))
+    clf.model_.weights[0] += 1.0
+    with pytest.raises(ReleaseError, match="the model must be the one that was released; its weights were changed since"):
+        clf.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()

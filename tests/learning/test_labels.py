@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,3 +25,12 @@ def test_many_labels_without_a_list_are_refused_before_they_are_published() -> N
     X, y = np.zeros((300, 2)), np.arange(300)
     with pytest.raises(DataError, match="y must hold at most 100 different labels where no list of them is given"):
         PrivateClassifier(epsilon=1, delta=1e-4).fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [[0.25, 0.75], [b"secret", "other"]])
+def test_an_error_about_labels_does_not_show_them(labels: list[Any]) -> None:
+    y = np.array([labels[i % 2] for i in range(20)], dtype=object)
+    with pytest.raises(DataError, match="y must hold labels that are text, whole numbers or booleans") as caught:
+        PrivateClassifier().fit(np.zeros((20, 2)), y)
+    assert not any(word in str(caught.value) for word in ("0.25", "0.75", "secret", "other"))
+    assert caught.value.__suppress_context__

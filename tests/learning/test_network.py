@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from learning.learning_samples import example_gradients
 from sabun.errors import ParameterError
-from sabun.learning.intervals import update_intervals
 from sabun.learning.network import Network
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data
+from sabun.learning.update_bounds import update_intervals
 
 SHAPES = [(4, 2), (4, 5, 3), (3, 6, 5, 2)]
 
@@ -39,7 +40,7 @@ def test_ghost_norms_equal_the_norms_of_written_out_gradients(sizes: tuple[int, 
     network = Network(sizes=sizes)
     weights = generator.normal(size=network.n_weights)
     rows, labels = generator.normal(size=(9, sizes[0])), generator.integers(0, sizes[-1], 9)
-    gradients = network.example_gradients(weights, rows, labels)
+    gradients = example_gradients(network, weights, rows, labels)
     activity = network.activity(weights, rows, labels)
     np.testing.assert_allclose(network.squared_norms(activity), (gradients**2).sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(network.l1_norms(activity), np.abs(gradients).sum(axis=1), rtol=1e-12)
@@ -93,7 +94,7 @@ def test_one_records_gradient_lies_inside_the_corrected_intervals(seed: int, siz
     weights = generator.normal(size=network.n_weights) * 2
     low, high = update_intervals(network, weights)
     rows, labels = generator.uniform(size=(20, sizes[0])), generator.integers(0, sizes[-1], 20)
-    gradients = network.example_gradients(weights, rows, labels)
+    gradients = example_gradients(network, weights, rows, labels)
     assert (low <= high).all()
     assert (gradients >= low - 1e-12).all()
     assert (gradients <= high + 1e-12).all()

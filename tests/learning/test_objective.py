@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from learning.learning_samples import data, problem
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier, objective
-from sabun.learning.account import recompute
 from sabun.learning.objective import ObjectivePerturbation
+from sabun.learning.recompute import recompute
 from sabun.learning.training import train, unheard
 from sabun.privacy.noise import os_coin
 
@@ -109,3 +109,12 @@ def test_a_regularisation_too_small_for_floats_is_refused() -> None:
         PrivateClassifier(method="objective-perturbation", epsilon=40, regularisation="1e-15", classes=[0, 1]).fit(
             STEP, STEP.ravel().astype(int)
         )
+
+
+def test_a_solution_too_far_out_for_the_grid_is_cut() -> None:
+    X, y = np.r_[np.zeros(100), np.ones(100)][:, None], np.r_[np.zeros(100, int), np.ones(100, int)]
+    for seed in range(6):
+        clf = PrivateClassifier(
+            method="objective-perturbation", epsilon="5.8163", regularisation="0.001", classes=[0, 1], random_state=seed
+        ).fit(X, y)
+        assert np.isfinite(clf.model_.weights).all()

@@ -5,11 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from learning.learning_samples import data, problem
-from sabun.learning.account import recompute
+from learning.learning_samples import data, points, problem
+from sabun.learning import PrivateClassifier
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.learning_first import LearningFirst
 from sabun.learning.plain_training import PlainTraining
+from sabun.learning.recompute import recompute
 from sabun.learning.training import train, unheard
 from sabun.privacy.noise import os_coin
 
@@ -101,3 +102,22 @@ def test_rows_without_a_label_keep_their_place() -> None:
     np.testing.assert_allclose(other, alone)
     assert not np.allclose(one, other)
     assert train(method, table, coin=os_coin(), progress=unheard)["weights"].shape == (26,)
+
+
+def test_progress_of_learning_first_says_nothing_about_the_number_of_labelled_rows() -> None:
+    heard: dict[int, list[str]] = {}
+    for known in (40, 120):
+        X, y = points(200)
+        y = y.astype(object)
+        y[known:] = "unknown"
+        words: list[str] = heard.setdefault(known, [])
+        PrivateClassifier(
+            method="learning-first",
+            classes=[0, 1],
+            hidden=(),
+            epochs=2,
+            batch_size=10,
+            progress=lambda share, said, words=words: words.append(said),  # type: ignore[misc]
+        ).fit(X, y)
+    said = ["epoch 1 of 2, epsilon so far at most 0", "epoch 2 of 2, epsilon so far at most 0"]
+    assert heard[40] == heard[120] == said

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sabun.learning import PrivateClassifier
 from sabun.learning.reproduction import reproduce
 from sabun.learning.reproduction.contenders import ALL, CHOSEN
 from sabun.learning.reproduction.studies import TEST_FOLDS, studies
@@ -125,3 +126,10 @@ def test_the_committed_results_keep_what_was_promised() -> None:
     paper = [row for name, row in found.items() if name.startswith("paper")]
     assert paper
     assert all(float(row[epsilon]) < float(found["DP-SGD, linear"][epsilon]) for row in paper for epsilon in ("0.1", "1", "8"))
+
+
+def test_the_settings_of_every_contender_are_those_of_its_method() -> None:
+    for contender in ALL:
+        for epsilon in contender.epsilons:
+            for settings in contender.tried(epsilon):
+                PrivateClassifier(**settings)  # a setting that the method does not have is refused

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from learning.learning_samples import SCHEMA, people
 from sabun.errors import ParameterError
-from sabun.learning.account import recompute
+from sabun.learning.recompute import recompute
 from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.domain import Domain
 from sabun.learning.synthesis.histogram import Histogram

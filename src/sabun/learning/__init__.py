@@ -1,7 +1,7 @@
 """Train a network on personal records, hand the model to a third party.
 
 `PrivateClassifier` is the door in; with `sign_model` its maker stands behind a model; `load_model` and `verify` are for whoever
-receives it. Names are loaded on first use, so that the torch trainer can be used without scikit-learn.
+receives it. What serves one way of training only is in its settings, such as `DpSgdSettings`. Names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -14,21 +14,36 @@ if TYPE_CHECKING:
     from sabun.learning.audit import canary_audit, membership_inference
     from sabun.learning.card import Card
     from sabun.learning.classifier import PrivateClassifier
-    from sabun.learning.folder import load_model, sign_model, verify
+    from sabun.learning.folder import load_card, load_model, sign_model, verify
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
-    from sabun.learning.planning import Plan
+    from sabun.learning.plan import Plan
+    from sabun.learning.settings import (
+        AnonymizedLearningSettings,
+        AnonymizingFirstSettings,
+        DpSgdSettings,
+        LaplaceSgdSettings,
+        LearningFirstSettings,
+        ObjectivePerturbationSettings,
+    )
     from sabun.learning.synthetic_table import SyntheticTable
     from sabun.learning.torch_modules import TorchTrainer as TorchTrainer  # not for `import *`: it needs the extra
 
 __all__ = [
+    "AnonymizedLearningSettings",
+    "AnonymizingFirstSettings",
     "Card",
+    "DpSgdSettings",
+    "LaplaceSgdSettings",
+    "LearningFirstSettings",
     "Model",
+    "ObjectivePerturbationSettings",
     "PlainClassifier",
     "Plan",
     "PrivateClassifier",
     "SyntheticTable",
     "canary_audit",
+    "load_card",
     "load_model",
     "membership_inference",
     "sign_model",
@@ -36,14 +51,21 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnonymizedLearningSettings": "settings",
+    "AnonymizingFirstSettings": "settings",
+    "DpSgdSettings": "settings",
+    "LaplaceSgdSettings": "settings",
+    "LearningFirstSettings": "settings",
+    "ObjectivePerturbationSettings": "settings",
     "Card": "card",
     "canary_audit": "audit",
     "membership_inference": "audit",
     "Model": "model",
     "PlainClassifier": "plain_classifier",
-    "Plan": "planning",
+    "Plan": "plan",
     "PrivateClassifier": "classifier",
     "SyntheticTable": "synthetic_table",
+    "load_card": "folder",
     "load_model": "folder",
     "sign_model": "folder",
     "verify": "folder",

@@ -116,6 +116,7 @@ class AnonymizedLearning:
         meter = Meter(progress, steps=self.epochs * self.batches, spent=self.spent_after)
         for epoch in range(start.step // self.batches, self.epochs):
             order = np.argsort(stream.words(BATCH, epoch, len(data.labels)))  # proof: blind-batches
+            # A resumed run enters its first pass in the middle; every later one begins where a pass begins, at 0.
             for batch in range(state.step % self.batches, self.batches):
                 members = order[batch * self.batch_size : (batch + 1) * self.batch_size]
                 update = self._noisy(self._sum(state.weights, data, members), scale, stream, state.step)

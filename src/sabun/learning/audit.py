@@ -127,8 +127,8 @@ def canary_audit(
     """
     checks.whole(minimum=10, canaries=canaries)
     checks.require(0 < confidence < 1, "between 0 and 1", confidence=confidence)
-    settings = classifier._check()
-    problem, data = classifier._opened(settings, X, y)
+    choices = classifier._checked()
+    problem, data = classifier._opened(choices, X, y)
     coin = os_coin()
     strange, decoys = (_strange(problem, canaries, coin) for _ in range(2))
     inside = (coin.words(canaries) & np.uint64(1)).astype(bool)  # proof: fair-coins
@@ -137,7 +137,7 @@ def canary_audit(
         planted.append(decoys.where(~inside))  # proof: decoys
         problem = dataclasses.replace(problem, n_public=len(data.labels) + canaries)
     joined = _joined([data, *planted])
-    method = calibrated(settings, problem)
+    method = calibrated(choices, problem)
     weights = np.asarray(train(method, joined, coin=coin, progress=progress or unheard)["weights"])
     network = Network(sizes=tuple(method.parameters["sizes"]))
     before, after = (_losses(network, at, strange.rows, strange.labels) for at in (network.initial(), weights))

@@ -15,7 +15,8 @@ from typing import Any, final
 from warnings import warn
 
 from sabun.errors import IncompatibleGuarantees, ReleaseError
-from sabun.learning.account import recompute, recompute_alone
+from sabun.foreign import parse_json
+from sabun.learning.recompute import recompute, recompute_alone
 from sabun.privacy import Guarantee, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 
@@ -98,7 +99,7 @@ class Card:
             ReleaseError: It is no card, or a field is missing or of the wrong kind.
         """
         try:
-            record = json.loads(content)
+            record = parse_json(content, what="a privacy card", error=ReleaseError)
             if record["format"] != FORMAT:
                 raise KeyError
             card = cls(
@@ -113,7 +114,7 @@ class Card:
             )
             same = card.to_json() == content
             str(card)  # whoever reads it next must be able to show it
-        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):
             raise ReleaseError(f"a privacy card must be JSON of format {FORMAT!r} with all its fields; this is not.") from None
         if not same:
             raise ReleaseError("a privacy card must be as it was written; this one was edited or reformatted.")

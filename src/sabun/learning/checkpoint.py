@@ -8,7 +8,6 @@ last step again bit for bit; anything else is refused. Proved in checkpoint.proo
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import dataclasses
 import hashlib
@@ -101,8 +100,8 @@ class _Saved:
         record = {
             "fingerprint": self.fingerprint,
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
-            "before": _state_record(self.before),
-            "now": _state_record(self.now),
+            "before": self.before.to_dict(),
+            "now": self.now.to_dict(),
         }
         body = json.dumps(record).encode()
         return _tag(self.key, body) + b"\n" + body
@@ -124,7 +123,7 @@ class _Saved:
                 raise ValueError
             record = parse_json(body if tagged else tag, what=_STATE, error=DataError)
             receipt = record["receipt"]
-            before, now = (_state(record[name], first) for name in ("before", "now"))
+            before, now = (State.from_dict(record[name], like=first) for name in ("before", "now"))
             return cls(
                 key=key,
                 fingerprint=bytes.fromhex(record["fingerprint"]).hex(),
@@ -213,7 +212,7 @@ def _continued(place: Path, run: Resumable, ledger: Ledger | None, purpose: str)
     if saved.now.step > saved.before.step:
         with one_thread():
             replayed = next(run.states(Stream(saved.key), progress=unheard, start=saved.before), None)
-        if replayed is None or _bits(replayed) != _bits(saved.now):  # proof: bit-for-bit
+        if replayed is None or replayed.bits != saved.now.bits:  # proof: bit-for-bit
             raise DataError(_REFUSED)
     return saved
 
@@ -224,22 +223,37 @@ def _must_be_charged(place: Path, receipt: Receipt | None, ledger: Ledger | None
         raise DataError("ledger must be given exactly when the interrupted run had one. Pass the one it was charged to.")
     if receipt is None or ledger is None:
         return
-    states = [entry.state for entry in ledger.entries() if entry.entry_hash == receipt.entry_hash]
-    attempts = _attempts(ledger, receipt)
-    if states == ["reserved"] and "committed" not in attempts:  # proof: one-result
+    state, attempts = _state_in(ledger, receipt), _attempts(ledger, receipt)
+    if state == "reserved" and "committed" not in attempts:  # proof: one-result
         return
-    if "committed" in (*states, *attempts):
+    if "committed" in (state, *attempts):
         raise _handed_over(place, ledger, "Its key was erased now. The ledger keeps the release; a new run is charged anew.")
     raise LedgerError(f"ledger {ledger.name!r} must hold the open charge of this run; it does not. It is another ledger.")
 
 
+def _state_in(ledger: Ledger, receipt: Receipt) -> str | None:
+    """How that very charge stands in the ledger; None where it is not there."""
+    try:
+        entry = ledger.entry(receipt.entry)
+    except ParameterError:
+        return None
+    return entry.state if entry.entry_hash == receipt.entry_hash else None
+
+
 def _attempts(ledger: Ledger, receipt: Receipt) -> list[str]:
     """The states of the entries under which the result of that charge was to be kept; a crash may leave some open."""
-    return [entry.state for entry in ledger.entries() if (entry.key or "").startswith(_marker(receipt))]
+    states: list[str] = []
+    number = 1
+    # Whoever books one takes a number at most one above how many there are (two copies at once may take the same): when the
+    # numbers up to that were looked up, none is left.
+    while number <= len(states) + 1:
+        states += [entry.state for entry in ledger.with_key(_marker(receipt, number))]  # proof: every-attempt
+        number += 1
+    return states
 
 
-def _marker(receipt: Receipt) -> str:
-    return f"checkpoint handed over {receipt.entry_hash}"
+def _marker(receipt: Receipt, attempt: int) -> str:
+    return f"checkpoint handed over {receipt.entry_hash}, attempt {attempt}"
 
 
 def _handed_over(place: Path, ledger: Ledger, more: str) -> LedgerError:
@@ -258,7 +272,7 @@ def _hand_over(place: Path, ledger: Ledger, receipt: Receipt, promise: Guarantee
     if "committed" in attempts:
         raise _handed_over(place, ledger, faster)
     try:
-        entry = ledger.reserve(free, purpose=purpose, key=f"{_marker(receipt)}, attempt {len(attempts) + 1}")
+        entry = ledger.reserve(free, purpose=purpose, key=_marker(receipt, len(attempts) + 1))
     except ParameterError:  # another copy took that key just now
         raise _handed_over(place, ledger, faster) from None
     entry.commit(payload)  # proof: marked
@@ -378,19 +392,3 @@ def _only_one(lock: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _bits(state: State) -> tuple[int, bytes, bytes]:
-    return state.step, state.weights.tobytes(), state.velocity.tobytes()
-
-
-def _state_record(state: State) -> dict[str, Any]:
-    parts = {"weights": state.weights, "velocity": state.velocity}
-    return {"step": state.step} | {name: base64.b64encode(part.tobytes()).decode() for name, part in parts.items()}
-
-
-def _state(record: Mapping[str, Any], first: State) -> State:
-    parts = {name: np.frombuffer(base64.b64decode(record[name]), dtype=np.float64) for name in ("weights", "velocity")}
-    if any(part.shape != getattr(first, name).shape for name, part in parts.items()):
-        raise ValueError
-    return State(step=int(record["step"]), **parts)

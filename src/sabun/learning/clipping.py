@@ -76,6 +76,8 @@ class ClippedSum:
                 activity = self._passes.both(weights, some, theirs)  # proof: same-shape
                 part = self._part(activity, known, min(size, len(rows) - at))
                 recent += part
+                # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
+                # addition drops is kept beside the total, now and then rather than always, for it costs three additions.
                 if (at // size + 1) % _TOGETHER == 0 or at + size >= len(rows):
                     total, missed = _two_sum(total, recent)
                     lost += missed  # proof: nothing-lost

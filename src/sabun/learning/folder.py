@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, ReleaseError
 from sabun.learning.card import LARGEST_CARD, Card
 from sabun.learning.features import Features, Labels
@@ -24,7 +25,7 @@ from sabun.learning.model import Model
 from sabun.learning.network import Network
 from sabun.learning.safetensors import tensors_to_bytes
 from sabun.privacy import Guarantee, plain
-from sabun.release import Provenance, Release
+from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
 from sabun.release.signature import TrustedKeys
 
@@ -157,12 +158,13 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return model
 
 
-def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> str:
+@renamed(public_key="trusted_key")
+def verify(path: str | os.PathLike[str], *, trusted_key: TrustedKeys = None) -> str:
     """Recomputes what a model folder promises; returns a sentence, or raises.
 
     Args:
         path: The folder.
-        public_key: The key or keys the reader trusts; with them the list of files must be signed by one (`sign_model`), and
+        trusted_key: The key or keys the reader trusts; with them the list of files must be signed by one (`sign_model`), and
             through it every file. Of a folder made before there were lists the release must be signed, and the sentence says
             what that leaves open. Without a key, a folder that somebody replaced as a whole cannot be told from the real one.
 
@@ -171,19 +173,20 @@ def verify(path: str | os.PathLike[str], *, public_key: TrustedKeys = None) -> s
             support the promise, or no trusted key signed.
     """
     held = _checked(path)
-    if public_key is None:
+    if trusted_key is None:
         return f"{held.found}; who made it is not checked"
     if held.listed is None:
-        name = held.release.verify(public_key).fingerprint
+        name = held.release.verify(trusted_key).fingerprint
         return f"{held.found}; its release is signed by the trusted key {name}, {_covered_before(held, Path(path))}"
     if held.listed.signature is None:
         raise ReleaseError(
             f"the folder must be signed as a whole; {FILES} is not. Ask its publisher to sign it: sabun learning sign."
         )
-    return f"{held.found}; every file is signed by the trusted key {held.listed.verify(public_key).fingerprint}"
+    return f"{held.found}; every file is signed by the trusted key {held.listed.verify(trusted_key).fingerprint}"
 
 
-def sign_model(path: str | os.PathLike[str], private_key: Ed25519PrivateKey) -> str:
+@renamed(private_key="signing_key")
+def sign_model(path: str | os.PathLike[str], signing_key: Ed25519PrivateKey) -> str:
     """Signs the list of a folder's files, and through it every file; returns the short name of the key.
 
     A folder made before there were lists gets one. What `verify` refuses is not signed.
@@ -198,7 +201,7 @@ def sign_model(path: str | os.PathLike[str], private_key: Ed25519PrivateKey) -> 
     if listed is None:
         digests = {name: _digest_of(folder / name, held.release) for name in sorted(_names(folder))}
         listed = _list_of(digests, held.release)
-    signed = listed.sign(private_key)
+    signed = listed.sign(signing_key)
     signed.save(folder / FILES, overwrite=True)
     return signed.verify().fingerprint
 
@@ -257,8 +260,7 @@ def _list_of(digests: Mapping[str, str], release: Release) -> Release:
     """A list of files, not signed yet."""
     whose, nothing = release.guarantee, "none: digests of files that are released already"
     free = Guarantee(epsilon=0, relation=whose.relation, unit=whose.unit, mechanism=nothing)
-    origin = Provenance(kind=_KIND, mechanism=nothing, parameters={})
-    return Release(value={"files": dict(digests)}, guarantee=free, provenance=origin)
+    return derived({"files": dict(digests)}, kind=_KIND, promise=free, facts={})
 
 
 def _list_in(folder: Path, release: Release, *, strictly: bool) -> Release | None:

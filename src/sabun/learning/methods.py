@@ -2,43 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
 from sabun import checks
-from sabun.errors import BoundsError, ParameterError
+from sabun.errors import BoundsError, DataError, InternalError, ParameterError
 from sabun.learning.accounting import update_epsilon
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.clipping import row_by_row
 from sabun.learning.dpsgd import DpSgd
+from sabun.learning.features import Features, Labels
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.learning_first import LearningFirst
 from sabun.learning.network import Network
 from sabun.learning.objective import LEAST_REGULARISATION, MOST_TILT, ObjectivePerturbation
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.poisson import PoissonPlan
-from sabun.learning.settings import Settings
+from sabun.learning.settings import (
+    AnonymizedLearningSettings,
+    AnonymizingFirstSettings,
+    Choices,
+    DpSgdSettings,
+    LaplaceSgdSettings,
+    LearningFirstSettings,
+    ObjectivePerturbationSettings,
+)
 from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.domain import Domain
 from sabun.learning.synthesis.histogram import Histogram
 from sabun.learning.synthesis.microaggregation import Microaggregation
 from sabun.learning.training import Method, Problem, one_thread
-from sabun.privacy import exact_positive
+from sabun.privacy import exact_positive, plain
 
-__all__ = ["calibrated", "must_round_by_row"]
+__all__ = ["calibrated", "must_round_by_row", "problem_of"]
 
 
-def calibrated(settings: Settings, problem: Problem) -> Method:
-    """The way of training that the settings name, with its noise fixed.
+def problem_of(choices: Choices, *, features: Features, labels: Labels, n_records: int) -> Problem:
+    """What is public about a run on a table of that many rows.
 
     Raises:
-        ParameterError: The settings cannot meet the promise.
+        DataError: The number of rows is public, and there are none.
+        ParameterError: Delta is so large that handing out one record in the clear would be allowed.
     """
-    network = problem.network(settings.layers(problem.n_public))
-    return _BUILDERS[settings.method](settings, problem, network)
+    ask = choices.ask
+    # Under replace-one the number of records is public by definition; under add-remove only if the caller declares it.
+    n_public = n_records if ask.relation == "replace-one" else choices.n_public
+    if n_public == 0:
+        raise DataError("a table must have at least one row; got none.")
+    return Problem(
+        features=features,
+        labels=labels,
+        epsilon=ask.epsilon,
+        delta=choices.stated_delta(n_public),
+        relation=ask.relation,
+        unit=ask.unit,
+        n_public=n_public,
+    )
+
+
+def calibrated(choices: Choices, problem: Problem) -> Method:
+    """The way of training that was chosen, with its noise fixed.
+
+    Raises:
+        ParameterError: The choices cannot meet the promise.
+    """
+    network = problem.network(choices.layers(problem.n_public))
+    match choices.method:
+        case DpSgdSettings() as own:
+            return _dp_sgd(own, choices, problem, network)
+        case LaplaceSgdSettings() as own:
+            return _laplace_sgd(own, choices, problem, network)
+        case ObjectivePerturbationSettings() as own:
+            return _objective(own, problem, network)
+        case AnonymizingFirstSettings() as own:
+            return _anonymizing_first(own, choices, problem, network)
+        case LearningFirstSettings() as own:
+            return _learning_first(own, choices, problem, network)
+        case AnonymizedLearningSettings() as own:
+            return _anonymized_learning(own, choices, problem, network)
+    raise InternalError(f"no way of training is called {choices.method}.")
 
 
 def must_round_by_row(method: Method) -> None:
@@ -52,7 +96,9 @@ def must_round_by_row(method: Method) -> None:
     with one_thread():
         sound = row_by_row(method.network, piece=method.piece, kind=method.kind)
     single = method.kind == np.float32
-    way_out = "Use precision='double'." if single else "Install a numpy whose matrix library does not, such as the one on PyPI."
+    way_out = (
+        "Use the precision 'double'." if single else "Install a numpy whose matrix library does not, such as the one on PyPI."
+    )
     checks.require(
         sound,
         "such that the matrix library on this machine computes a row the same wherever it stands; it does not for these sizes",
@@ -61,27 +107,27 @@ def must_round_by_row(method: Method) -> None:
     )
 
 
-def _dp_sgd(settings: Settings, problem: Problem, network: Network) -> Method:
+def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Network) -> Method:
     return DpSgd(
         problem=problem,
         network=network,
-        plan=PoissonPlan.of(sampling_rate=settings.sampling_rate, epochs=settings.epochs or 30),
-        clip_norm=float(settings.clip_norm),
-        learning_rate=float(settings.learning_rate or (0.5 if len(network.sizes) > 2 else 1.0)),
-        momentum=float(settings.momentum),
-        precision=settings.precision,
+        plan=PoissonPlan.of(sampling_rate=own.sampling_rate, epochs=choices.epochs or 30),
+        clip_norm=float(own.clip_norm),
+        learning_rate=float(choices.learning_rate or (0.5 if len(network.sizes) > 2 else 1.0)),
+        momentum=float(own.momentum),
+        precision=own.precision,
     )
 
 
-def _laplace_sgd(settings: Settings, problem: Problem, network: Network) -> Method:
+def _laplace_sgd(own: LaplaceSgdSettings, choices: Choices, problem: Problem, network: Network) -> Method:
     epsilon = float(problem.epsilon)
     return LaplaceSgd(
         problem=problem,
         network=network,
-        plan=PoissonPlan.of(sampling_rate=settings.sampling_rate, epochs=settings.epochs or _passes(epsilon)),
-        clip_norm=float(settings.clip_norm),
-        learning_rate=float(settings.learning_rate or 3.0),
-        momentum=float(settings.momentum),
+        plan=PoissonPlan.of(sampling_rate=own.sampling_rate, epochs=choices.epochs or _passes(epsilon)),
+        clip_norm=float(own.clip_norm),
+        learning_rate=float(choices.learning_rate or 3.0),
+        momentum=float(own.momentum),
     )
 
 
@@ -92,91 +138,91 @@ def _passes(epsilon: float) -> int:
     return 10 if epsilon < 4 else 30
 
 
-def _objective(settings: Settings, problem: Problem, network: Network) -> Method:
+def _objective(own: ObjectivePerturbationSettings, problem: Problem, network: Network) -> Method:
     classes = len(problem.labels.classes)
     checks.require(
         classes == 2, "2 for 'objective-perturbation'", "Use the method 'laplace-sgd'.", **{"number of classes": classes}
     )
     # ln(1 + 1/(4 lambda)) <= 1/(4 lambda): curvature then costs at most a twentieth of epsilon.
     default = max(5 / problem.epsilon, LEAST_REGULARISATION)
-    chosen = default if settings.regularisation is None else exact_positive(settings.regularisation, name="regularisation")
+    chosen = default if own.regularization is None else exact_positive(own.regularization, name="regularization")
     checks.require(
         chosen >= LEAST_REGULARISATION,
         f"at least {LEAST_REGULARISATION}, so that the solver always ends",
-        regularisation=settings.regularisation,
+        regularization=own.regularization,
     )
     method = ObjectivePerturbation(problem=problem, network=network, regularisation=chosen)
     if method.objective_epsilon <= 0:
         smallest = Fraction(1, 4) / problem.epsilon * 2
         raise ParameterError(
-            f"regularisation must be large enough to leave some epsilon for noise; got {settings.regularisation!r}. "
+            f"regularization must be large enough to leave some epsilon for noise; got {own.regularization!r}. "
             f"Use at least {float(smallest):.4g}."
         )
     least = 2 * (method.dimension + 40) / MOST_TILT
     checks.require(
         method.objective_epsilon >= least,
         f"large enough that the noise can be computed with (about {float(least):.2g})",
-        epsilon=str(settings.epsilon),
+        epsilon=plain(problem.epsilon),
     )
     return method
 
 
-def _learning_first(settings: Settings, problem: Problem, network: Network) -> Method:
+def _learning_first(own: LearningFirstSettings, choices: Choices, problem: Problem, network: Network) -> Method:
     training = PlainTraining(
         network=network,
-        epochs=settings.epochs or 20,
-        batch_size=settings.batch_size,
-        learning_rate=float(settings.learning_rate or 0.05),
+        epochs=choices.epochs or 20,
+        batch_size=int(own.batch_size),
+        learning_rate=float(choices.learning_rate or 0.05),
         decay=0.001,
-        bound=float(settings.weight_bound),
+        bound=float(own.weight_bound),
     )
     per_weight = problem.epsilon
-    if settings.joint_epsilon is not None:
-        per_weight = exact_positive(settings.joint_epsilon, name="joint_epsilon") / network.n_weights
+    if own.joint_epsilon is not None:
+        per_weight = exact_positive(own.joint_epsilon, name="joint_epsilon") / network.n_weights
     return LearningFirst(problem=problem, training=training, weight_epsilon=per_weight)
 
 
-def _anonymized_learning(settings: Settings, problem: Problem, network: Network) -> Method:
-    epochs, per_update = settings.epochs or 1, problem.epsilon
-    if settings.joint_epsilon is not None:
-        joint = exact_positive(settings.joint_epsilon, name="joint_epsilon")
+def _anonymized_learning(own: AnonymizedLearningSettings, choices: Choices, problem: Problem, network: Network) -> Method:
+    epochs, per_update = choices.epochs or 1, problem.epsilon
+    if own.joint_epsilon is not None:
+        joint = exact_positive(own.joint_epsilon, name="joint_epsilon")
         per_update = update_epsilon(n_weights=network.n_weights, joint_epsilon=joint, epochs=epochs, delta=problem.delta)
     return AnonymizedLearning(
         problem=problem,
         network=network,
         epochs=epochs,
-        batch_size=settings.batch_size,
-        learning_rate=float(settings.learning_rate or 1.0),
-        threshold=float(settings.threshold),
+        batch_size=int(own.batch_size),
+        learning_rate=float(choices.learning_rate or 1.0),
+        threshold=float(own.threshold),
         update_epsilon=per_update,
     )
 
 
-def _anonymizing_first(settings: Settings, problem: Problem, network: Network) -> Method:
+def _anonymizing_first(own: AnonymizingFirstSettings, choices: Choices, problem: Problem, network: Network) -> Method:
     schema = problem.features.schema
     if schema is None:
         raise BoundsError(
             "schema must be given for 'anonymizing-first': a synthetic table needs public bounds and categories. "
-            "Pass schema=Schema(columns=[...])."
+            "Declare the columns."
         )
     classes = len(problem.labels.classes)
     synthesis: BayesNet | Histogram | Microaggregation
-    if settings.synthesis == "microaggregation":
+    if own.synthesis == "microaggregation":
         if problem.n_public is None:
-            raise ParameterError("n_public must be known for synthesis='microaggregation'; got None.")
+            raise InternalError("groups of a fixed size need a public number of records.")
         synthesis = Microaggregation(
             schema=schema,
             classes=classes,
             epsilon=problem.epsilon,
-            group_size=settings.group_size,
+            group_size=int(own.group_size),
             n_records=problem.n_public,
         )
-    elif settings.synthesis == "histogram":
-        domain = Domain(schema=schema, bins=settings.bins)
+    elif own.synthesis == "histogram":
+        domain = Domain(schema=schema, bins=int(own.bins))
         synthesis = Histogram(domain=domain, classes=classes, epsilon=problem.epsilon, relation=problem.relation)
     else:
         synthesis = BayesNet(
-            domain=Domain(schema=schema, bins=settings.bins),
+            domain=Domain(schema=schema, bins=int(own.bins)),
             classes=classes,
             epsilon=problem.epsilon,
             delta=problem.delta,
@@ -184,19 +230,9 @@ def _anonymizing_first(settings: Settings, problem: Problem, network: Network) -
         )
     training = PlainTraining(
         network=network,
-        epochs=settings.epochs or 10,
-        batch_size=settings.batch_size,
-        learning_rate=float(settings.learning_rate or 0.2),
+        epochs=choices.epochs or 10,
+        batch_size=int(own.batch_size),
+        learning_rate=float(choices.learning_rate or 0.2),
         decay=0.001,
     )
-    return AnonymizingFirst(problem=problem, synthesis=synthesis, training=training, n_rows=settings.n_synthetic)
-
-
-_BUILDERS: dict[str, Callable[[Settings, Problem, Network], Method]] = {
-    "dp-sgd": _dp_sgd,
-    "laplace-sgd": _laplace_sgd,
-    "objective-perturbation": _objective,
-    "learning-first": _learning_first,
-    "anonymized-learning": _anonymized_learning,
-    "anonymizing-first": _anonymizing_first,
-}
+    return AnonymizingFirst(problem=problem, synthesis=synthesis, training=training, n_rows=int(own.n_synthetic))

@@ -106,10 +106,6 @@ class Network:
             at = end
         return views
 
-    def logits(self, weights: Floats, rows: Floats) -> Floats:
-        """The last layer before the softmax, one row for each example."""
-        return np.ascontiguousarray(Passes(self, len(rows), weights.dtype).forward(weights, rows).T)
-
     def probabilities(self, weights: Floats, rows: Floats) -> Floats:
         """Class probabilities, one row for each example."""
         return np.ascontiguousarray(_softmax(Passes(self, len(rows), weights.dtype).forward(weights, rows)).T)
@@ -128,6 +124,7 @@ class Network:
         """
         total = np.zeros(activity.errors[0].shape[1])
         for layer, (y, d) in enumerate(zip(activity.inputs, activity.errors, strict=True)):
+            # A layer's gradient is the outer product y d': its length is |y| |d|, so it is never written out.
             size = lengths.copy() if layer == 0 and lengths is not None else np.einsum("ij,ij->j", y, y)
             # Beside inputs so large, an error's square could vanish where its product with them does not.
             if size.max(initial=0.0) > _LARGE[size.dtype]:
@@ -156,11 +153,6 @@ class Network:
             np.matmul(y, d.T, out=block)
         return result.astype(np.float64, copy=False)
 
-    def example_gradients(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
-        """One flat gradient for each example, written out; for tests, since it needs rows times weights of memory."""
-        one_each = (self.activity(weights, rows[i : i + 1], labels[i : i + 1]) for i in range(len(rows)))
-        return np.array([self.summed(activity) for activity in one_each]).reshape(len(rows), self.n_weights)
-
 
 @final
 class Passes:
@@ -178,6 +170,7 @@ class Passes:
         self._rows = np.ones((count, network.sizes[0] + 1), dtype=kind)
         # In single precision the first product is faster row by row; in double, old processors then round a row by its place.
         self._first = np.empty((count, network.sizes[1]), dtype=kind) if kind == np.float32 else None
+        # Under each layer's inputs stays a row of ones, which meets the biases as the last row of their block.
         self._inputs = (self._rows.T, *(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1]))
         self._errors = tuple(np.empty((size, count), dtype=kind) for size in network.sizes[1:])
         self._places = np.arange(count)

@@ -170,6 +170,8 @@ def _minimum(design: Floats, signs: Floats, regularisation: float, tilt: Floats,
         curvature = (signed * (miss * (1.0 - miss))[:, None]).T @ signed
         curvature[np.diag_indices_from(curvature)] += regularisation
         step = np.linalg.solve(curvature, gradient)
+        # Newton's step may be too long far from the minimum: it is halved until the height falls as it should. Near the minimum
+        # heights differ by less than their rounding, hence the allowance; the gradient alone decides when to stop.
         share, start, fall = 1.0, height(point), float(gradient @ step)
         while share > 1e-10 and height(point - share * step) > start - 0.25 * share * fall + 1e-9 * abs(start):
             share /= 2

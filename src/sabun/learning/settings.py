@@ -1,142 +1,279 @@
-"""The choices a caller can make about a training run, checked once; all of them are public."""
+"""What a caller can choose about a training run, each way of training with settings of its own; all of it is public."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from sabun import checks
-from sabun.errors import ParameterError
+from sabun.asking import MethodSettings
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 
-__all__ = ["METHODS", "PURE", "SYNTHESES", "Settings", "delta_for"]
+if TYPE_CHECKING:
+    from sabun.asking import Ask
 
-METHODS = ("dp-sgd", "laplace-sgd", "objective-perturbation", "anonymizing-first", "learning-first", "anonymized-learning")
-PURE = ("laplace-sgd", "objective-perturbation", "learning-first")
+__all__ = [
+    "FORMER",
+    "KINDS",
+    "METHODS",
+    "SYNTHESES",
+    "AnonymizedLearningSettings",
+    "AnonymizingFirstSettings",
+    "Choices",
+    "DpSgdSettings",
+    "LaplaceSgdSettings",
+    "LearningFirstSettings",
+    "ObjectivePerturbationSettings",
+    "TrainingSettings",
+    "delta_for",
+]
+
+FORMER: Mapping[str, Any] = {
+    "clip_norm": 1.0,
+    "sampling_rate": 0.1,
+    "batch_size": 50,
+    "momentum": 0.9,
+    "precision": "double",
+    "threshold": 0.1,
+    "weight_bound": 0.5,
+    "regularization": None,
+    "joint_epsilon": None,
+    "synthesis": "bayes-net",
+    "n_synthetic": 30_000,
+    "bins": 16,
+    "group_size": 1000,
+}
+"""What `PrivateClassifier` once took for every method, with the value that meant "as usual"."""
+
 SYNTHESES = ("bayes-net", "microaggregation", "histogram")
-_REPLACE_ONLY = ("objective-perturbation", "learning-first", "anonymized-learning")
 _FEW = 10_000
 _SMALL, _LARGE = 1e-6, 1e6
 _LEAST_EPSILON = Fraction(1, 10**6)
+_REPLACE_ONE = ("replace-one",)
+
+
+class TrainingSettings(MethodSettings):
+    """What the settings of all ways of training share."""
+
+    pure: ClassVar[bool] = False
+    """Whether it needs no delta and takes none."""
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Those it can promise anything about, the usual one first."""
+        return ("add-remove", *_REPLACE_ONE)
+
+    def check(self) -> None:
+        """Refuses a setting that breaks its rule."""
+        for field in fields(self):  # type: ignore[arg-type]
+            _RULES[field.name](field.name, getattr(self, field.name))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """As `PrivateClassifier` documents them."""
+class DpSgdSettings(TrainingSettings):
+    """The default: clipped gradients of Poisson batches with Gaussian noise.
 
-    method: str
-    epsilon: AmountLike
+    Args:
+        clip_norm: The L2 norm to which each example's gradient is cut.
+        sampling_rate: The probability to take part in a step.
+        momentum: Share of the last update that is kept.
+        precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
+    """
+
+    method = "dp-sgd"
+
+    clip_norm: float = 1.0
+    sampling_rate: float = 0.1
+    momentum: float = 0.9
+    precision: str = "double"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSgdSettings(TrainingSettings):
+    """The same with pure epsilon: an L1 norm, Laplace noise.
+
+    Args:
+        clip_norm: The L1 norm to which each example's gradient is cut.
+        sampling_rate: The probability to take part in a step.
+        momentum: Share of the last update that is kept.
+    """
+
+    method = "laplace-sgd"
+    pure = True
+
+    clip_norm: float = 1.0
+    sampling_rate: float = 0.1
+    momentum: float = 0.9
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ObjectivePerturbationSettings(TrainingSettings):
+    """A linear model of two classes with pure epsilon.
+
+    Args:
+        regularization: Weight of the squared length in the objective; None picks by epsilon.
+    """
+
+    method = "objective-perturbation"
+    pure = True
+
+    regularization: AmountLike | None = None
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Replacing a record only."""
+        return _REPLACE_ONE
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AnonymizingFirstSettings(TrainingSettings):
+    """A synthetic table first, ordinary training on it afterwards; pure without a delta.
+
+    Args:
+        synthesis: `bayes-net`, `microaggregation` or `histogram`.
+        n_synthetic: Rows of the synthetic table; with `microaggregation` there are as many as records, whose number is public.
+        bins: Cells of a number column in a synthetic table.
+        group_size: For `microaggregation`.
+        batch_size: Synthetic rows in an update.
+    """
+
+    method = "anonymizing-first"
+
+    synthesis: str = "bayes-net"
+    n_synthetic: int = 30_000
+    bins: int = 16
+    group_size: int = 1000
+    batch_size: int = 50
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Groups of a fixed size need a public number of records."""
+        return _REPLACE_ONE if self.synthesis == "microaggregation" else super().relations
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LearningFirstSettings(TrainingSettings):
+    """The paper's: noise on each trained weight. Epsilon is the paper's, per parameter.
+
+    Args:
+        weight_bound: Weights are cut to plus or minus this.
+        batch_size: Records in an update.
+        joint_epsilon: Solve for the per-parameter epsilon with this joint one.
+    """
+
+    method = "learning-first"
+    pure = True
+
+    weight_bound: float = 0.5
+    batch_size: int = 50
+    joint_epsilon: AmountLike | None = None
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Replacing a record only."""
+        return _REPLACE_ONE
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AnonymizedLearningSettings(TrainingSettings):
+    """The paper's: noise on each batch update. Epsilon is the paper's, per parameter.
+
+    Args:
+        threshold: Sums are cut to plus or minus this.
+        batch_size: Records in a batch; the divisor of the update.
+        joint_epsilon: Solve for the per-parameter epsilon with this joint one.
+    """
+
+    method = "anonymized-learning"
+
+    threshold: float = 0.1
+    batch_size: int = 50
+    joint_epsilon: AmountLike | None = None
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Replacing a record only."""
+        return _REPLACE_ONE
+
+
+KINDS: tuple[type[TrainingSettings], ...] = (
+    DpSgdSettings,
+    LaplaceSgdSettings,
+    ObjectivePerturbationSettings,
+    AnonymizingFirstSettings,
+    LearningFirstSettings,
+    AnonymizedLearningSettings,
+)
+METHODS = tuple(kind.method for kind in KINDS)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """All that a caller chose about a training run, checked once; the terms beside it, the rest as `PrivateClassifier` has it.
+
+    Args:
+        ask: Epsilon, delta, relation, unit, coin, ledger, settled.
+        method: How to train.
+        delta: As it was given, for messages.
+        hidden: Sizes of hidden layers, or "auto".
+        n_public: The number of records, where the caller declares it public.
+        epochs: Passes; None picks by method.
+        learning_rate: None picks by method.
+    """
+
+    ask: Ask
+    method: TrainingSettings
     delta: AmountLike | None
-    hidden: tuple[int, ...] | str
-    relation: str | None
+    hidden: Sequence[int] | str
     n_public: int | None
-    clip_norm: float
-    sampling_rate: float
     epochs: int | None
-    batch_size: int
     learning_rate: float | None
-    momentum: float
-    precision: str
-    threshold: float
-    weight_bound: float
-    regularisation: AmountLike | None
-    joint_epsilon: AmountLike | None
-    synthesis: str
-    n_synthetic: int
-    bins: int
-    group_size: int
 
     def __post_init__(self) -> None:
-        checks.one_of(METHODS, method=self.method)
-        checks.one_of(SYNTHESES, synthesis=self.synthesis)
-        checks.one_of(("double", "single"), precision=self.precision)
-        only = self.precision == "double" or self.method == "dp-sgd"
-        checks.require(only, f"'double' for {self.method!r}", precision=self.precision)
-        _must_be_payable(epsilon=self.epsilon)
+        self.method.check()
+        checks.require(self.ask.epsilon >= _LEAST_EPSILON, f"at least {_SMALL}", epsilon=self.ask.epsilon)
         self._check_delta()
         self._check_hidden()
-        self._check_relation()
-        self._check_numbers()
-        self._use_plain_numbers()
-
-    def _use_plain_numbers(self) -> None:
-        """Whole numbers of Python's own: those of another library would wrap around where noise is scaled."""
-        for name in ("n_public", "epochs", "batch_size", "n_synthetic", "bins", "group_size"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, int(getattr(self, name)))
-        if not isinstance(self.hidden, str):
-            object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
-
-    def _check_numbers(self) -> None:
-        for name in ("clip_norm", "threshold", "weight_bound"):
-            value = getattr(self, name)
-            # Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.
-            checks.require(_in(value, _SMALL, _LARGE), f"between {_SMALL} and {_LARGE:.0f}", **{name: value})
-        checks.require(_in(self.sampling_rate, 2.0**-32, 1), "above 0 and at most 1", sampling_rate=self.sampling_rate)
-        checks.require(_in(self.momentum, 0, 0.999999), "at least 0 and below 1", momentum=self.momentum)
-        checks.whole(minimum=1, batch_size=self.batch_size, n_synthetic=self.n_synthetic, group_size=self.group_size)
-        checks.whole(minimum=2, bins=self.bins)
         for name in ("epochs", "n_public"):
             if getattr(self, name) is not None:
                 checks.whole(minimum=1, **{name: getattr(self, name)})
+                # Whole numbers of another library would wrap around where noise is scaled.
+                object.__setattr__(self, name, int(getattr(self, name)))
         if self.learning_rate is not None:
             checks.positive(learning_rate=self.learning_rate)
             checks.require(self.learning_rate <= _LARGE, f"at most {_LARGE:.0f}", learning_rate=self.learning_rate)
-        if self.regularisation is not None:
-            exact_positive(self.regularisation, name="regularisation")
-        if self.joint_epsilon is not None:
-            _must_be_payable(joint_epsilon=self.joint_epsilon)
-        only = self.joint_epsilon is None or self.method in ("learning-first", "anonymized-learning")
-        checks.require(only, "left out: epsilon is joint already for this method", joint_epsilon=self.joint_epsilon)
 
     def _check_delta(self) -> None:
-        if self.delta is None:
+        if self.ask.delta is None:
             return
-        read = exact(self.delta, name="delta")
-        checks.require(0 <= read < 1, "at least 0 and below 1", delta=self.delta)
-        if self.method == "dp-sgd":
-            checks.require(read > 0, "above 0 for 'dp-sgd'", "Use the method 'laplace-sgd' for delta 0.", delta=self.delta)
-        if self.method in PURE:
-            checks.require(read == 0, f"0 or left out for {self.method!r}, which needs none", delta=self.delta)
-        if self.method == "anonymizing-first" and self.synthesis != "bayes-net":
-            checks.require(read == 0, f"0 or left out for synthesis={self.synthesis!r}, which needs none", delta=self.delta)
+        name = self.method.method
+        if isinstance(self.method, DpSgdSettings):
+            advice = "Use the method 'laplace-sgd' for delta 0."
+            checks.require(self.ask.delta > 0, f"above 0 for {name!r}", advice, delta=self.delta)
+        if self.method.pure:
+            checks.require(self.ask.delta == 0, f"0 or left out for {name!r}, which needs none", delta=self.delta)
+        if isinstance(self.method, AnonymizingFirstSettings) and self.method.synthesis != "bayes-net":
+            rule = f"0 or left out for the synthesis {self.method.synthesis!r}, which needs none"
+            checks.require(self.ask.delta == 0, rule, delta=self.delta)
 
     def _check_hidden(self) -> None:
-        if self.hidden == "auto":
+        if isinstance(self.hidden, str) and self.hidden == "auto":
             return
         good = isinstance(self.hidden, tuple | list)
         checks.require(good, "'auto' or the sizes of the hidden layers, such as (64, 64)", hidden=self.hidden)
         for size in self.hidden:
             checks.whole(minimum=1, **{"hidden layer size": size})
-        if self.method == "objective-perturbation":
-            checks.require(not self.hidden, "() for 'objective-perturbation', which is linear", hidden=self.hidden)
-
-    def _check_relation(self) -> None:
-        if self.relation is None:
-            return
-        allowed = ("replace-one",) if self.replace_only else ("add-remove", "replace-one")
-        checks.one_of(allowed, relation=self.relation)
-
-    @property
-    def replace_only(self) -> bool:
-        """Whether the method's promise is about replacing a record only."""
-        grouped = self.method == "anonymizing-first" and self.synthesis == "microaggregation"
-        return self.method in _REPLACE_ONLY or grouped
-
-    def stated_relation(self, ledger_relation: str | None) -> str:
-        """The relation of the promise: the caller's, else the ledger's, else the method's own."""
-        if self.relation is not None:
-            return self.relation
-        if self.replace_only:
-            return "replace-one"
-        if ledger_relation == "local":
-            raise ParameterError(
-                "ledger must be for central data (relation 'replace-one' or 'add-remove'); got 'local'. "
-                "Training sees the records, so it cannot be booked as local."
-            )
-        return ledger_relation or "add-remove"
+        if isinstance(self.method, ObjectivePerturbationSettings):
+            checks.require(not self.hidden, f"empty for {self.method.method!r}, which is linear", hidden=self.hidden)
 
     def stated_delta(self, n_public: int | None) -> Fraction:
         """The delta of the promise: 0 unless it was given, or the method is 'dp-sgd' (see `delta_for`).
@@ -144,17 +281,17 @@ class Settings:
         Raises:
             ParameterError: Delta is so large that handing out one record in the clear would be allowed.
         """
-        given = 0 if self.delta is None and self.method != "dp-sgd" else self.delta
+        given = 0 if self.delta is None and not isinstance(self.method, DpSgdSettings) else self.delta
         return delta_for(given, n_public)
 
     def layers(self, n_public: int | None) -> tuple[int, ...]:
         """Sizes of the hidden layers; 'auto' is linear unless n epsilon is known to be at least 10,000."""
-        if self.hidden != "auto":
+        if not isinstance(self.hidden, str):
             return tuple(int(size) for size in self.hidden)
-        if self.method in ("learning-first", "anonymized-learning"):
+        if isinstance(self.method, LearningFirstSettings | AnonymizedLearningSettings):
             return (32, 32, 32)
-        plenty = n_public is not None and n_public * exact_positive(self.epsilon, name="epsilon") >= _FEW
-        return (32,) if plenty and self.method == "dp-sgd" else ()
+        plenty = n_public is not None and n_public * self.ask.epsilon >= _FEW
+        return (32,) if plenty and isinstance(self.method, DpSgdSettings) else ()
 
 
 def delta_for(delta: AmountLike | None, n_public: int | None) -> Fraction:
@@ -171,11 +308,44 @@ def delta_for(delta: AmountLike | None, n_public: int | None) -> Fraction:
     return stated
 
 
-def _must_be_payable(**named: AmountLike) -> None:
-    """Refuses an epsilon so small that its noise cannot be drawn, before anything is charged."""
-    for name, value in named.items():
-        checks.require(exact_positive(value, name=name) >= _LEAST_EPSILON, f"at least {_SMALL}", **{name: value})
+def _within(low: float, high: float, words: str) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        checks.require(checks.is_number(value) and low <= value <= high, words, **{name: value})
+
+    return check
 
 
-def _in(value: object, low: float, high: float) -> bool:
-    return checks.is_number(value) and low <= value <= high
+def _at_least(minimum: int) -> Callable[[str, Any], None]:
+    return lambda name, value: checks.whole(minimum=minimum, **{name: value})
+
+
+def _among(*words: str) -> Callable[[str, Any], None]:
+    return lambda name, value: checks.one_of(words, **{name: value})
+
+
+def _amount(least: Fraction) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if value is not None:
+            checks.require(exact_positive(value, name=name) >= least, f"at least {float(least)}", **{name: value})
+
+    return check
+
+
+# Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.
+_BOUND = _within(_SMALL, _LARGE, f"between {_SMALL} and {_LARGE:.0f}")
+_RULES: dict[str, Callable[[str, Any], None]] = {
+    "clip_norm": _BOUND,
+    "threshold": _BOUND,
+    "weight_bound": _BOUND,
+    "sampling_rate": _within(2.0**-32, 1, "above 0 and at most 1"),
+    "momentum": _within(0, 0.999999, "at least 0 and below 1"),
+    "precision": _among("double", "single"),
+    "synthesis": _among(*SYNTHESES),
+    "batch_size": _at_least(1),
+    "n_synthetic": _at_least(1),
+    "group_size": _at_least(1),
+    "bins": _at_least(2),
+    "regularization": _amount(Fraction(0)),
+    # An epsilon so small that its noise cannot be drawn is refused before anything is charged.
+    "joint_epsilon": _amount(_LEAST_EPSILON),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -94,6 +95,28 @@ class State:
     weights: Floats
     velocity: Floats
 
+    @property
+    def bits(self) -> tuple[int, bytes, bytes]:
+        """Equal where two states are the same to the last bit, signs of zeros and kinds of NaN included."""
+        return self.step, self.weights.tobytes(), self.velocity.tobytes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        parts = {"weights": self.weights, "velocity": self.velocity}
+        return {"step": self.step} | {name: base64.b64encode(part.tobytes()).decode() for name, part in parts.items()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], *, like: State) -> State:
+        """Reads what `to_dict` wrote of a state with arrays of the same shapes.
+
+        Raises:
+            ValueError: The shapes are others.
+        """
+        parts = {name: np.frombuffer(base64.b64decode(record[name]), dtype=np.float64) for name in ("weights", "velocity")}
+        if any(part.shape != getattr(like, name).shape for name, part in parts.items()):
+            raise ValueError
+        return cls(step=int(record["step"]), **parts)
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +194,7 @@ class Method(Protocol):
 
     @property
     def account(self) -> Mapping[str, Any]:
-        """The numbers from which anybody can recompute the promise; see `account.recompute`."""
+        """The numbers from which anybody can recompute the promise; see `sabun.learning.recompute`."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:

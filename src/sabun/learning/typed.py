@@ -2,96 +2,107 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
-from sabun.errors import BoundsError, ParameterError
-from sabun.records import Schema
-from sabun.records.files import file_column, file_names
-from sabun.telling.terminal.columns import typed_bounds
+from sabun.asking import settings_of
+from sabun.errors import ParameterError
+from sabun.learning.settings import KINDS
+from sabun.records import Chunks, Schema, chunks, open_unbounded
+from sabun.records.files import file_names, objects_of
+from sabun.telling.terminal.columns import listed
+from sabun.telling.terminal.output import new_file
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
 
-__all__ = ["Declared", "cells", "chosen", "declared", "inputs_of", "layers", "must_be_joint", "numbers"]
+__all__ = [
+    "chosen",
+    "classes_for",
+    "inputs_of",
+    "layers",
+    "must_be_joint",
+    "must_be_model",
+    "must_be_new_table",
+    "read_once",
+]
 
+_SHARED = ("epochs", "learning_rate")
 _WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
 _DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound")
-_AS_WRITTEN = ("regularisation", "joint_epsilon", "synthesis", "precision")
+_OLDER = {"regularisation": "regularization"}
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Declared:
-    """What the caller says about a table beforehand."""
-
-    schema: Schema
-    classes: tuple[str, ...] | None
-
-
-def declared(schema: Path | None, bounds: list[str] | None, target: str, classes: str | None) -> Declared:
-    """The schema of the inputs with the classes of the target.
+def inputs_of(whole: Schema, columns: str | None, target: str | None) -> Schema:
+    """The columns that a network reads: those listed, or all; never the target.
 
     Raises:
-        BoundsError: There is neither a schema nor bounds.
+        ParameterError: A column is not declared.
+    """
+    return whole.select([name for name in listed(columns, whole) or whole.names if name != target])
+
+
+def classes_for(whole: Schema, target: str, classes: str | None) -> tuple[Any, ...] | None:
+    """The public list of labels: the given one, or the categories of a target that was declared.
+
+    Raises:
         ParameterError: The target, as declared, cannot hold the classes.
     """
-    if schema is None and not bounds:
-        raise BoundsError(
-            "the columns must be declared. Bounds must not come from the data: pass --schema or --bounds name=low:high."
-        )
-    if schema is not None and bounds:
-        raise ParameterError("bounds must be left out when there is a schema; got both --schema and --bounds.")
-    whole = Schema.of_bounds(dict(map(typed_bounds, bounds or []))) if schema is None else Schema.load(schema)
-    listed = None if classes is None else tuple(part.strip() for part in classes.split(","))
-    if target in whole.names:
-        from sabun.learning.features import classes_of_target
+    from sabun.learning.features import classes_of_target
 
-        listed = classes_of_target(whole[target], listed)
-    return Declared(schema=inputs_of(whole, target), classes=listed)
+    labels = None if classes is None else tuple(part.strip() for part in classes.split(","))
+    return classes_of_target(whole[target], labels) if target in whole.names else labels
 
 
-def inputs_of(schema: Schema, target: str | None) -> Schema:
-    """The columns that a network reads: all but the target."""
-    return schema.select([name for name in schema.names if name != target])
+def read_once(table: Path, names: Sequence[str], target: str) -> tuple[Chunks, list[Any]]:
+    """The inputs as they stand in a file, with the labels beside them; for the owner of the data.
 
+    Both come out of one reading: a large table takes its time, and a file that changes in between must not mix two states.
 
-def cells(data: Path, column: str, *, name: str = "target") -> list[Any]:
-    """One column of a file as text; only for the owner of the data."""
-    if column not in file_names(data):
-        raise ParameterError(f"{name} must be a column of {data.name}; got {column!r}.")
-    return file_column(data, column)
+    Raises:
+        ParameterError: There is no such target.
+        DataError: The file cannot be read, or lacks an input.
+    """
+    if target not in file_names(table):
+        raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
+    pieces = list(open_unbounded(table, columns=[*names, target]).tables())
+    labels = [cell for piece in pieces for cell in objects_of(piece.column(target))]
+    return chunks([piece.select(list(names)) for piece in pieces]), labels
 
 
 def layers(text: str) -> tuple[int, ...] | str:
     """Hidden layers such as "64,64", "" for none, "auto"."""
     if text == "auto":
         return text
-    return tuple(numbers(text, "hidden"))
-
-
-def numbers(text: str, name: str) -> list[int]:
-    """Whole numbers separated by commas."""
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise ParameterError(f"{name} must be whole numbers separated by commas; got {text!r}.") from None
+        raise ParameterError(f"hidden must be whole numbers separated by commas; got {text!r}.") from None
 
 
-def chosen(settings: list[str] | None) -> dict[str, Any]:
-    """Further settings given as name=value."""
+def chosen(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
+    """The method with its settings, and what every method can be told, from name=value.
+
+    Raises:
+        ParameterError: The method is unknown, or has no such setting, or a number is none.
+    """
+    usual = settings_of(method, KINDS)
+    known = (*_SHARED, *usual.get_params())
     found: dict[str, Any] = {}
-    for text in settings or []:
-        name, _, value = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if name not in (*_WHOLE, *_DECIMAL, *_AS_WRITTEN):
-            raise ParameterError(f"set must be one of {', '.join((*_WHOLE, *_DECIMAL, *_AS_WRITTEN))}; got {name!r}.")
+    for text in settings or ():
+        typed, _, value = text.partition("=")
+        name = typed.strip().replace("-", "_")
+        name = _OLDER.get(name, name)
+        if name not in known:
+            raise ParameterError(f"set must be one of {', '.join(known)} for the method {method!r}; got {name!r}.")
         try:
             found[name] = int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
         except ValueError:
             raise ParameterError(f"{name} must be a number; got {value!r}.") from None
-    return found
+    shared = {name: found.pop(name) for name in _SHARED if name in found}
+    return {"method": replace(usual, **found)} | shared  # type: ignore[type-var]
 
 
 def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
@@ -100,7 +111,7 @@ def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
     Raises:
         ParameterError: The promise would bound each weight only by itself.
     """
-    if classifier.method not in ("learning-first", "anonymized-learning"):
+    if str(classifier.method) not in ("learning-first", "anonymized-learning"):
         return
     plan = classifier.plan(n_records=max(1, n_records))
     if plan.scope != "joint":
@@ -108,3 +119,19 @@ def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
             "allow-per-parameter must be given to hand over a model whose promise bounds each weight only by itself. "
             f"All weights together are bounded by epsilon {plan.joint_epsilon}: say so to whoever gets the model."
         )
+
+
+def must_be_model(folder: Path) -> None:
+    """Refuses what is no folder, before anything in it is missed."""
+    if not folder.is_dir():
+        raise ParameterError(f"model must be a folder that `sabun learning train` wrote; there is none called {str(folder)!r}.")
+
+
+def must_be_new_table(synthetic: Path, method: str) -> None:
+    """Refuses a synthetic table that there will not be, or that could not be written later."""
+    if method != "anonymizing-first":
+        raise ParameterError(f"synthetic must be left out unless the method is 'anonymizing-first'; got {method!r}.")
+    if synthetic.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"synthetic must end in .csv or .parquet; got {synthetic.name!r}.")
+    for written in (synthetic, synthetic.with_name(f"{synthetic.name}.release.json")):
+        new_file(written, name="synthetic")

@@ -18,7 +18,7 @@ from typing import Any, final
 
 from sabun.errors import DataError
 
-__all__ = ["FilePart", "check_file", "file_chunks", "file_column", "file_names", "row_groups", "table_files"]
+__all__ = ["FilePart", "check_file", "file_chunks", "file_column", "file_names", "objects_of", "row_groups", "table_files"]
 
 _BROKEN = ("\n", "\r")
 _BLOCK_BYTES = 1 << 24
@@ -108,10 +108,11 @@ def file_column(path: Path, name: str) -> list[Any]:
     Raises:
         DataError: As `file_chunks`.
     """
-    return [cell for chunk in file_chunks(path, [name], rows=1 << 16) for cell in _objects(chunk.column(name))]
+    return [cell for chunk in file_chunks(path, [name], rows=1 << 16) for cell in objects_of(chunk.column(name))]
 
 
-def _objects(column: Any) -> list[Any]:
+def objects_of(column: Any) -> list[Any]:
+    """The cells of a pyarrow column as Python objects; see `file_column`."""
     try:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):

@@ -150,7 +150,7 @@ _LOG_SCALE = (
     _joint(
         "pure: objective perturbation, linear",
         method="objective-perturbation",
-        grid=_grid(regularisation=(None, 5, 20, 50, 100)),
+        grid=_grid(regularization=(None, 5, 20, 50, 100)),
     ),
     _joint("pure: Laplace SGD, linear", method="laplace-sgd", hidden=(), grid=_PURE_SGD),
     _joint("pure: Laplace SGD, 16", method="laplace-sgd", hidden=(16,), grid=_PURE_SGD),

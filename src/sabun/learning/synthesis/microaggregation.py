@@ -64,6 +64,8 @@ class Microaggregation:
     @property
     def scale(self) -> Fraction:
         """Scale of the noise on the sums of groups, in grid steps."""
+        # A record that moves in the order shifts all between its old and its new place by one: each group hands one member
+        # on to the next, so all of them may change, each by one record.
         return self.groups * self.record_steps / self.epsilon  # proof: one-member-each
 
     def account(self) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from sabun import checks
 from sabun.learning.card import warnings_for
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.methods import calibrated
-from sabun.learning.settings import Settings
-from sabun.learning.training import Problem
-from sabun.privacy import exact_positive, plain
+from sabun.learning.methods import calibrated, problem_of
+from sabun.learning.settings import Choices
+from sabun.privacy import plain
 from sabun.records import Schema
 
 __all__ = ["Plan"]
@@ -51,43 +50,31 @@ class Plan:
 
     @classmethod
     def of(
-        cls,
-        settings: Settings,
-        *,
-        schema: Schema | None,
-        classes: tuple[Any, ...],
-        n_records: int,
-        n_features: int | None,
-        ledger_relation: str | None,
+        cls, choices: Choices, *, schema: Schema | None, classes: tuple[Any, ...], n_records: int, n_features: int | None
     ) -> Self:
-        """The plan of those settings for a table of that size."""
+        """The plan of those choices for a table of that size."""
         checks.whole(minimum=1, n_records=n_records)
         if schema is None:
             checks.require(n_features is not None, "given when there is no schema", n_features=n_features)
             checks.whole(minimum=1, n_features=n_features)
         names = schema.names if schema is not None else tuple(f"x{i}" for i in range(n_features or 0))
-        relation = settings.stated_relation(ledger_relation)
-        public = n_records if relation == "replace-one" else settings.n_public
-        problem = Problem(
+        problem = problem_of(
+            choices,
             features=Features(schema=schema, names=names),
             labels=Labels(classes=classes, declared=True),
-            epsilon=exact_positive(settings.epsilon, name="epsilon"),
-            delta=settings.stated_delta(public),
-            relation=relation,
-            unit="record",
-            n_public=public,
+            n_records=int(n_records),
         )
-        method: Any = calibrated(settings, problem)
+        method: Any = calibrated(choices, problem)
         epsilon, delta = method.guarantee.cost
         noise = float(method.multiplier) if isinstance(method, DpSgd) else None
         plan = getattr(method, "plan", None)
         return cls(
-            method=settings.method,
+            method=choices.method.method,
             n_weights=method.network.n_weights,
             joint_epsilon=plain(epsilon),
             scope=method.guarantee.scope,
             delta=plain(Fraction(delta)),
-            relation=relation,
+            relation=problem.relation,
             steps=None if plan is None else plan.steps,
             noise_multiplier=noise,
             noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning.learning_samples import SCHEMA, people, points
+from learning.learning_samples import SCHEMA, example_gradients, people, points
 from sabun.learning import PrivateClassifier
-from sabun.learning.intervals import compared, update_intervals
 from sabun.learning.network import Network
+from sabun.learning.update_bounds import compared, update_intervals
 
 
 @settings(max_examples=150, deadline=None)
@@ -28,7 +28,7 @@ def test_every_records_gradient_lies_inside_the_intervals(sizes: tuple[int, ...]
     if corner:
         rows = np.round(rows)
     low, high = update_intervals(network, weights)
-    found = network.example_gradients(weights, rows, generator.integers(0, 2, 6))
+    found = example_gradients(network, weights, rows, generator.integers(0, 2, 6))
     slack = 1e-9 * (1 + np.abs(low) + np.abs(high))
     assert (found >= low - slack).all()
     assert (found <= high + slack).all()
@@ -38,7 +38,7 @@ def test_a_sum_over_a_batch_stays_within_reach() -> None:
     generator = np.random.default_rng(3)
     network = Network(sizes=(4, 5, 3))
     weights = generator.normal(size=network.n_weights)
-    gradients = network.example_gradients(weights, generator.uniform(0, 1, (20, 4)), generator.integers(0, 3, 20))
+    gradients = example_gradients(network, weights, generator.uniform(0, 1, (20, 4)), generator.integers(0, 3, 20))
     facts, _ = compared(network, weights, threshold=0.1, batch_size=20)
     assert np.abs(gradients.sum(axis=0)).max() <= facts["largest_batch_sum"]
     assert len(facts["mean_width_of_layers"]) == 2
@@ -52,7 +52,7 @@ def test_equation_21_as_printed_would_make_an_interval_that_nothing_is_in() -> N
     assert most < max(0.0 * 0.1 - 1.0, 0.0)
     low, high = update_intervals(network, weights)
     assert (low <= high).all()
-    found = network.example_gradients(weights, np.array([[1.0]]), np.array([0]))[0]
+    found = example_gradients(network, weights, np.array([[1.0]]), np.array([0]))[0]
     assert (low <= found).all()
     assert (found <= high).all()
 

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from cli.terminal import exit_code
 from learning.learning_samples import SCHEMA, people
+from sabun.learning import verify
+from sabun.learning.typed import read_once
+from sabun.learning.verbs import train as train_verb
 from sabun.ledger import Ledger
-from sabun.records import Column, Schema
+from sabun.records import Column, Schema, files, read
+from sabun.release import generate_key, save_key
 
 
 @pytest.fixture
@@ -74,8 +81,18 @@ def test_a_synthetic_table_is_written_beside_the_model(table: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("learning", "train", "people.csv", "--target", "answer", "--out", "m"), 2, "the columns must be declared"),
-        ((*TRAIN, "--out", "m", "--bounds", "age=0:1"), 2, "bounds must be left out when there is a schema"),
+        (
+            ("learning", "train", "people.csv", "--target", "answer", "--out", "m"),
+            2,
+            "columns must be declared: pass",
+        ),
+        (
+            (*TRAIN, "--out", "m", "--columns", "age,Town"),
+            2,
+            "got 'Town', which is not. Did you mean 'town'?",
+        ),
+        ((*TRAIN, "--out", "m", "--set", "threshold=0.5"), 2, "set must be one of epochs, learning_rate, clip_norm"),
+        ((*TRAIN, "--out", "m", "--retry-key", "k"), 2, "must be left out when there is no ledger"),
         ((*TRAIN, "--out", "."), 2, "out must be a new or empty folder"),
         ((*TRAIN, "--out", "m", "--hidden", "a,b"), 2, "hidden must be whole numbers separated by commas"),
         (
@@ -262,3 +279,93 @@ def test_a_delta_too_large_is_said_before_and_after(table: Path, capsys: pytest.
     assert exit_code(*plan) == 0
     assert "Warning: delta 0.3 is not below one over the number of records (2000)" in capsys.readouterr().out
     assert exit_code(*plan, "--relation", "replace-one") == 2
+
+
+def test_the_command_says_that_labels_are_read_off_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n" + "".join(f"{i / 50},{'yes' if i > 25 else 'no'}\n" for i in range(50)))
+    for classes in (None, "no,yes"):
+        train_verb(table, target="y", out=tmp_path / f"model-{classes}", bounds=["a=0:1"], classes=classes, epsilon="8")
+        assert ("Notice: the list of labels is read off the data" in capsys.readouterr().out) == (classes is None)
+    assert json.loads((tmp_path / "model-None" / "card.json").read_text())["guarantee"]
+
+
+def test_bounds_add_to_a_schema_or_replace_what_it_says(table: Path) -> None:
+    inputs = ("--columns", "age,income", "--bounds", "age=0:50", "--set", "epochs=1")
+    assert exit_code(*TRAIN, *inputs, "--out", "model") == 0
+    columns = json.loads(Path("model/card.json").read_text())["model"]["features"]["schema"]["columns"]
+    assert [(column["name"], column["upper"]) for column in columns] == [("age", 50.0), ("income", 10_000.0)]
+
+
+def test_training_says_how_to_judge_the_model(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*TRAIN, "--out", "my model", "--set", "epochs=1") == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("How often it is right")]
+    assert "was not measured: predict a table that it was not trained on" in line
+    command = line.partition("(")[2].partition(")")[0].replace("OTHERS", "people.csv").replace("FILE", "found.csv")
+    assert exit_code(*shlex.split(command)[1:]) == 0
+    assert len(Path("found.csv").read_text().splitlines()) == 301
+
+
+def test_a_retry_key_brings_the_same_model_back_for_nothing(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create("book", name="book", relation="add-remove", epsilon=3, delta=0.01)
+    words = (*TRAIN, "--set", "epochs=1", "--ledger", "book", "--retry-key", "monday")
+    assert exit_code(*words, "--out", "model") == 0
+    capsys.readouterr()
+    assert exit_code(*words, "--out", "again") == 0
+    assert "already paid ('book', entry 1): the same result again" in capsys.readouterr().out
+    for name in ("release.json", "card.json", "model.safetensors"):
+        assert Path("again", name).read_bytes() == Path("model", name).read_bytes()
+    assert Ledger.open("book").spent.epsilon == 2
+    assert exit_code(*words, "--out", "third", "--checkpoint", "run") == 2
+    assert "retry_key must be left out when there is a checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "audit", "membership"])
+def test_no_table_is_read_twice(command: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people(100, seed=2)[0].assign(answer=people(100, seed=2)[1]).to_csv("others.csv", index=False)
+    assert exit_code(*TRAIN, "--out", "model", "--set", "epochs=1") == 0
+    read: list[str] = []
+    real = files._csv_chunks
+
+    def noted(path: Path, names: Any) -> Any:
+        read.append(path.name)
+        return real(path, names)
+
+    monkeypatch.setattr(files, "_csv_chunks", noted)
+    commands: dict[str, tuple[str, ...]] = {
+        "train": (*TRAIN, "--out", "second", "--set", "epochs=1"),
+        "audit": (*AUDIT, "--schema", "schema.json", "--method", "laplace-sgd", "--set", "epochs=1", "--canaries", "10"),
+        "membership": (*AUDIT, "--attack", "membership", "--model", "model", "--others", "others.csv"),
+    }
+    assert exit_code(*commands[command]) == 0
+    assert sorted(read) == (["others.csv", "people.csv"] if command == "membership" else ["people.csv"])
+
+
+def test_a_table_read_by_the_command_is_encoded_as_one_that_is_read_by_name(table: Path) -> None:
+    frame, label = people(300)
+    frame.assign(answer=label, income=["", "1e3", " 7 ", "x", "-1", "1e400"] * 50).to_csv("odd.csv", index=False)
+    rows, labels = read_once(Path("odd.csv"), SCHEMA.names, "answer")
+    assert np.array_equal(read(rows, schema=SCHEMA), read("odd.csv", schema=SCHEMA))
+    assert labels == label.tolist()
+
+
+def test_older_spellings_of_options_are_taken(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ("learning", "plan", "--features", "3", "--epsilon", "1", "--json")
+    shown = []
+    for words in (("--n-records", "300", "--n-classes", "3"), ("--records", "300", "--classes", "3")):
+        assert exit_code(*plan, *words) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    linear = ("--method", "objective-perturbation", "--n-records", "300")
+    assert exit_code(*plan, *linear, "--set", "regularization=20") == 0
+    new = capsys.readouterr().out
+    assert exit_code(*plan, *linear, "--set", "regularisation=20") == 0
+    assert capsys.readouterr().out == new
+    assert exit_code(*TRAIN, "--out", "model", "--set", "epochs=1") == 0
+    save_key(key := generate_key(), "me.pem")
+    save_key(key.public_key(), "me.pub.pem")
+    for signing, trusted in (("--signing-key", "--trusted-key"), ("--key", "--key")):
+        assert exit_code("learning", "sign", "model", signing, "me.pem") == 0
+        assert exit_code("learning", "verify", "model", trusted, "me.pub.pem") == 0
+    assert "every file is signed by the trusted key" in capsys.readouterr().out
+    assert verify("model", public_key=key.public_key()) == verify("model", trusted_key=key.public_key())  # type: ignore[call-arg]

@@ -1,0 +1,100 @@
+"""A row is computed the same whatever rows stand beside it; a matrix library that does otherwise is found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from learning.learning_samples import points
+from sabun.errors import ParameterError
+from sabun.learning import PrivateClassifier, methods
+from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, row_by_row
+from sabun.learning.network import Network
+from sabun.ledger import Ledger
+
+NETWORK = Network(sizes=(105, 32, 2))
+
+
+FIRST = NETWORK.layers(NETWORK.initial())[0][0]
+
+
+def balanced_row(generator: np.random.Generator) -> np.ndarray:
+    """A row between 0 and 1 whose hidden inputs are all zero but for rounding."""
+    ends = [linprog(generator.normal(size=105), A_eq=FIRST.T, b_eq=np.zeros(32), bounds=[(0, 1)] * 105).x for _ in range(4)]
+    row = sum(ends) / 5
+    for _ in range(3):
+        row = np.clip(row - FIRST @ np.linalg.solve(FIRST.T @ FIRST, FIRST.T @ row), 0, 1)
+    return np.asarray(row)
+
+
+@pytest.mark.parametrize(("before", "piece"), [(0, PIECE), (1, PIECE), (PIECE - 1, PIECE), (PIECE, PIECE), (63, 64), (64, 64)])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int, piece: int) -> None:
+    generator = np.random.default_rng(5)
+    weights, clipped = NETWORK.initial(), ClippedSum(NETWORK, clip_norm=1.0, norm=norm, piece=piece)
+    rows = np.concatenate([generator.random((before, 105)), [balanced_row(generator) for _ in range(3)]])
+    labels = generator.integers(0, 2, len(rows))
+    whole = clipped(weights, rows, labels)
+    for gone in range(max(0, before - 1), len(rows)):
+        change = whole - clipped(weights, np.delete(rows, gone, 0), np.delete(labels, gone))
+        assert (np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)) <= SENSITIVITY
+
+
+@pytest.mark.parametrize("piece", [64, 80, 128, 208, 256, 336, 432, PIECE, 560, 608, 640])
+@pytest.mark.parametrize("sizes", [(1, 2), (3, 2), (105, 32, 2), (13, 1, 3), (64, 64, 64, 10)])
+def test_the_matrix_library_computes_an_example_the_same_wherever_it_stands(sizes: tuple[int, ...], piece: int) -> None:
+    network, generator = Network(sizes=sizes), np.random.default_rng(1)
+    weights = generator.normal(size=network.n_weights)
+    rows, labels = generator.normal(size=(piece, sizes[0])), generator.integers(0, sizes[-1], piece)
+    whole = network.activity(weights, rows, labels)
+    for shift in (1, 3, 37):
+        moved = network.activity(weights, np.roll(rows, shift, axis=0), np.roll(labels, shift))
+        for a, b in zip(whole.inputs + whole.errors, moved.inputs + moved.errors, strict=True):
+            assert np.array_equal(np.roll(b, -shift, axis=1), a)
+        assert np.array_equal(np.roll(network.squared_norms(moved), -shift), network.squared_norms(whole))
+        assert np.array_equal(np.roll(network.l1_norms(moved), -shift), network.l1_norms(whole))
+    others = np.zeros_like(rows)
+    others[59] = rows[59]
+    alone = network.activity(weights, others, labels)
+    for a, b in zip(whole.inputs + whole.errors, alone.inputs + alone.errors, strict=True):
+        assert np.array_equal(a[:, 59], b[:, 59])
+    assert np.array_equal(network.squared_norms(whole)[59], network.squared_norms(alone)[59])
+    assert np.array_equal(network.l1_norms(whole)[59], network.l1_norms(alone)[59])
+
+
+def test_the_promise_says_what_it_assumes_of_the_matrix_library() -> None:
+    for method in ("dp-sgd", "laplace-sgd"):
+        clf = PrivateClassifier(method=method, epsilon=8, classes=[0, 1], random_state=1, epochs=1).fit(*points(50))
+        assert any("the matrix library computes a row of a product the same" in words for words in clf.guarantee_.assumptions)
+
+
+@pytest.mark.parametrize("sizes", [(105, 32, 2), (258, 33, 2), (34, 17, 5)])
+def test_the_installed_matrix_library_passes_its_trial(sizes: tuple[int, ...]) -> None:
+    assert row_by_row(Network(sizes=sizes), piece=112)
+
+
+def test_a_library_that_rounds_by_place_fails_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Network.activity
+
+    def uneven(self: Network, weights: Any, rows: Any, labels: Any) -> Any:
+        found = real(self, weights, rows, labels)
+        found.errors[0][:, -1] *= 1 + 2.0**-50
+        return found
+
+    monkeypatch.setattr(Network, "activity", uneven)
+    assert not row_by_row(Network(sizes=(5, 4, 2)), piece=64)
+
+
+@pytest.mark.parametrize(("precision", "way_out"), [("single", "Use precision='double'"), ("double", "Install a numpy")])
+def test_such_a_library_is_refused_before_the_charge(
+    precision: str, way_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(methods, "row_by_row", lambda *given, **named: False)
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=9, delta=0.1)
+    with pytest.raises(ParameterError, match=f"computes a row the same wherever it stands.*{way_out}"):
+        PrivateClassifier(epsilon=1, delta=1e-3, precision=precision, classes=[0, 1], ledger=book).fit(*points())
+    assert book.spent.epsilon == 0
