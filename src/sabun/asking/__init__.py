@@ -16,21 +16,42 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
+    from sabun.asking.methods import MethodSettings, methodical, settings_of
     from sabun.asking.names import renamed
+    from sabun.asking.settings import Settings
     from sabun.asking.statistic import Part, Statistic, probe, state_of
 
-__all__ = ["Ask", "Part", "Question", "Room", "Statistic", "probe", "renamed", "room_named", "rooms", "state_of"]
+__all__ = [
+    "Ask",
+    "MethodSettings",
+    "Part",
+    "Question",
+    "Room",
+    "Settings",
+    "Statistic",
+    "methodical",
+    "probe",
+    "renamed",
+    "room_named",
+    "rooms",
+    "settings_of",
+    "state_of",
+]
 
 _HOMES = {
     "Ask": "ask",
+    "MethodSettings": "methods",
     "Part": "statistic",
     "Question": "ask",
     "Room": "directory",
+    "Settings": "settings",
     "Statistic": "statistic",
+    "methodical": "methods",
     "probe": "statistic",
     "renamed": "names",
     "room_named": "directory",
     "rooms": "directory",
+    "settings_of": "methods",
     "state_of": "statistic",
 }
 
