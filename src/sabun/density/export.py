@@ -13,14 +13,23 @@ import numpy as np
 from sabun import checks
 from sabun.density.features import named
 from sabun.density.kernel import Floats
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.privacy.noise import Coin
 from sabun.records import CategoryColumn, Schema, open_unbounded
 from sabun.records.cells import numbers
 from sabun.release import Release
 from sabun.release.files import write_whole
 
-__all__ = ["WEIGHT", "frame_of", "resampled", "table_of", "write_csv", "write_parquet"]
+__all__ = [
+    "WEIGHT",
+    "frame_of",
+    "refuse_one_for_both",
+    "resampled",
+    "same_file",
+    "table_of",
+    "write_csv",
+    "write_parquet",
+]
 
 WEIGHT = "weight"
 """Name of the column with the weights."""
@@ -44,6 +53,39 @@ def table_of(public: Any, schema: Schema | None = None) -> Any:
     if isinstance(public, list | tuple):
         public = np.asarray(public)
     return named(public)
+
+
+def same_file(one: Any, other: Any) -> bool:
+    """Whether two names stand for one file, through links too; a folder is the same as each of its files."""
+    return not _identities(one).isdisjoint(_identities(other))
+
+
+def _identities(name: Any) -> set[object]:
+    """What a file is known by: its name without links, which a new file has too, and its place on the disk."""
+    found: set[object] = set()
+    try:
+        found.add(os.path.realpath(name))
+        inside = [entry.path for entry in os.scandir(name)] if os.path.isdir(name) else []
+        for path in (name, *inside):
+            place = os.stat(path)
+            found.add((place.st_dev, place.st_ino))
+    except (OSError, ValueError):  # no such file, or no such name: whoever opens it says so
+        pass
+    return found
+
+
+def refuse_one_for_both(private: Any, public: Any) -> None:
+    """Refuses one file as both tables, by its name alone; no cell is looked at.
+
+    Raises:
+        ParameterError: The rows of the public table would be the private ones.
+    """
+    paths = all(isinstance(table, str | os.PathLike) for table in (private, public))
+    if paths and same_file(private, public):
+        raise ParameterError(
+            f"private and public must be two files; got {str(private)!r} for both. The rows of the public table are published "
+            "as they are, with a weight each: it must hold no private record."
+        )
 
 
 def frame_of(table: Any, weights: Floats, names: tuple[str, ...]) -> Any:
