@@ -254,6 +254,15 @@ def test_a_plan_touches_no_private_file(folder: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["private_rows"] == 4000
 
 
+def test_nothing_is_charged_for_a_table_that_has_weights(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
+    pd.read_csv("public.csv").assign(weight=1.0).to_csv("weighed.csv", index=False)
+    options = (*WEIGHTS, "--private", "private.csv", "--public", "weighed.csv", "--ledger", "l.ledger")
+    assert exit_code(*options, "--out", "w.csv") == 4
+    assert "the public table must not have a column 'weight' of its own. Rename it." in capsys.readouterr().err
+    assert ledger.remaining.epsilon == 1
+
+
 def test_nothing_is_charged_for_files_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
     options = (*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger")

@@ -23,6 +23,7 @@ from sabun.release.files import write_whole
 __all__ = [
     "WEIGHT",
     "frame_of",
+    "must_take_weights",
     "refuse_one_for_both",
     "resampled",
     "same_file",
@@ -95,12 +96,21 @@ def frame_of(table: Any, weights: Floats, names: tuple[str, ...]) -> Any:
     if isinstance(table, np.ndarray):
         return pd.DataFrame(table, columns=list(names)).assign(**{WEIGHT: weights})
     frame = nw.from_native(table, eager_only=True)
-    if WEIGHT in frame.columns:
-        raise DataError(f"the public table must not have a column {WEIGHT!r} of its own. Rename it.")
+    must_take_weights(frame.columns)
     column = nw.new_series(WEIGHT, weights, backend=frame.implementation)
     if frame.implementation.is_pandas():
         return frame.to_native().assign(**{WEIGHT: weights})
     return frame.with_columns(column).to_native()
+
+
+def must_take_weights(names: Collection[str]) -> None:
+    """Refuses a table that has such a column already.
+
+    Raises:
+        DataError: It has.
+    """
+    if WEIGHT in names:
+        raise DataError(f"the public table must not have a column {WEIGHT!r} of its own. Rename it.")
 
 
 def resampled(table: Any, weights: Floats, m: int, coin: Coin) -> Any:

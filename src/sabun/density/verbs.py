@@ -84,7 +84,8 @@ def weights(
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
     """
-    from sabun.density.export import refuse_one_for_both, table_of
+    from sabun.density.export import must_take_weights, refuse_one_for_both, table_of
+    from sabun.records import open_unbounded
 
     if owner_only and plot is None:
         raise ParameterError(
@@ -102,6 +103,7 @@ def weights(
     ratio = _ratio(columns, bounds, schema, **asked, ledger=payment.book, retry_key=retry_key)
     for table in (public, private):
         _must_have(table, ratio)
+    must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
     with payment:
         _fit(ratio, private if drawn is None else drawn, public)
