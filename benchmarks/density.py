@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.measure import Figure, faster, main, run_peer
 from sabun.datasets import load_adult
-from sabun.density import ULSIF, CoverageWarning, DensityRatio
+from sabun.density import ULSIF, CoverageWarning, DensityRatio, JiElkanSettings, RkhsSettings
 from sabun.density.features import Features
 from sabun.density.reproduction import EPSILONS, run_trials
 from sabun.records import chunks
@@ -169,7 +169,7 @@ def _contenders(e: np.ndarray, d: np.ndarray, seed: int) -> Iterator[tuple[str, 
         yield f"ours {epsilon}", _quiet(DensityRatio(epsilon=epsilon, random_state=seed), d, e).weights_
         # The baseline is favoured: the best of several penalties, chosen with the truth in hand.
         tries = [
-            _quiet(DensityRatio(epsilon=epsilon, method="ji-elkan", regularization=lam, random_state=seed), d, e).weights_
+            _quiet(DensityRatio(epsilon=epsilon, method=JiElkanSettings(regularization=lam), random_state=seed), d, e).weights_
             for lam in (0.003, 0.01, 0.03, 0.1, 0.3)
         ]
         yield f"Ji–Elkan {epsilon}", min(tries, key=lambda w: _query_error(e, d, w, np.random.default_rng(99)))
@@ -196,13 +196,15 @@ def streaming(quick: bool) -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     public, chunk = rng.normal(size=(1000, 10)), rng.normal(0.3, 1, (65_536, 10))
     pieces = 16 if quick else 153  # 153 chunks are ten million records
-    ratio = DensityRatio(epsilon=1, n_centers=100, columns=[f"x{i}" for i in range(10)], random_state=0).set_public(public)
+    ratio = DensityRatio(
+        epsilon=1, method=RkhsSettings(n_centers=100), columns=[f"x{i}" for i in range(10)], random_state=0
+    ).set_public(public)
     ratio.partial_fit(private=chunk)
     early, start = _resident(), time.process_time()
     ratio.partial_fit(private=chunks(chunk for _ in range(pieces)))
     seconds = time.process_time() - start
     rows = pieces * len(chunk)
-    state = len(ratio._seen.sums) * 16 / 1024
+    state = len(ratio._part.state.sums) * 16 / 1024
     yield Figure(
         room=ROOM, name=f"one pass over {rows / 1e6:.1f} million records, b = 100", ours=1e6 * seconds / rows, unit="µs each"
     )

@@ -39,6 +39,7 @@ from scipy import special, stats
 from sabun.density import CoverageWarning, DensityRatio
 from sabun.density.inference import Inference
 from sabun.density.method import Target
+from sabun.density.statistic import Tally
 from sabun.privacy.noise import seeded_coin
 
 Floats = NDArray[np.float64]
@@ -165,8 +166,7 @@ def block(columns: int, run: int, shifts: list[str], sizes: list[int], epsilons:
         for epsilon in epsilons:
             plan = dataclasses.replace(base, target=Target(epsilon=Fraction(epsilon), delta=None, relation="replace-one"))
             vars(plan).update(shared)  # the same public things, made once
-            tally = plan.start()
-            tally.sums, tally.count = sums, size
+            tally = Tally(sums=sums, count=size)
             seed = int(
                 np.random.default_rng([columns, run, list(SHIFTS).index(shift), size, EPSILONS.index(epsilon)]).integers(2**31)
             )
@@ -180,11 +180,11 @@ def _judged(inference: Inference, asked: Floats, truth: Floats, off: NDArray[np.
     covered = []
     for place in range(len(QUESTIONS)):
         values = asked[:, place]
-        found = inference.answer(values, everywhere, level=LEVEL, bounds=None, worst=False)
+        found = inference.answer(values, everywhere, confidence=LEVEL, bounds=None, worst=False)
         covered.append(_hit(found.interval, float(truth[~off, place].mean()), float(values.std()), found.estimate))
     whole = []
     for place in SHARES.values():
-        found = inference.answer(asked[:, place], everywhere, level=LEVEL, bounds=(0.0, 1.0), worst=False)
+        found = inference.answer(asked[:, place], everywhere, confidence=LEVEL, bounds=(0.0, 1.0), worst=False)
         whole.append(_hit(found.interval, float(truth[:, place].mean()), float(asked[:, place].std()), found.estimate))
     low, high = inference.uncovered(LEVEL)
     return {"covered": covered, "whole": whole, "uncovered": bool(low <= off.mean() <= high), "reason": inference.reason}

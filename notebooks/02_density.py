@@ -35,7 +35,7 @@ hospital = people(6000, age=58, kilos=78)
 
 # %%
 columns = ["age", "kilos", "pressure"]
-print(DensityRatio(epsilon=1.0, columns=columns).plan(public=survey, private_size=len(hospital)))
+print(DensityRatio(epsilon=1.0, columns=columns).plan(public=survey, n_records=len(hospital)))
 
 # %% [markdown]
 # The release: one noisy vector leaves the hospital. The default method needs no bounds, because each patient's part in

@@ -29,7 +29,10 @@ FAR = np.vstack([np.random.default_rng(0).normal(0, 0.1, (60, 1)), np.random.def
 
 
 def _ratio(private: Any, **how: Any) -> DensityRatio:
-    facts: dict[str, Any] = {"epsilon": EPSILON, "centers": [[0.0], [9.0]], "bandwidth": 1.0, "standardize": False} | how
+    method = how.get("method", "rkhs")
+    kernels = {"bandwidth": 1.0} if method not in ("ulsif-parametric", "ji-elkan") else {}
+    centres = {"centers": [[0.0], [9.0]]} if method in ("rkhs", "ulsif-b") else {}
+    facts: dict[str, Any] = {"epsilon": EPSILON, "standardize": False, **kernels, **centres, **how}
     return DensityRatio(**facts).fit(private=np.asarray(private, dtype=float), public=FAR)
 
 
@@ -94,13 +97,13 @@ def test_the_density_methods_of_the_paper_have_laplace_noise_for_their_bases(hea
         "three numbers, each over the whole width"
     )
     heard.draws.clear()
-    model = _ratio(table, method="ulsif-c", centers=None, n_centers=4, accept_publishing_raw_records=True)
+    model = _ratio(table, method="ulsif-c", n_centers=4, accept_publishing_raw_records=True)
     assert enough(heard.only("discrete_laplace").parameter, 4 * unit / EPSILON, waste=1.01)
     assert model.guarantee_.delta == Fraction(4, ROWS), "four rows are published as they are"
 
 
 def test_the_density_method_with_noisy_centres_splits_its_epsilon(heard: Heard) -> None:
-    model = _ratio([[0.0]] * ROWS, method="ulsif-a", centers=None, n_centers=4, bounds=[(-1.0, 10.0)])
+    model = _ratio([[0.0]] * ROWS, method="ulsif-a", n_centers=4, bounds=[(-1.0, 10.0)])
     centres, fit = heard.of("discrete_laplace")
     inside = 2.0**30 / centres.parameter  # what the sampled rows may spend
     outside = math.log1p(math.expm1(inside) * 4 / ROWS)  # that a row is sampled at all makes it less

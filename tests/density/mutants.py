@@ -60,4 +60,18 @@ MUTANTS = (
         "WHOLE_ERROR = Fraction(1, 2) + Fraction(1, 1024)",
         "WHOLE_ERROR = Fraction(0)",
     ),
+    ("a copy of a part counted again", "asking/statistic.py", "if self.names & other.names:", "if False:"),
+    (
+        "a part with new rows forgets its name",
+        "asking/statistic.py",
+        "names=self.names or frozenset((os.urandom(16),))",
+        "names=frozenset((os.urandom(16),))",
+    ),
+    ("a piece counted again", "asking/statistic.py", "if self.seen & other.seen:", "if False:"),
+    (
+        "sums of other tables merged",
+        "density/rkhs.py",
+        'plan = f"rkhs {digest.hexdigest()} on {table}"',
+        'plan = f"rkhs {digest.hexdigest()}"',
+    ),
 )

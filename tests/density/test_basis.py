@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sabun.density.basis import BoundedBasis
@@ -24,6 +24,7 @@ def nasty(x: np.ndarray) -> object:
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (-3.0, 0.5), (2.0, 5.0)])
+@settings(deadline=None)
 @given(rows=st.lists(st.tuples(st.floats(-10, 200), st.floats(-1e9, 1e9)), min_size=1, max_size=5))
 def test_whatever_the_function_does_the_sums_move_by_at_most_the_span(
     bounds: tuple[float, float], rows: list[tuple[float, float]]

@@ -28,6 +28,9 @@ METHODS = {
 }
 
 
+CENTRES = {method: {"n_centers": 20} if method in ("ulsif-a", "ulsif-b", "ulsif-c") else {} for method in METHODS}
+
+
 def test_amplification_of_the_published_setting() -> None:
     found = [float(amplified(Fraction(e), sampled=50, of=2000)) for e in ("0.1", "1", "10")]
     assert found == pytest.approx([1.650, 4.245, 13.689], abs=5e-4)
@@ -81,7 +84,9 @@ def test_weights_that_vanish_become_even(raw: np.ndarray) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("epsilon", [0.01, 100.0])
 def test_every_method_releases_weights_with_its_true_guarantee(method: str, epsilon: float) -> None:
-    ratio = DensityRatio(epsilon=epsilon, method=method, n_centers=20, **METHODS[method]).fit(private=PRIVATE, public=PUBLIC)
+    ratio = DensityRatio(epsilon=epsilon, method=method, **CENTRES[method], **METHODS[method]).fit(
+        private=PRIVATE, public=PUBLIC
+    )
     assert (ratio.weights_ >= 0).all()
     assert ratio.weights_.mean() == pytest.approx(1)
     assert np.allclose(ratio.predict(PUBLIC), ratio.weights_)
@@ -93,7 +98,7 @@ def test_every_method_releases_weights_with_its_true_guarantee(method: str, epsi
     with pytest.raises(ParameterError, match="method must be 'rkhs' for a support score"):
         ratio.support_score(PUBLIC)
     with pytest.raises(ParameterError, match="method must be 'rkhs' for a plan"):
-        ratio.plan(public=PUBLIC, private_size=100)
+        ratio.plan(public=PUBLIC, n_records=100)
 
 
 @pytest.mark.parametrize("method", ["ulsif-a", "ulsif-c", "ji-elkan"])
@@ -212,9 +217,9 @@ def test_erratum_8_tuning_on_private_rows_leaks() -> None:
 def test_rows_that_are_not_finite_take_the_same_path(method: str) -> None:
     private = PRIVATE.copy()
     private[:300] = np.array([[np.nan], [np.inf], [-np.inf], [1e308], [-1e308], [1e-320]] * 50)
-    ratio = DensityRatio(epsilon=1, method=method, n_centers=20, **METHODS[method]).fit(private=private, public=PUBLIC)
+    ratio = DensityRatio(epsilon=1, method=method, **CENTRES[method], **METHODS[method]).fit(private=private, public=PUBLIC)
     assert np.isfinite(ratio.weights_).all()
-    plain = DensityRatio(epsilon=1, method=method, n_centers=20, **METHODS[method]).fit(private=PRIVATE, public=PUBLIC)
+    plain = DensityRatio(epsilon=1, method=method, **CENTRES[method], **METHODS[method]).fit(private=PRIVATE, public=PUBLIC)
     shapes = [{name: np.shape(value) for name, value in r.release_.value.items()} for r in (ratio, plain)]
     assert shapes[0] == shapes[1]
 
@@ -265,7 +270,7 @@ def test_methods_b_and_c_spend_epsilon_on_h(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(paper.ManhattanNoise, "add", recorded)
     for method in ("ulsif-b", "ulsif-c"):
-        DensityRatio(epsilon=1, method=method, n_centers=20, **METHODS[method]).fit(private=PRIVATE, public=PUBLIC)
+        DensityRatio(epsilon=1, method=method, **CENTRES[method], **METHODS[method]).fit(private=PRIVATE, public=PUBLIC)
     assert spent == [(Fraction(1), Fraction(20 * 2**30))] * 2
 
 

@@ -16,7 +16,7 @@ def test_a_plan_is_what_the_release_will_be() -> None:
     private = np.random.default_rng(1).normal(size=(3000, 3))
     for options in ({}, {"delta": 1e-6}):
         ratio = DensityRatio(epsilon=0.5, **options)
-        plan = ratio.plan(public=PUBLIC, private_size=3000)
+        plan = ratio.plan(public=PUBLIC, n_records=3000)
         ratio.fit(private=private, public=PUBLIC)
         assert plan.rank == len(ratio.release_["embedding"])
         assert plan.noise_sd == pytest.approx(ratio.release_["noise_sd"], rel=1e-3)
@@ -24,25 +24,23 @@ def test_a_plan_is_what_the_release_will_be() -> None:
 
 
 def test_more_rows_and_more_epsilon_mean_less_noise() -> None:
-    noise = [
-        DensityRatio(epsilon=e).plan(public=PUBLIC, private_size=n).noise_sd for e, n in ((0.1, 1000), (1, 1000), (1, 10**5))
-    ]
+    noise = [DensityRatio(epsilon=e).plan(public=PUBLIC, n_records=n).noise_sd for e, n in ((0.1, 1000), (1, 1000), (1, 10**5))]
     assert noise == sorted(noise, reverse=True)
 
 
 def test_our_noise_is_far_below_the_papers() -> None:
-    plan = DensityRatio(epsilon=1, delta=1e-6).plan(public=PUBLIC, private_size=1000)
+    plan = DensityRatio(epsilon=1, delta=1e-6).plan(public=PUBLIC, n_records=1000)
     assert plan.paper_noise_sd / plan.noise_sd > 30
 
 
 def test_a_plan_reads_well() -> None:
-    plan = DensityRatio(epsilon=0.1).plan(public=PUBLIC, private_size=1000)
+    plan = DensityRatio(epsilon=0.1).plan(public=PUBLIC, n_records=1000)
     assert "Costs epsilon = 0.1 (replace-one) for 1000 private and 200 public rows." in str(plan)
     assert json.loads(json.dumps(plan.to_dict()))["epsilon"] == "1/10"
 
 
 def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(ParameterError, match="private_size must be a whole number >= 1; got 0"):
-        DensityRatio(epsilon=1).plan(public=PUBLIC, private_size=0)
+    with pytest.raises(ParameterError, match="n_records must be a whole number >= 1; got 0"):
+        DensityRatio(epsilon=1).plan(public=PUBLIC, n_records=0)
     with pytest.raises(ParameterError, match="delta must be below 1"):
-        DensityRatio(epsilon=1, delta=0.01).plan(public=PUBLIC, private_size=1000)
+        DensityRatio(epsilon=1, delta=0.01).plan(public=PUBLIC, n_records=1000)

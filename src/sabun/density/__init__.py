@@ -1,7 +1,7 @@
 """Weights on public data that answer questions about private data.
 
 public table ─► features ─► plan ┐
-private table ─► tally (whole-number sums) ─► noise ─► weights ─► answers
+private table ─► statistic (whole-number sums) ─► noise ─► weights ─► answers
 
 Names are loaded on first use.
 """
@@ -17,17 +17,47 @@ if TYPE_CHECKING:
     from sabun.density.diagnostics import CoverageWarning, Diagnostics
     from sabun.density.plan import DensityPlan
     from sabun.density.ratio import DensityRatio
+    from sabun.density.settings import (
+        DensitySettings,
+        JiElkanSettings,
+        RkhsSettings,
+        UlsifASettings,
+        UlsifBSettings,
+        UlsifCSettings,
+        UlsifParametricSettings,
+    )
     from sabun.density.ulsif import ULSIF
 
-__all__ = ["ULSIF", "Answer", "CoverageWarning", "DensityPlan", "DensityRatio", "Diagnostics"]
+__all__ = [
+    "ULSIF",
+    "Answer",
+    "CoverageWarning",
+    "DensityPlan",
+    "DensityRatio",
+    "DensitySettings",
+    "Diagnostics",
+    "JiElkanSettings",
+    "RkhsSettings",
+    "UlsifASettings",
+    "UlsifBSettings",
+    "UlsifCSettings",
+    "UlsifParametricSettings",
+]
 
 _HOMES = {
     "Answer": "answers",
     "CoverageWarning": "diagnostics",
     "DensityPlan": "plan",
     "DensityRatio": "ratio",
+    "DensitySettings": "settings",
     "Diagnostics": "diagnostics",
+    "JiElkanSettings": "settings",
+    "RkhsSettings": "settings",
     "ULSIF": "ulsif",
+    "UlsifASettings": "settings",
+    "UlsifBSettings": "settings",
+    "UlsifCSettings": "settings",
+    "UlsifParametricSettings": "settings",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from sabun import checks
+from sabun.asking.names import renamed
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 
@@ -31,24 +32,25 @@ EARLIER = (
 """Why an old release gives no interval."""
 
 
+@renamed(level="confidence")
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """An estimated mean over the private table.
 
     Attributes:
         estimate: The weighted mean over the public rows.
-        interval: Where the mean of the `target` lies at the stated level, if the logarithm of the ratio is smooth; None when no
-            interval can be given.
+        interval: Where the mean of the `target` lies at the stated confidence, if the logarithm of the ratio is smooth; None
+            when no interval can be given.
         reason: Why there is no interval; None when there is one.
         target: "covered rows": the private rows on the public table's support. "whole table": all of them, where bounds were
             declared; the interval then allows the uncovered rows to lie anywhere within the bounds.
         uncovered: The share of private rows off the public support, estimated; None when it was not released.
-        uncovered_interval: Where that share lies at the stated level, whatever the ratio is.
-        worst_case: Where the mean of the target lies at the stated level, for any weights on the public rows that agree with
-            the release; None when it was not asked for or says nothing.
+        uncovered_interval: Where that share lies at the stated confidence, whatever the ratio is.
+        worst_case: Where the mean of the target lies at the stated confidence, for any weights on the public rows that agree
+            with the release; None when it was not asked for or says nothing.
         sampling_error: Standard error because both tables are samples.
         noise_error: Standard error because of what the noise and the number of released coordinates leave open.
-        level: Of the intervals.
+        confidence: How often an interval is meant to hold; also under its older name `level`.
     """
 
     estimate: float
@@ -60,7 +62,7 @@ class Answer:
     worst_case: tuple[float, float] | None = None
     sampling_error: float | None = None
     noise_error: float | None = None
-    level: float
+    confidence: float
 
     def __str__(self) -> str:
         about = f"{self.estimate:.6g} ({self.target})"
@@ -68,7 +70,7 @@ class Answer:
             told = f"{about}, no interval: {self.reason}"
         else:
             low, high = self.interval
-            told = f"{about}, {self.level:.0%} interval {low:.6g} to {high:.6g}"
+            told = f"{about}, {self.confidence:.0%} interval {low:.6g} to {high:.6g}"
         if self.worst_case is not None:
             told += f", in the worst case {self.worst_case[0]:.6g} to {self.worst_case[1]:.6g}"
         if self.uncovered_interval is not None:
@@ -77,8 +79,8 @@ class Answer:
         return told
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        found = dataclasses.asdict(self)
+        """Plain JSON types; the confidence also under its older name."""
+        found = {**dataclasses.asdict(self), "level": self.confidence}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sabun.asking.evidence import ROWS, Command, Specimen
 from sabun.density import DensityRatio
-from sabun.density.options import METHODS
+from sabun.density.settings import METHODS
 
 __all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
 

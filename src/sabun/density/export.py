@@ -13,14 +13,24 @@ import numpy as np
 from sabun import checks
 from sabun.density.features import named
 from sabun.density.kernel import Floats
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.privacy.noise import Coin
 from sabun.records import CategoryColumn, Schema, open_unbounded
 from sabun.records.cells import numbers
 from sabun.release import Release
 from sabun.release.files import write_whole
 
-__all__ = ["WEIGHT", "frame_of", "resampled", "table_of", "write_csv", "write_parquet"]
+__all__ = [
+    "WEIGHT",
+    "frame_of",
+    "must_take_weights",
+    "refuse_one_for_both",
+    "resampled",
+    "same_file",
+    "table_of",
+    "write_csv",
+    "write_parquet",
+]
 
 WEIGHT = "weight"
 """Name of the column with the weights."""
@@ -46,6 +56,39 @@ def table_of(public: Any, schema: Schema | None = None) -> Any:
     return named(public)
 
 
+def same_file(one: Any, other: Any) -> bool:
+    """Whether two names stand for one file, through links too; a folder is the same as each of its files."""
+    return not _identities(one).isdisjoint(_identities(other))
+
+
+def _identities(name: Any) -> set[object]:
+    """What a file is known by: its name without links, which a new file has too, and its place on the disk."""
+    found: set[object] = set()
+    try:
+        found.add(os.path.realpath(name))
+        inside = [entry.path for entry in os.scandir(name)] if os.path.isdir(name) else []
+        for path in (name, *inside):
+            place = os.stat(path)
+            found.add((place.st_dev, place.st_ino))
+    except (OSError, ValueError):  # no such file, or no such name: whoever opens it says so
+        pass
+    return found
+
+
+def refuse_one_for_both(private: Any, public: Any) -> None:
+    """Refuses one file as both tables, by its name alone; no cell is looked at.
+
+    Raises:
+        ParameterError: The rows of the public table would be the private ones.
+    """
+    paths = all(isinstance(table, str | os.PathLike) for table in (private, public))
+    if paths and same_file(private, public):
+        raise ParameterError(
+            f"private and public must be two files; got {str(private)!r} for both. The rows of the public table are published "
+            "as they are, with a weight each: it must hold no private record."
+        )
+
+
 def frame_of(table: Any, weights: Floats, names: tuple[str, ...]) -> Any:
     """The table with one more column; an array becomes a pandas frame."""
     import pandas as pd
@@ -53,12 +96,21 @@ def frame_of(table: Any, weights: Floats, names: tuple[str, ...]) -> Any:
     if isinstance(table, np.ndarray):
         return pd.DataFrame(table, columns=list(names)).assign(**{WEIGHT: weights})
     frame = nw.from_native(table, eager_only=True)
-    if WEIGHT in frame.columns:
-        raise DataError(f"the public table must not have a column {WEIGHT!r} of its own. Rename it.")
+    must_take_weights(frame.columns)
     column = nw.new_series(WEIGHT, weights, backend=frame.implementation)
     if frame.implementation.is_pandas():
         return frame.to_native().assign(**{WEIGHT: weights})
     return frame.with_columns(column).to_native()
+
+
+def must_take_weights(names: Collection[str]) -> None:
+    """Refuses a table that has such a column already.
+
+    Raises:
+        DataError: It has.
+    """
+    if WEIGHT in names:
+        raise DataError(f"the public table must not have a column {WEIGHT!r} of its own. Rename it.")
 
 
 def resampled(table: Any, weights: Floats, m: int, coin: Coin) -> Any:

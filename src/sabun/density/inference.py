@@ -97,7 +97,9 @@ class Inference:
             )
         return None
 
-    def answer(self, values: Floats, rows: NDArray[np.bool_], *, level: float, bounds: Interval | None, worst: bool) -> Answer:
+    def answer(
+        self, values: Floats, rows: NDArray[np.bool_], *, confidence: float, bounds: Interval | None, worst: bool
+    ) -> Answer:
         """The mean of one number for each public row over the rows that count, with all that can be said about it."""
         share = self.posterior.share
         mass = float(share @ rows)
@@ -106,11 +108,11 @@ class Inference:
         linear = (values - estimate) * rows / mass
         # The share of uncovered rows among those that meet a condition is not known.
         whole = bounds is not None and bool(rows.all())
-        each = (1 + level) / 2 if whole else level  # two intervals that hold together
+        each = (1 + confidence) / 2 if whole else confidence  # two intervals that hold together
         noise, sampling, plain = self.posterior.errors(linear)
         below, above = self._reach(linear, each)
         told = _told((estimate - below, estimate + above), bounds, self.uncovered(each)[1] * whole)
-        far = self._worst(values, bounds, level, whole) if worst and rows.all() else None
+        far = self._worst(values, bounds, confidence, whole) if worst and rows.all() else None
         reason = self.reason or (_CONSTANT if np.ptp(values[rows]) == 0 else None)
         return Answer(
             estimate=estimate,
@@ -118,11 +120,11 @@ class Inference:
             reason=reason,
             target=WHOLE if whole else COVERED,
             uncovered=min(1.0, max(0.0, float(self.released["uncovered"]))),
-            uncovered_interval=self.uncovered(level),
+            uncovered_interval=self.uncovered(confidence),
             worst_case=far,
             sampling_error=math.hypot(sampling, _EVEN * plain),
             noise_error=noise,
-            level=level,
+            confidence=confidence,
         )
 
     def _reach(self, values: Floats, level: float) -> Interval:

@@ -16,11 +16,12 @@ import numpy as np
 
 from sabun import checks
 from sabun.density.basis import NO_MEMORY, BoundedBasis
+from sabun.density.features import Features
 from sabun.density.kernel import Floats
 from sabun.density.mechanism import EuclideanNoise
 from sabun.density.method import Promise, Target
 from sabun.density.paper import normalised
-from sabun.density.tally import Tally
+from sabun.density.statistic import PointSums, Tally
 from sabun.errors import DataError, InternalError
 from sabun.privacy.certified import sqrt_up
 from sabun.privacy.noise import Coin
@@ -71,7 +72,7 @@ class Logistic:
         rule = f"from {least:.3g} (which grows with clip_norm squared) to 1e9"
         checks.require(least <= self.penalty <= 1e9, rule, "Choose a smaller clip_norm.", regularization=self.penalty)
 
-    def start(self) -> Tally:
+    def statistic(self, features: Features, table: str) -> PointSums:
         """Never: the fit needs all rows at once."""
         raise InternalError("a logistic regression cannot stream.")
 

@@ -34,6 +34,7 @@ def loo_scores(public: Floats, private: Floats, penalties: Sequence[float], *, c
     pairs = min(rows, others)
     values, turn = np.linalg.eigh(public.T @ public / rows)
     mean = turn.T @ private.mean(axis=0)
+    # In the coordinates of U every B is diagonal, so all penalties share the one eigendecomposition.
     inverses = 1.0 / (values.clip(0.0) + np.asarray(penalties, dtype=np.float64)[:, None] * ((rows - 1) / rows))
     total = np.zeros(len(inverses))
     for start in range(0, pairs, _BLOCK):
@@ -51,11 +52,13 @@ def _block_scores(
     factor = (others * (p @ (inverses * mean).T) - (p * q) @ inverses.T) / left
     scores = np.empty(len(inverses))
     turned = np.empty_like(p)
+    # B^-1 x appears in both brackets of alpha_i: taken together they are B^-1 (n h - y + factor x), one product for a penalty.
     for k, inverse in enumerate(inverses):
         np.multiply(p, factor[:, k, None], out=turned)
         turned -= q
         turned += others * mean
         turned *= inverse * ((rows - 1) / (rows * (others - 1)))
+        # Clipping is done coordinate by coordinate, so it needs alpha itself and not its turned copy; the plain score does not.
         scores[k] = _clipped_score(x, y, turned @ turn.T) if clip else _score(p, q, turned)
     return scores
 

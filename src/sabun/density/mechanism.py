@@ -67,11 +67,6 @@ class ManhattanNoise:
         """Its name in a guarantee."""
         return "discrete Laplace"
 
-    @property
-    def variance(self) -> Fraction:
-        """The variance of the noise in each coordinate, in squared units (of the continuous law)."""
-        return 2 * (self.l1 / self.epsilon) ** 2
-
     def add(self, vector: Sequence[int], *, coin: Coin) -> list[int]:
         """The vector with noise."""
         scale = discrete_laplace_scale(l1=self.l1, epsilon=self.epsilon)

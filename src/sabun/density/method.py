@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
+from sabun.density.features import Features
 from sabun.density.kernel import Floats
-from sabun.density.tally import Tally
+from sabun.density.statistic import PointSums, Tally
 from sabun.privacy.noise import Coin
 
 __all__ = ["Method", "Promise", "Target"]
@@ -43,15 +44,15 @@ class Promise:
 
 
 class Method(Protocol):
-    """A plan made from public things only; private records come in through `gather` or a tally."""
+    """A plan made from public things only; private records come in through `draw`, as sums or as points."""
 
     @property
     def streams(self) -> bool:
         """Whether sums are all it needs, so that records may come in pieces."""
         ...
 
-    def start(self) -> Tally:
-        """An empty tally, for a method that streams."""
+    def statistic(self, features: Features, table: str) -> PointSums:
+        """What a method that streams sums up; `table` names the public table and the settings."""
         ...
 
     def promise(self, size: int) -> Promise:

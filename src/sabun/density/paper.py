@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from sabun.density.basis import NO_MEMORY, BoundedBasis
+from sabun.density.features import Features
 from sabun.density.kernel import UNIT_BITS, Floats, GaussianKernel
 from sabun.density.mechanism import ManhattanNoise
 from sabun.density.method import Promise, Target
-from sabun.density.tally import Tally
+from sabun.density.statistic import PointSums, Tally
 from sabun.errors import DataError, InternalError, ParameterError
 from sabun.privacy.certified import exp_down, log_down
 from sabun.privacy.noise import Coin, uniform_below
@@ -28,6 +29,7 @@ __all__ = ["FixedBasis", "NoisyCentres", "RawCentres", "amplified", "fitted", "n
 
 _SPAN = 1 << UNIT_BITS
 _HUGE = 1e100
+_EXAMPLE = 16
 _SIZE_KNOWN = "the number of private rows is public"
 
 
@@ -81,14 +83,15 @@ class FixedBasis:
 
     streams = True
 
-    def start(self) -> Tally:
+    def statistic(self, features: Features, table: str) -> PointSums:
         """Sums of the whole-number basis values."""
         own = self.basis
         ends = (own.factor, 1.0) if isinstance(own, GaussianKernel) else (own.lower, own.upper)
         digest = hashlib.sha256(repr((ends, self.penalty, self.target)).encode())
         # A function cannot be compared across processes; what it does with every public row can.
         digest.update(own.centres.tobytes() if isinstance(own, GaussianKernel) else own.values(self.public).tobytes())
-        return Tally(own.sums, size=own.size, plan=f"fixed basis {digest.hexdigest()}")
+        plan = f"fixed basis {digest.hexdigest()} on {table}"
+        return PointSums(plan=plan, size=own.size, measure=own.sums, features=features, example=self.public[:_EXAMPLE])
 
     def promise(self, size: int) -> Promise:
         """What `draw` keeps; refuses a fit without a solution while that is still free."""
@@ -140,7 +143,7 @@ class _SampledCentres:
     penalty: float
     target: Target
 
-    def start(self) -> Tally:
+    def statistic(self, features: Features, table: str) -> PointSums:
         """Never: centres come from the private rows, so all of them must be there at once."""
         raise InternalError("a method with private centres cannot stream.")
 
@@ -154,9 +157,7 @@ class _SampledCentres:
 
     def _fit_and_draw(self, centres: Floats, rows: Floats, target: Target, coin: Coin) -> dict[str, Any]:
         fit = self._fit(centres, target)
-        tally = fit.start()
-        tally.add(rows)
-        return {"centres": centres, **fit.draw(tally, coin)}
+        return {"centres": centres, **fit.draw(Tally(sums=fit.basis.sums(rows), count=len(rows)), coin)}
 
     def _size(self, size: int) -> int:
         if size < self.wanted:

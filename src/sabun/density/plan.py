@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sabun.errors import InternalError
 from sabun.privacy.amounts import plain
 
-__all__ = ["DensityPlan"]
+if TYPE_CHECKING:
+    from sabun.density.method import Method
+
+__all__ = ["DensityPlan", "forecast"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,3 +64,26 @@ class DensityPlan:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         return {**dataclasses.asdict(self), "epsilon": str(self.epsilon), "delta": str(self.delta)}
+
+
+def forecast(plan: Method, *, n_records: int) -> DensityPlan:
+    """What that plan, an embedding, would cost and achieve on a private table of that size."""
+    from sabun.density.rkhs import Embedding
+
+    if not isinstance(plan, Embedding):
+        raise InternalError("only an embedding has a forecast.")
+    rank, noise = plan.rank(n_records), plan.noise_sd(n_records)
+    spread = float(plan.variances.sum())
+    return DensityPlan(
+        epsilon=plan.target.epsilon,
+        delta=plan.target.delta or Fraction(0),
+        relation=plan.target.relation,
+        private_rows=n_records,
+        public_rows=len(plan.points),
+        rank=rank,
+        noise_sd=noise,
+        noise_error=noise * math.sqrt(rank),
+        private_sampling_error=math.sqrt(spread / n_records),
+        public_sampling_error=math.sqrt(spread / len(plan.points)),
+        paper_noise_sd=math.sqrt(2) * plan.kernel.size / (n_records * float(plan.target.epsilon)),
+    )

@@ -54,8 +54,11 @@ class Posterior:
         centred = features - share @ features
         factor = linalg.cholesky(evidence.covariance(points, share), lower=True)
         pull = linalg.solve_triangular(factor, (points * share[:, None]).T @ centred, lower=True)
+        # C would be q x q; by Woodbury only k x k has to be factored, and k released coordinates are few.
         inner = pull @ pull.T
         inner[np.diag_indices_from(inner)] += 1.0
+        # Two samples err at once: private rows, n of them drawn with shares w, and public rows, each of which carries w_i.
+        # What the released coordinates explain of a question is known from the release; only its residual counts.
         row_weights = share / evidence.rows + share**2
         design = np.hstack([np.ones((len(points), 1)), points - share @ points])
         normal = (design * row_weights[:, None]).T @ design
@@ -97,6 +100,8 @@ class Posterior:
         """The answer when the log-ratio is moved that many standard deviations along the direction that moves it most."""
         answer = float(self.share @ values)
         tilt = (self.share * (values - answer)) @ self.centred
+        # Along C tilt the answer moves most for a log-ratio of given plausibility. The move is followed through the softmax,
+        # not along its tangent: shares stay positive, and the two ends need not be equally far.
         along = tilt - self.pull.T @ linalg.cho_solve(self.root, self.pull @ tilt)
         length = math.sqrt(max(float(tilt @ along), 0.0))
         if length == 0.0:
@@ -113,6 +118,7 @@ class Posterior:
         answer = float(self.share @ values)
         tilt = (self.share * (values - answer)) @ self.centred
         slope = linalg.cho_solve(self.moments, self.design.T @ (self.row_weights * values))
+        # A row pulls the regression towards itself, so its residual is too small; as in jackknife standard errors (HC3).
         residual = (values - self.design @ slope) / (1 - self.leverage)
         plain = float(self.share @ (values - answer) ** 2) * float(self.share @ self.share)
         return math.sqrt(float(self.variance(tilt[None, :])[0])), math.sqrt(float(self.row_weights @ residual**2)), plain**0.5

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from sabun import checks
+from sabun.asking import Part, Question, methodical, renamed, state_of
 from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
 from sabun.density.export import frame_of, resampled, table_of, write_csv, write_parquet
@@ -20,24 +20,26 @@ from sabun.density.features import Features
 from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 from sabun.density.method import Method
-from sabun.density.options import Options
-from sabun.density.plan import DensityPlan
+from sabun.density.plan import DensityPlan, forecast
+from sabun.density.promise import Terms
 from sabun.density.rkhs import Embedding
-from sabun.density.saved import KIND, features_from, features_tree, has_uncovered, plan_from
-from sabun.density.tally import Tally, must_match
+from sabun.density.saved import KIND, features_from, features_tree, has_uncovered, must_be_made_for, plan_from
+from sabun.density.settings import FORMER, KINDS, DensitySettings
+from sabun.density.statistic import Tally, must_match
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import coin_for
 from sabun.records import Schema
-from sabun.release import Release, publish, refuse_seeded
+from sabun.release import Release
 
 __all__ = ["DensityRatio"]
 
 _LEAST_SUPPORT = 0.5
 
 
-class DensityRatio(BaseEstimator):  # type: ignore[misc]
+@methodical(*KINDS, former=FORMER)
+class DensityRatio(Question):
     """Estimates p_private / p_public on the rows of a public table, privately.
 
     Guarantee: what is released is epsilon-differentially private ((epsilon, delta) when `delta` is given) for the private
@@ -47,24 +49,16 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
     Args:
         epsilon: Privacy loss, above 0; 0.1 is read as one tenth.
         delta: None for pure epsilon; otherwise above 0 and below one over the number of private rows.
-        method: "rkhs" (default), or for comparison "ulsif-parametric", "ulsif-a", "ulsif-b", "ulsif-c", "ji-elkan".
+        method: "rkhs" (default), or for comparison "ulsif-parametric", "ulsif-a", "ulsif-b", "ulsif-c", "ji-elkan"; or its
+            settings, such as `RkhsSettings(n_centers=100)`. What they hold can be given by its own name (`n_centers=100`) too.
         relation: "replace-one" (the number of private rows is public) or "add-remove" (it is private too); the ledger's when
             left out, else "replace-one".
         ledger: The budget to charge.
+        retry_key: Name under which the same question gets the same bytes for free; only with a ledger.
         schema: Public facts about the columns; needed for categories. Without it columns are plain numbers without bounds.
         columns: Names of the columns to compare, without a schema; all columns of the public table when left out.
-        n_centers: Number of kernel centres, rows of the public table; 300 for "rkhs", otherwise 50.
-        bandwidth: Kernel width in units of standardised columns; "median" takes the public table's median distance.
-        centers: Public centres (rows in the table's own units) instead of public rows.
         standardize: Whether numbers are divided by their standard deviation in the public table.
-        tau2: "rkhs": variance of a query's part that the kernel cannot express; larger means more even weights.
         n_public: A public guess (add-remove) or the public number (replace-one) of private rows.
-        regularization: Penalty of the other methods; a public constant, never tuned on private records.
-        bounds: "ulsif-a": pairs (lower, upper), one for each column, when the schema does not have them.
-        basis: "ulsif-parametric" (and optionally "ji-elkan"): function of one record that returns a list of numbers.
-        basis_bounds: Public bounds (lower, upper) that hold for each of those numbers; values outside are clipped.
-        clip_norm: "ji-elkan": longest feature vector; a public quantile of the public rows when left out.
-        accept_publishing_raw_records: "ulsif-c" publishes private records as they are and refuses without this.
         allow_large_delta: Whether `delta` may be one over the number of private rows or more.
         random_state: None draws from the operating system. A whole number gives a simulation that is NOT PRIVATE.
 
@@ -82,7 +76,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    _seen: Tally | None
+    _part: Part[Tally] | None
     _judged: Inference | None
 
     def __init__(
@@ -90,23 +84,14 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: AmountLike,
         delta: AmountLike | None = None,
-        method: str = "rkhs",
+        method: str | DensitySettings = "rkhs",
         relation: str | None = None,
         ledger: Ledger | None = None,
+        retry_key: str | None = None,
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
-        n_centers: int | None = None,
-        bandwidth: float | str = "median",
-        centers: Any = None,
         standardize: bool = True,
-        tau2: float = 0.5,
         n_public: int | None = None,
-        regularization: float = 0.1,
-        bounds: Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | None = None,
-        basis: Callable[[Floats], Any] | None = None,
-        basis_bounds: tuple[float, float] | None = None,
-        clip_norm: float | None = None,
-        accept_publishing_raw_records: bool = False,
         allow_large_delta: bool = False,
         random_state: int | None = None,
     ) -> None:
@@ -115,23 +100,14 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.relation = relation
         self.ledger = ledger
+        self.retry_key = retry_key
         self.schema = schema
         self.columns = columns
-        self.n_centers = n_centers
-        self.bandwidth = bandwidth
-        self.centers = centers
         self.standardize = standardize
-        self.tau2 = tau2
         self.n_public = n_public
-        self.regularization = regularization
-        self.bounds = bounds
-        self.basis = basis
-        self.basis_bounds = basis_bounds
-        self.clip_norm = clip_norm
-        self.accept_publishing_raw_records = accept_publishing_raw_records
         self.allow_large_delta = allow_large_delta
         self.random_state = random_state
-        self._options()
+        self._terms()
 
     def fit(self, *, private: Any, public: Any) -> Self:
         """Releases weights for the public rows.
@@ -148,8 +124,8 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             SimulatedError: `random_state` together with a ledger.
         """
         self.set_public(public)
-        empty, self._seen = self._seen, None  # the sums are this call's own: nothing of them is left when it fails
-        return self._release(self._features.points(private) if empty is None else self._gathered(private, empty))
+        part, self._part = self._part, None  # the sums are this call's own: nothing of them is left when it fails
+        return self._release(self._features.points(private) if part is None else state_of(part.statistic, private))
 
     @classmethod
     def restore(cls, release: Release | str | os.PathLike[str], *, public: Any) -> Self:
@@ -170,33 +146,50 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         self = cls(
             epsilon=promise.epsilon, delta=promise.delta or None, relation=relation, schema=features.schema, columns=names
         )
-        self._fixed = self._options()
-        self._table, self._features, self._seen = table_of(public, features.schema), features, None
-        points = features.points(self._table)
-        self._plan, self._rows = plan_from(found, points, self._fixed.target), len(points)
-        self.release_ = found
-        self._adopt()
-        return self
+        self._fixed = self._terms()
+        self._table, self._features, self._part = table_of(public, features.schema), features, None
+        self._points = features.points(self._table)
+        self._plan = plan_from(found, self._points, self._fixed.target)
+        return self._adopt(found)
 
-    def set_public(self, public: Any) -> Self:
-        """Prepares for private records that come in pieces; everything is planned from the public table."""
-        options = self._options()
-        refuse_seeded(coin_for(self.random_state), self.ledger)
+    def set_public(self, public: Any, *, pieces: int | None = None) -> Self:
+        """Prepares for private records that come in pieces; everything is planned from the public table.
+
+        Args:
+            public: The public table.
+            pieces: How many pieces there are, where they are numbered: each is then counted exactly once, whoever counts it.
+        """
+        terms = self._terms()
+        self._ask(**terms.asked).must_be_payable()
+        if pieces is not None:
+            checks.whole(minimum=1, pieces=pieces)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         table = table_of(public, self.schema)
-        features, points = self._public_points(table, options)
-        plan = options.plan(points, features)
+        features, points = self._public_points(table, terms)
+        plan = terms.settings.plan(points, features, terms.target, self.n_public)
+        part = None
+        if plan.streams:
+            statistic = plan.statistic(features, terms.digest(points, features))
+            part = Part.unnumbered(statistic) if pieces is None else Part.empty(statistic, pieces=int(pieces))
         # All that can fail is done; and a parameter changed from here on must not change half of a release.
-        self._table, self._features, self._fixed, self._rows = table, features, options, len(points)
+        self._table, self._features, self._fixed, self._points = table, features, terms, points
         self._plan: Method = plan
-        self._digest = options.digest(points, features)
-        self._seen = plan.start() if plan.streams else None
+        self._part = part
         return self
 
-    def partial_fit(self, *, private: Any) -> Self:
-        """Adds private records to the sums, all of them or (when a piece does not fit) none; nothing is released."""
-        self._seen = (seen := self._open_tally()).merged(self._gathered(private, seen.fresh()))
+    def partial_fit(self, *, private: Any, piece: int | None = None) -> Self:
+        """Adds private records to the sums, all of them or (when a piece does not fit) none; nothing is released.
+
+        Args:
+            private: The records.
+            piece: Which of the `pieces` of `set_public` they are, from 0 on.
+
+        Raises:
+            DataError: That piece was counted before.
+        """
+        part = self._open_part()
+        self._part = part.with_rows(private) if piece is None else part.with_piece(piece, private)
         return self
 
     def merge(self, other: DensityRatio) -> Self:
@@ -204,16 +197,17 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
 
         Raises:
             ParameterError: The other part has another public table or other settings, or is a copy of one counted already.
+            DataError: Both have counted the same numbered piece.
         """
         checks.require(other is not self, "another part", other="the same one")
-        mine, theirs = self._open_tally(), other._open_tally()
-        must_match(self._digest == other._digest)
-        self._seen, other._seen = mine.merged(theirs), None
+        mine, theirs = self._open_part(), other._open_part()
+        must_match((mine.statistic, mine.pieces) == (theirs.statistic, theirs.pieces))
+        self._part, other._part = mine.merged(theirs), None
         return self
 
     def finalize(self) -> Self:
         """Charges the ledger, draws the noise once, computes the weights, forgets the sums (kept when the ledger refuses)."""
-        return self._release(self._open_tally())
+        return self._release(self._open_part().whole())
 
     def predict(self, X: Any, *, min_support: float = _LEAST_SUPPORT) -> Floats:
         """The ratio at new points; NaN where the public table says nothing about them.
@@ -243,10 +237,11 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             A float, or an array where f gives several numbers for each row.
         """
         self._must_be_fitted()
-        values = column_values(f, self._table, self._rows)
+        values = column_values(f, self._table, len(self._points))
         found = self.weights_ @ values / self.weights_.sum()
         return float(found) if values.ndim == 1 else found
 
+    @renamed(level="confidence")
     def query(
         self,
         f: Any,
@@ -254,7 +249,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         where: Any = None,
         bounds: tuple[float, float] | None = None,
         ci: bool = True,
-        level: float = 0.95,
+        confidence: float = 0.95,
         worst_case: bool = False,
     ) -> Answer | float:
         """The mean of f over the private table, or over those of its rows that meet a condition.
@@ -268,14 +263,18 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             bounds: Public bounds (low, high) of f for every record. With them (and without `where`) the interval is for the
                 whole table: uncovered rows may lie anywhere in between.
             ci: Whether an interval is wanted.
-            level: Of the intervals.
+            confidence: How often an interval is meant to hold the exact answer.
             worst_case: Whether to search for an interval that needs no smoothness too; takes longer, and is wide.
         """
         self._must_be_fitted()
-        checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
-        values = column_values(f, self._table, self._rows)
+        checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
+        values = column_values(f, self._table, len(self._points))
         checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
-        rows = np.ones(self._rows, dtype=np.bool_) if where is None else column_values(where, self._table, self._rows) > 0
+        rows = (
+            np.ones(len(self._points), dtype=np.bool_)
+            if where is None
+            else column_values(where, self._table, len(self._points)) > 0
+        )
         mass = self.weights_ * rows
         if not mass.sum() > 0:
             raise DataError("where must hold for a public row with weight; it holds for none.")
@@ -284,8 +283,8 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
             return float(mass @ values / mass.sum())
         inference = self._inference()
         if inference is None:
-            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=EARLIER, level=level)
-        return inference.answer(values, rows, level=level, bounds=declared, worst=worst_case)
+            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=EARLIER, confidence=confidence)
+        return inference.answer(values, rows, confidence=confidence, bounds=declared, worst=worst_case)
 
     def covered(self, X: Any) -> Any:
         """Which points are on the public table's support: those that answers about "covered rows" speak of."""
@@ -309,73 +308,78 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         """Writes the weighted table with the guarantee in its metadata, and the release beside it."""
         write_parquet(self.to_frame(), path, self.release_, overwrite=overwrite)
 
-    def plan(self, *, public: Any, private_size: int) -> DensityPlan:
-        """Cost and expected error from public quantities; no private record is touched, nothing is charged."""
-        checks.whole(minimum=1, private_size=private_size)
-        options = self._options()
-        _, points = self._public_points(table_of(public, self.schema), options)
-        return options.forecast(points, int(private_size))
+    @renamed(private_size="n_records")
+    def plan(self, *, public: Any, n_records: int) -> DensityPlan:
+        """Cost and expected error from public quantities; no private record is touched, nothing is charged.
 
-    def _options(self) -> Options:
+        Args:
+            public: The public table.
+            n_records: About how many private rows there are; a public number.
+        """
+        checks.whole(minimum=1, n_records=n_records)
+        terms = self._terms()
+        checks.require(terms.settings.method == "rkhs", "'rkhs' for a plan", method=terms.settings.method)
+        terms.check_delta(int(n_records))
+        features, points = self._public_points(table_of(public, self.schema), terms)
+        return forecast(terms.settings.plan(points, features, terms.target, self.n_public), n_records=int(n_records))
+
+    def _terms(self) -> Terms:
         """The parameters, checked and read exactly."""
-        return Options.of(self.get_params(deep=False))
+        return Terms.of(self.get_params(deep=False), self._ask)
 
-    def _public_points(self, table: Any, options: Options) -> tuple[Features, Floats]:
-        return Features.of(table, schema=self.schema, columns=self.columns, standardize=options.standardizes)
+    def _public_points(self, table: Any, terms: Terms) -> tuple[Features, Floats]:
+        return Features.of(table, schema=self.schema, columns=self.columns, standardize=terms.standardizes)
 
-    def _open_tally(self) -> Tally:
+    def _open_part(self) -> Part[Tally]:
         plan = getattr(self, "_plan", None)
         if plan is None:
             raise NotFittedError("set_public must be called before private records can be added.")
         if not plan.streams:
-            raise ParameterError(f"method must be 'rkhs', 'ulsif-b' or 'ulsif-parametric' to stream; got {self.method!r}.")
-        if self._seen is None:
+            raise ParameterError(f"method must be 'rkhs', 'ulsif-b' or 'ulsif-parametric' to stream; got {str(self.method)!r}.")
+        if self._part is None:
             raise ParameterError(
                 "finalize must be called once; the noise was drawn already, or the sums were merged into another part, "
                 "or fit failed and kept none. Call set_public to start again."
             )
-        return self._seen
-
-    def _gathered(self, private: Any, tally: Tally) -> Tally:
-        for points in self._features.chunks(private):
-            tally.add(points)
-        return tally
+        return self._part
 
     def _release(self, seen: Tally | Floats) -> Self:
         size = seen.count if isinstance(seen, Tally) else len(seen)
-        options = self._fixed
-        coin, ledger = coin_for(options.given["random_state"]), options.given["ledger"]
-        options.check_size(size)
+        terms, features = self._fixed, self._features
+        ask = self._ask(**terms.asked)
+        terms.check_size(size)
         promise = self._plan.promise(size)
-        parameters = {**options.facts(), **promise.facts, "columns": list(self._features.names), "public_rows": self._rows}
-        self.release_: Release = publish(
+        drawn = []
+
+        def draw() -> dict[str, Any]:
+            drawn.append(True)
+            return {**self._plan.draw(seen, ask.coin), "features": features_tree(features)}
+
+        release = ask.answer(
+            draw,
             kind=KIND,
-            guarantee=options.guarantee(promise),
-            parameters=parameters,
-            draw=lambda: {**self._plan.draw(seen, coin), "features": features_tree(self._features)},
-            ledger=ledger,
-            coin=coin,
-            subject=self._features.names,
-            schema_hash=None if self._features.schema is None else self._features.schema.hash,
+            promise=terms.guarantee(ask, promise),
+            facts={**terms.facts(), **promise.facts, "columns": list(features.names), "public_rows": len(self._points)},
+            subject=features.names,
+            schema=features.schema,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
         )
-        self._seen = None
-        self._adopt()
-        return self
+        if not drawn:  # a retry key is tied to the facts, and the cells of the public table are not among them
+            must_be_made_for(release, self._plan, features, self._points, key=ask.retry_key)
+        self._part = None
+        return self._adopt(release)
 
-    def _adopt(self) -> None:
+    def _adopt(self, release: Release) -> Self:
         """Sets what follows from the release."""
-        self.guarantee_ = self.release_.guarantee
-        self.weights_: Floats = np.array(self.release_["weights"])
+        self._learned(release)
+        self.weights_: Floats = np.array(release["weights"])
         self._judged = None
         self.n_features_in_ = len(self._features.names)
-        self._diagnose()
-
-    def _diagnose(self) -> None:
         inference = self._inference() if isinstance(self._plan, Embedding) else None
         self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)
         if not self.diagnostics_.covered:
             warnings.warn("; ".join(self.diagnostics_.notes), CoverageWarning, stacklevel=4)
+        return self
 
     def _inference(self) -> Inference | None:
         """What the release says about errors; None for one of an earlier version."""
@@ -388,7 +392,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         self._must_be_fitted()
         if not isinstance(self._plan, Embedding):
             advice = " Ask with ci=False." if what == "an interval" else ""
-            raise ParameterError(f"method must be 'rkhs' for {what}; got {self.method!r}.{advice}")
+            raise ParameterError(f"method must be 'rkhs' for {what}; got {str(self.method)!r}.{advice}")
         return self._plan
 
     def _must_be_fitted(self) -> None:

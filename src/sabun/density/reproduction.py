@@ -18,6 +18,14 @@ from numpy.typing import NDArray
 from sabun.datasets import density_paper
 from sabun.density import ULSIF, CoverageWarning, DensityRatio
 from sabun.density.answers import effective_size
+from sabun.density.settings import (
+    DensitySettings,
+    JiElkanSettings,
+    RkhsSettings,
+    UlsifASettings,
+    UlsifBSettings,
+    UlsifCSettings,
+)
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 
 __all__ = ["EPSILONS", "REFERENCE", "Outcome", "reproduce", "run_trials", "true_ratio"]
@@ -159,17 +167,17 @@ def _runs(trial: _Trial) -> Iterator[_Run]:
         yield _private(trial, f"Sabun's default, ε = {epsilon:g}", "rkhs", epsilon)
 
 
-_OPTIONS: dict[str, Callable[[_Trial], dict[str, Any]]] = {
-    "rkhs": lambda trial: {},
-    "ji-elkan": lambda trial: {"regularization": 0.1},
-    "ulsif-a": lambda trial: {**_paper(trial), "bounds": _BOX},
-    "ulsif-b": lambda trial: _paper(trial),
-    "ulsif-c": lambda trial: {**_paper(trial), "accept_publishing_raw_records": True},
+_SETTINGS: dict[str, Callable[[_Trial], DensitySettings]] = {
+    "rkhs": lambda trial: RkhsSettings(),
+    "ji-elkan": lambda trial: JiElkanSettings(),
+    "ulsif-a": lambda trial: UlsifASettings(**_paper(trial), bounds=_BOX),
+    "ulsif-b": lambda trial: UlsifBSettings(**_paper(trial)),
+    "ulsif-c": lambda trial: UlsifCSettings(**_paper(trial), accept_publishing_raw_records=True),
 }
 
 
 def _paper(trial: _Trial) -> dict[str, Any]:
-    return {"standardize": False, "n_centers": _CENTRES, "bandwidth": trial.sigma, "regularization": trial.lam}
+    return {"n_centers": _CENTRES, "bandwidth": trial.sigma, "regularization": trial.lam}
 
 
 def _private(trial: _Trial, name: str, method: str, epsilon: float) -> _Run:
@@ -179,7 +187,8 @@ def _private(trial: _Trial, name: str, method: str, epsilon: float) -> _Run:
 
 
 def _fitted(trial: _Trial, method: str, epsilon: float) -> DensityRatio:
-    ratio = DensityRatio(epsilon=epsilon, method=method, random_state=trial.seed, **_OPTIONS[method](trial))
+    raw = method.startswith("ulsif")  # the paper measures distances in the table's own units
+    ratio = DensityRatio(epsilon=epsilon, method=_SETTINGS[method](trial), standardize=not raw, random_state=trial.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoverageWarning)  # fifty public rows are few
         return ratio.fit(private=trial.private, public=trial.public)

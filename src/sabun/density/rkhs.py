@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.density.embedding import Lattice, lattice, rounded, whitening
+from sabun.density.features import Features
 from sabun.density.kernel import Floats, GaussianKernel
 from sabun.density.mechanism import EuclideanNoise
 from sabun.density.method import Promise, Target
 from sabun.density.smooth import Evidence, Smoothness
+from sabun.density.statistic import PointSums, Tally
 from sabun.density.support import Support
-from sabun.density.tally import Tally
 from sabun.density.weights import best_rank, chosen
 from sabun.errors import InternalError
 from sabun.privacy.noise import Coin
@@ -28,6 +29,7 @@ __all__ = ["Embedding"]
 
 _BLOCK = 4096
 _FEW = 1024
+_EXAMPLE = 16
 _HIGHEST = 700.0
 _LEAST_NOISE = 1e-14
 
@@ -81,18 +83,22 @@ class Embedding:
             tau2=tau2,
         )
 
-    def start(self) -> Tally:
+    def statistic(self, features: Features, table: str) -> PointSums:
         """Sums of whole-number kernel values over the covered records, then the number of the others."""
         digest = hashlib.sha256(repr((self.kernel.factor, self.target, self.size, self.tau2, self.support.nearest)).encode())
         for array in (self.kernel.centres, self.support.lowest, self.support.highest):
             digest.update(array.tobytes())
-        return Tally(self.sums, size=self.kernel.size + 1, plan=f"rkhs {digest.hexdigest()}")
+        plan = f"rkhs {digest.hexdigest()} on {table}"
+        return PointSums(
+            plan=plan, size=self.kernel.size + 1, measure=self.sums, features=features, example=self.points[:_EXAMPLE]
+        )
 
     def sums(self, points: Floats) -> NDArray[Any]:
         """What some records add to a tally, each by itself."""
         total = np.zeros(self.kernel.size + 1, dtype=object)
         for start in range(0, len(points), _FEW):
             part = points[start : start + _FEW]
+            # Whole numbers up to 2**30, 1024 at a time: their sum fits in 64 bits, and Python's integers take it from there.
             whole = self.kernel.whole(part)
             off = self.support.off(part, whole)
             whole[off] = 0  # proof: off-is-zero
@@ -109,6 +115,8 @@ class Embedding:
 
     def rank(self, size: int) -> int:
         """How many coordinates are released; from public numbers only."""
+        # More coordinates describe the table better, but each brings its noise, which (if pure) also grows with their number.
+        # Where the two balance must not depend on a private row: the public variances stand in for what the private ones say.
         noise = [float(self._nominal(rank).variance) / self._known(size) ** 2 for rank in range(1, len(self.variances) + 1)]
         return best_rank(self.variances, np.array(noise))
 
@@ -183,12 +191,14 @@ class Embedding:
     def evidence(self, released: Mapping[str, Any]) -> Evidence:
         """The mean embedding of the covered rows, made of the released one."""
         noise, size = float(released["noise_sd"]), float(released["private_rows"])
+        # The sums are of the covered rows alone, the divisor so far is the number of all rows. The share may be noise only:
+        # below the noise, or less than one row, it would blow the mean up.
         covered = min(1.0, max(1.0 - float(released["uncovered"]), noise, 1.0 / size))
         mean = np.asarray(released["embedding"], dtype=np.float64) / covered
         return Evidence(
             mean=mean / max(1.0, float(np.linalg.norm(mean))),  # a mean of vectors of length at most 1
             noise=max((noise / covered) ** 2, _LEAST_NOISE),
-            ratio=2.0 if self._counts else 1.0,
+            ratio=2.0 if self._counts else 1.0,  # dividing by a noisy number moves m along itself, by one noisy number or two
             rows=size * covered,
         )
 
@@ -198,7 +208,7 @@ class Embedding:
         weights = found.share * len(found.share)
         tilt, constant = self.smoothness.tilt(found.slope)
         logs = self.features @ found.slope
-        highest = float(logs.max())
+        highest = float(logs.max())  # taken out before exp, so that it cannot overflow
         return {
             "weights": weights,
             "tilt": tilt,

@@ -11,14 +11,14 @@ import numpy as np
 from sabun.density.embedding import whitening
 from sabun.density.features import Features
 from sabun.density.kernel import Floats, GaussianKernel
-from sabun.density.method import Target
+from sabun.density.method import Method, Target
 from sabun.density.rkhs import Embedding
 from sabun.density.support import Support
-from sabun.errors import DataError, ReleaseError
+from sabun.errors import DataError, ParameterError, ReleaseError
 from sabun.records import Schema
 from sabun.release import Release
 
-__all__ = ["KIND", "features_from", "features_tree", "has_uncovered", "plan_from"]
+__all__ = ["KIND", "features_from", "features_tree", "has_uncovered", "must_be_made_for", "plan_from"]
 
 KIND = "density.weights"
 """What `DensityRatio` releases are called."""
@@ -58,6 +58,19 @@ def features_from(release: Release) -> Features:
     return Features(names=names, schema=schema, centre=centre, scale=scale)
 
 
+def must_be_made_for(release: Release, plan: Method, features: Features, points: Floats, *, key: str | None) -> None:
+    """Refuses weights that a retry key brought back for another public table.
+
+    Raises:
+        ParameterError: They belong beside other rows.
+    """
+    if not (_same_features(features, release) and _agrees(plan, release, points)):
+        raise ParameterError(
+            f"retry_key must stand for weights of this public table; {key!r} stands for those of another one. "
+            "Nothing was charged. Pass that table, or choose another key."
+        )
+
+
 def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
     """The plan behind a release, for the public rows it was made for.
 
@@ -68,7 +81,7 @@ def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
     smooth = has_uncovered(release)
     try:
         kernel = GaussianKernel(centres=np.ascontiguousarray(release["centres"]), factor=float(release["factor"]))
-        axes, weights, mean = (np.array(release[name], dtype=np.float64) for name in ("coordinates", "weights", "embedding"))
+        axes, mean = (np.array(release[name], dtype=np.float64) for name in ("coordinates", "embedding"))
         _must(kernel.centres.shape[0] == points.shape[1])
         _must(axes.shape == (kernel.size, len(mean)))
         numbers = ("noise_sd", "private_rows", *(("uncovered", "level", "open") if smooth else ("penalty", "intercept")))
@@ -91,7 +104,7 @@ def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
         size=len(points),
         tau2=tau2,
     )
-    if not _agrees(plan, release, weights, points):
+    if not _agrees(plan, release, points):
         raise DataError("the public table must be the one the weights were made for, row by row; it is another one.")
     return plan
 
@@ -101,10 +114,22 @@ def has_uncovered(release: Release) -> bool:
     return "uncovered" in release.value
 
 
-def _agrees(plan: Embedding, release: Release, weights: Floats, points: Floats) -> bool:
-    """Whether the released ratio gives the released weights at those points."""
-    coefficients = len(np.atleast_1d(release.value.get("tilt", ())))
-    if len(weights) != len(points) or (has_uncovered(release) and coefficients != len(plan.smoothness.landmarks)):
+def _same_features(features: Features, release: Release) -> bool:
+    """Whether the release maps records to points in that very way."""
+    tree: Any = release.value.get("features")
+    if not isinstance(tree, Mapping):
+        return False
+    wanted = features_tree(features)
+    numbers = all(np.array_equal(tree[name], wanted[name]) for name in ("centre", "scale"))
+    return numbers and list(tree["columns"]) == wanted["columns"] and tree["schema"] == wanted["schema"]
+
+
+def _agrees(plan: Method, release: Release, points: Floats) -> bool:
+    """Whether the released ratio gives the released weights at those points: then they are the rows it was made for."""
+    weights, tilt = np.asarray(release["weights"], dtype=np.float64), np.atleast_1d(release.value.get("tilt", ()))
+    if len(weights) != len(points):
+        return False
+    if has_uncovered(release) and not (isinstance(plan, Embedding) and len(tilt) == len(plan.smoothness.landmarks)):
         return False
     return bool(np.allclose(plan.ratio(release.value, points), weights, atol=_CLOSE, rtol=_CLOSE))
 

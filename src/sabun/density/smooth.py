@@ -87,6 +87,7 @@ class Smoothness:
             mean=np.zeros(len(landmarks)),
         )
         gram = raw._kernel(landmarks)
+        # Centred, for a constant in the log-ratio does not change the weights and would only take a feature away.
         gram = gram - gram.mean(axis=0)
         gram = gram - gram.mean(axis=1)[:, None]
         size = len(gram)
@@ -123,6 +124,7 @@ class Smoothness:
         columns = self.landmarks.shape[1]
         inner = bent @ self.landmarks.T
         squares = (bent**2).sum(axis=1)[:, None] + (self.landmarks**2).sum(axis=1)[None, :] - 2 * inner
+        # rbf(width / 2) is rbf(width) to the fourth power: one exp and some squarings give both kernels.
         wide = np.exp(squares.clip(0.0) / (-8 * self.width**2))  # the fourth root of rbf(width)
         wide *= wide
         wide *= wide
@@ -196,6 +198,8 @@ def fitted(points: Floats, features: Floats, evidence: Evidence) -> Fit:
     """Gauss-Newton steps with a halving line search; the sampling part of S is refreshed on the way."""
     slope = np.zeros(features.shape[1])
     converged = False
+    # S depends on the weights, which depend on S. Fixed within a run the aim is one function, which each step must improve;
+    # the second run starts at the answer of the first, with the S that belongs to it.
     for _ in range(2):
         slope, converged = _ascend(points, features, evidence, slope)
     return Fit(share=_softmax(features @ slope), slope=slope, converged=converged)
@@ -209,6 +213,8 @@ def _ascend(points: Floats, features: Floats, evidence: Evidence, slope: Floats)
     residual = aim - white.T @ share
     value = float(residual @ residual + slope @ slope)
     for _ in range(_STEPS):
+        # The slope of the softmax is the covariance under the shares: d(P^T w) = Cov_w(P, F) db. So the step is a ridge
+        # regression of the residual on J, solved in k instead of q dimensions.
         pull = (white * share[:, None]).T @ features - np.outer(white.T @ share, share @ features)
         inner = pull @ pull.T
         inner[np.diag_indices_from(inner)] += 1.0
@@ -224,10 +230,10 @@ def _ascend(points: Floats, features: Floats, evidence: Evidence, slope: Floats)
                 break
             size /= 2
         else:
-            return slope, gain < 10 * _ENOUGH
+            return slope, gain < 10 * _ENOUGH  # no shorter step helps: at the bottom, or stuck above it
         slope, share, residual, value = trial, share_t, residual_t, value_t
         if gain * size < _ENOUGH:
-            return slope, size > 0.4
+            return slope, size > 0.4  # a step that had to be cut short is small for another reason
     return slope, False
 
 

@@ -52,6 +52,8 @@ def worst_case(
 
 
 def _least(points: Floats, values: Floats, embedding: Floats, covered: float, radius: float, extra: float) -> float:
+    # The exact minimum over the rows has kinks that stop a descent; a soft one is hardened step by step, each from the last.
+    # Whatever slope comes out, `_bound` is exact for it: the search decides how wide the interval is, not whether it holds.
     slope = np.zeros(points.shape[1])
     best = float(values.min())
     for soft in _SOFT:
@@ -84,6 +86,8 @@ def _bound(
     """c - t with the smallest t that the slope allows."""
     height = float((values - points @ slope).min())
     along, squared = float(slope @ embedding), float(slope @ slope)
+    # The larger root t of (b m + t q)^2 = R^2 (|b|^2 + a t^2): from there on b m + t q is large enough, and it is the first
+    # such t. `lead` is above 0, for q > R sqrt(a).
     lead = covered**2 - extra * radius**2
     least = (radius * math.sqrt(max(0.0, extra * along**2 + lead * squared)) - covered * along) / lead
     return height - least

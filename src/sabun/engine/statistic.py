@@ -1,12 +1,14 @@
 """Exact sums that add up: whatever pieces a table is cut into, the whole comes out the same to the bit.
 
 A `Statistic` is the public recipe; it can be pickled and sent anywhere. Its state is plain data that the recipe alone reads.
-Who has counted which piece is not the recipe's business: `Part` wraps a state with one bit for each piece.
+Who has counted which piece is not the recipe's business: `Part` wraps a state with one bit for each piece, or, for rows
+that come without a number, with random names that copies keep.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar, final, runtime_checkable
@@ -93,12 +95,14 @@ class Part(Generic[State]):
         state: Its sums so far.
         seen: One bit for each piece of the plan, as a whole number.
         pieces: How many pieces the plan has; 0 where pieces are not numbered beforehand.
+        names: Random names of parts whose rows came without a number; a copy keeps them, so it is not counted again.
     """
 
     statistic: Statistic[State]
     state: State
     seen: int = 0
     pieces: int = 0
+    names: frozenset[bytes] = frozenset()
 
     @classmethod
     def empty(cls, statistic: Statistic[State], *, pieces: int) -> Self:
@@ -106,21 +110,35 @@ class Part(Generic[State]):
         checks.whole(minimum=1, pieces=pieces)
         return cls(statistic=statistic, state=statistic.zero(), pieces=pieces)
 
+    @classmethod
+    def unnumbered(cls, statistic: Statistic[State]) -> Self:
+        """Nothing seen yet, of rows that nobody numbers."""
+        return cls(statistic=statistic, state=statistic.zero())
+
+    def with_rows(self, source: Any) -> Self:
+        """This part with more rows that have no number: all of them, or (when the source fails) none."""
+        checks.require(not self.pieces, f"from 0 to {self.pieces - 1}, for the pieces have numbers", piece=None)
+        state = self.statistic.merge(self.state, state_of(self.statistic, source))
+        # An empty part may be copied to many places, each of which adds rows of its own: the name comes with the first rows.
+        return replace(self, state=state, names=self.names or frozenset((os.urandom(16),)))
+
     def with_piece(self, number: int, source: Any) -> Self:
         """This part with one more piece.
 
         Raises:
             DataError: That piece was counted before.
         """
-        checks.require(0 <= number < self.pieces, f"from 0 to {self.pieces - 1}", piece=number)
-        one = replace(self, state=state_of(self.statistic, source), seen=1 << number)
+        checks.require(self.pieces > 0, "left out, for the pieces have no numbers", piece=number)
+        checks.whole(minimum=0, piece=number)
+        checks.require(number < self.pieces, f"from 0 to {self.pieces - 1}", piece=number)
+        one = replace(self, state=state_of(self.statistic, source), seen=1 << int(number))
         return self.merged(one)
 
     def merged(self, other: Self) -> Self:
         """Both parts together.
 
         Raises:
-            ParameterError: They belong to different plans.
+            ParameterError: They belong to different plans, or one is a copy of what the other holds.
             DataError: Some piece would be counted twice.
         """
         if self.statistic != other.statistic or self.pieces != other.pieces:
@@ -128,7 +146,13 @@ class Part(Generic[State]):
         if self.seen & other.seen:
             twice = [number for number in range(self.pieces) if (self.seen & other.seen) >> number & 1]
             raise DataError(f"every piece must be counted once; piece {twice[0]} was counted twice. Nothing was charged.")
-        return replace(self, state=self.statistic.merge(self.state, other.state), seen=self.seen | other.seen)
+        if self.names & other.names:
+            raise ParameterError(
+                "both parts must hold different records; got a copy of a part that is counted already. "
+                "Merge each part once, and copy a part only before records were added."
+            )
+        state = self.statistic.merge(self.state, other.state)
+        return replace(self, state=state, seen=self.seen | other.seen, names=self.names | other.names)
 
     def whole(self) -> State:
         """The state, once every piece was seen.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun import Column, Ledger, Release, Schema
+from sabun.records import sources
 
 
 @pytest.fixture
@@ -108,12 +110,122 @@ def test_no_file_is_written_over_another(folder: Path, capsys: pytest.CaptureFix
 
 def test_one_file_cannot_be_private_and_public(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("link.csv").symlink_to("private.csv")
-    for public in ("private.csv", "./private.csv", "link.csv"):
-        assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", public, "--out", "w.csv") == 2
+    Path("hard.csv").hardlink_to("private.csv")
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
+    asked = (*WEIGHTS, "--private", "private.csv", "--out", "w.csv", "--ledger", "l.ledger")
+    for public in ("private.csv", "./private.csv", "link.csv", "hard.csv"):
+        assert exit_code(*asked, "--public", public) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "private and public must be two files" in said
         assert "it must hold no private record" in said
     assert not Path("w.csv").exists()
+    assert ledger.remaining.epsilon == 1
+
+
+def test_a_file_of_the_private_folder_cannot_be_public(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("months").mkdir()
+    for name in ("one", "two"):
+        Path(f"months/{name}.parquet").write_bytes(Path("private.parquet").read_bytes())
+    asked = (*WEIGHTS, "--private", "months", "--out", "w.csv")
+    assert exit_code(*asked, "--public", "months/two.parquet") == 2
+    assert "private and public must be two files" in capsys.readouterr().err
+    assert exit_code(*asked, "--public", "public.parquet") == 0
+
+
+def test_bounds_add_to_a_schema_or_stand_instead(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As everywhere: --bounds says something about a column more, or something else about one of the schema's."""
+    for name in ("private", "public"):
+        pd.read_csv(f"{name}.csv").assign(hours=40.0 + np.arange(4000 if name == "private" else 300) % 7).to_csv(
+            f"{name}.csv", index=False
+        )
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--bounds", "hours=0:100", "--bounds", "age=10:100", "--out", "w.csv") == 0
+    release = Release.load("w.csv.release.json")
+    schema = Schema.from_json(release["features"]["schema"])
+    assert schema.names == ("age", "sex", "hours")
+    assert (schema["age"].lower, schema["age"].upper) == (10, 100)
+    assert exit_code(*WEIGHTS, *tables, "--bounds", "hours=0:100", "--columns", "hours,sex", "--out", "v.csv") == 0
+    assert list(Release.load("v.csv.release.json").provenance.parameters["columns"]) == ["hours", "sex"]
+
+
+def test_a_retry_costs_nothing_and_is_the_same_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon="1.5")
+    tables = ("--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger", "--columns", "age")
+    for out in ("w.csv", "again.csv"):
+        assert exit_code(*WEIGHTS, *tables, "--retry-key", "spring", "--out", out) == 0
+    assert "already paid" in capsys.readouterr().out
+    assert Path("w.csv").read_bytes() == Path("again.csv").read_bytes()
+    assert Path("w.csv.release.json").read_bytes() == Path("again.csv.release.json").read_bytes()
+    assert float(ledger.remaining.epsilon) == 0.5
+
+
+def test_one_bad_question_does_not_cost_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    capsys.readouterr()
+    asked = (
+        "density",
+        "query",
+        "w.csv",
+        "mean(age)",
+        "median(age)",
+        "mean(height)",
+        "mean(age where sex = X)",
+        "mean(sex = F)",
+    )
+    assert exit_code(*asked) == 2
+    said = capsys.readouterr()
+    assert "mean(age) = 4" in said.out
+    assert "mean(sex = F) = 0." in said.out
+    told = " ".join(said.err.split())
+    assert "'median(age)' has no answer: a question must look like" in told
+    assert "'mean(height)' has no answer: the table has no column 'height'." in told
+    assert "'mean(age where sex = X)' has no answer: no public row" in told
+    assert "The other questions are answered." in told
+    assert exit_code(*asked, "--json") == 2
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["answers"]) == ["mean(age)", "mean(sex = F)"]
+    assert list(found["refused"]) == ["median(age)", "mean(height)", "mean(age where sex = X)"]
+    assert exit_code("density", "query", "w.csv", "median(age)") == 2
+    assert "are answered" not in capsys.readouterr().err
+
+
+def test_older_spellings_of_options_are_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ("density", "plan", "--public", "public.csv", "--schema", "schema.json", "--epsilon", "1", "--json")
+    found = []
+    for option in ("--n-records", "--private-rows"):
+        assert exit_code(*plan, option, "4000") == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    tables = ("--private", "private.csv", "--public", "public.csv", "--columns", "age", "--epsilon", "5")
+    assert exit_code("density", "weights", *tables, "--out", "w.csv") == 0
+    capsys.readouterr()
+    for option in ("--confidence", "--level"):
+        assert exit_code("density", "query", "w.csv", "mean(age)", option, "0.8", "--json") == 0
+        answer = json.loads(capsys.readouterr().out)["answers"]["mean(age)"]
+        assert (answer["confidence"], answer["level"]) == (0.8, 0.8)
+    assert exit_code("density", "query", "w.csv", "mean(age)", "--confidence", "95") == 2
+    assert "confidence must be above 0 and below 1; got 95" in capsys.readouterr().err
+
+
+def test_a_ledger_for_add_remove_serves_the_weights(folder: Path) -> None:
+    Ledger.create("l.ledger", name="clinic", epsilon=1, relation="add-remove")
+    tables = ("--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger", "--columns", "age")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv") == 0
+    assert Release.load("w.csv.release.json").guarantee.relation == "add-remove"
+
+
+def test_the_owners_picture_reads_the_private_table_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    read = sources.file_chunks
+
+    def watched(path: Path, *names: Any, **how: Any) -> Any:
+        opened.append(Path(path).name)
+        return read(path, *names, **how)
+
+    monkeypatch.setattr(sources, "file_chunks", watched)
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "o.svg", "--owner-only") == 0
+    assert sorted(opened) == ["private.csv", "public.csv"]
 
 
 def test_the_owners_wish_needs_a_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +254,15 @@ def test_a_plan_touches_no_private_file(folder: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["private_rows"] == 4000
 
 
+def test_nothing_is_charged_for_a_table_that_has_weights(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
+    pd.read_csv("public.csv").assign(weight=1.0).to_csv("weighed.csv", index=False)
+    options = (*WEIGHTS, "--private", "private.csv", "--public", "weighed.csv", "--ledger", "l.ledger")
+    assert exit_code(*options, "--out", "w.csv") == 4
+    assert "the public table must not have a column 'weight' of its own. Rename it." in capsys.readouterr().err
+    assert ledger.remaining.epsilon == 1
+
+
 def test_nothing_is_charged_for_files_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.create("l.ledger", name="clinic", epsilon=1)
     options = (*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--ledger", "l.ledger")
@@ -159,7 +280,7 @@ def test_nothing_is_charged_for_files_that_cannot_be_written(folder: Path, capsy
         (("--epsilon", "0", "--columns", "age"), 2, "epsilon must be finite and > 0; got '0'"),
         (("--epsilon", "1", "--columns", "height"), 4, "no column 'height'"),
         (("--epsilon", "1", "--bounds", "age"), 2, "bounds must look like name=low:high, such as age=0:120; got 'age'"),
-        (("--epsilon", "1", "--bounds", "age=0:1", "--schema", "schema.json"), 2, "bounds must be in the schema"),
+        (("--epsilon", "1", "--columns", "age", "--bounds", "age=120:0"), 2, "must be"),
         (("--epsilon", "1"), 4, "column 'sex' of the public table must hold finite numbers"),
         (("--epsilon", "1", "--columns", "age", "--relation", "local"), 2, "relation must be one of"),
     ],
@@ -176,7 +297,7 @@ def test_queries_on_other_tables_are_refused(folder: Path, capsys: pytest.Captur
     assert exit_code("density", "query", "public.csv", "mean(age)") == 4
     assert "has no column 'weight'" in capsys.readouterr().err
     assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
-    assert exit_code("density", "query", "w.csv", "mean(age where sex = X)") == 4
+    assert exit_code("density", "query", "w.csv", "mean(age where sex = X)") == 2
     assert "no public row with weight meets the condition" in capsys.readouterr().err
 
 
