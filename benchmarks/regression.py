@@ -13,12 +13,13 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Figure, cpu_seconds, faster, main, run_peer, wall_seconds
+from sabun.asking import state_of
 from sabun.privacy.noise import seeded_coin
 from sabun.records import chunks
 from sabun.regression import PrivateRidge, combine, mirror_weights
 from sabun.regression.evaluation import coverage, grid
-from sabun.regression.moments import Moments
 from sabun.regression.simulation import organisation_table, simulated_study, world
+from sabun.regression.statistic import Labelled, Moments
 
 ROOM = "regression"
 
@@ -82,9 +83,10 @@ def _speed(quick: bool) -> list[Figure]:
         faster(ROOM, what, ours=ours, peer=peer, peer_name="diffprivlib 0.6.6", target=1 / 0.45),
     ]
     design = simulated_study(features=columns, epsilon=1).design
-    whole = cpu_seconds(lambda: Moments.of(design, X, y))
+    whole = cpu_seconds(lambda: state_of(Moments(design=design), Labelled(X, y)))
     table = np.column_stack([X, y])
-    streamed = cpu_seconds(lambda: Moments.of_source(design, chunks([table[s : s + 20_000] for s in range(0, rows, 20_000)])))
+    moments, pieces = Moments(design=design), [table[s : s + 20_000] for s in range(0, rows, 20_000)]
+    streamed = cpu_seconds(lambda: state_of(moments, chunks(pieces)))
     figures.append(
         faster(ROOM, f"sums, {rows:,} rows streamed, CPU", ours=streamed, peer=whole, peer_name="in memory", target=0.9)
     )

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 from cli.terminal import exit_code
-from regression.worlds import CLINIC, clinic, unit_study
+from regression.worlds import CLINIC, clinic, totals, unit_study
 from sabun.errors import ParameterError, ReleaseError
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, PublicModel, Study, combine
 from sabun.regression.carrier import received
 from sabun.regression.contribution import read_one
-from sabun.regression.moments import Moments
 from sabun.regression.perturbation import perturbed_minimiser
 from sabun.regression.releasing import guarantee_of
 from sabun.regression.sensitivity import gradient_diameter, noise_share, sufficient_l2_squared
@@ -83,7 +82,7 @@ def test_sensitivities_do_not_wrap() -> None:
 @pytest.mark.parametrize("cell", [0.0, 1.0])
 def test_a_very_large_ball_never_ends_in_an_error(epsilon: str, bound: str, cell: float) -> None:
     study = unit_study(1, epsilon=epsilon, mechanism="objpert", coef_bound=bound)
-    moments = Moments.of(study.design, np.array([[cell]]), np.array([0.0]))
+    moments = totals(study.design, np.array([[cell]]), np.array([0.0]))
     for seed in range(300):
         [found] = perturbed_minimiser(study, moments, seeded_coin(seed))["coefficients"]
         assert abs(found) <= Fraction(bound) * 2**20

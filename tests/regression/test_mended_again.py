@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from regression.test_exchange import EAST, NORTH, STUDY
-from regression.worlds import CLINIC, clinic
+from regression.worlds import CLINIC, clinic, totals
 from sabun.errors import BoundsError, DataError, ReleaseError
 from sabun.ledger import Ledger
 from sabun.privacy.noise import seeded_coin
@@ -27,9 +27,8 @@ from sabun.regression.carrier import write_app
 from sabun.regression.contribution import read_one
 from sabun.regression.evaluation import coverage
 from sabun.regression.intervals import half_lengths
-from sabun.regression.moments import Moments
+from sabun.regression.paper import least_delta
 from sabun.regression.pooling import pooled, pull_of
-from sabun.regression.printed import least_delta
 from sabun.regression.promise import guarantee_of
 from sabun.regression.simulation import simulated_study, world
 from sabun.regression.sufficient import add_noise
@@ -225,7 +224,7 @@ def test_intervals_hold_coefficients_of_features_that_are_nearly_equal() -> None
         for part in range(5):
             X = nearly_equal(dice, 3000)
             y = X @ truth[:2] + dice.normal(0, 0.05, 3000)
-            noisy = add_noise(study, Moments.of(study.design, X, y), seeded_coin(10 * place + part))
+            noisy = add_noise(study, totals(study.design, X, y), seeded_coin(10 * place + part))
             sums = sums_of(study, noisy) if sums is None else sums + sums_of(study, noisy)
         assert sums is not None
         found = pooled(study, [sums])
@@ -254,7 +253,7 @@ def test_the_interval_of_what_noise_hides_reaches_as_far_as_coefficients_can() -
         fit_intercept=False,
         clip_radius=1,
     )
-    noisy = sums_of(study, add_noise(study, Moments.of(study.design, np.zeros((3, 2)), np.zeros(3)), seeded_coin(0)))
+    noisy = sums_of(study, add_noise(study, totals(study.design, np.zeros((3, 2)), np.zeros(3)), seeded_coin(0)))
     found = pooled(study, [noisy])
     reach = half_lengths(np.eye(2), found.error, found.doubt, pull_of(study, found.covariance, np.eye(2)), 0.95)
     assert (reach + np.abs(found.beta) >= 1.99).all()

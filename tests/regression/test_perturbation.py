@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.regression import perturbation as module
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
 from sabun.regression.perturbation import GRID_BITS, perturbed_minimiser
 from sabun.regression.sensitivity import gradient_diameter, noise_share
+from sabun.regression.statistic import Totals
 
 # ---- the exact density of z = (1 + mu) theta, from the proof ----
 
@@ -132,14 +132,14 @@ def test_half_the_noise_of_the_paper_fails_under_replace_one() -> None:
 # ---- what is computed is the law of the proof ----
 
 
-def one_row(study, x: list[float], y: float) -> Moments:
-    return Moments.of(study.design, np.array([x]), np.array([y]))
+def one_row(study, x: list[float], y: float) -> Totals:
+    return totals(study.design, np.array([x]), np.array([y]))
 
 
 def test_the_released_minimiser_solves_its_problem() -> None:
     study = unit_study(2, mechanism="objpert", epsilon=2)
     rng = np.random.default_rng(0)
-    moments = Moments.of(study.design, rng.uniform(-0.7, 0.7, (300, 2)), rng.uniform(-1, 1, 300))
+    moments = totals(study.design, rng.uniform(-0.7, 0.7, (300, 2)), rng.uniform(-1, 1, 300))
     ridge, left = noise_share(Fraction(2), ridge=Fraction(0), records_per_person=1)
     scale = gradient_diameter(Fraction(1), "replace-one") / left
     scale = Fraction(math.ceil(scale * 2**40), 2**40)
@@ -217,7 +217,7 @@ def test_an_undecided_rounding_asks_for_more_bits(monkeypatch: pytest.MonkeyPatc
 def test_extreme_data_never_raises_and_stays_on_the_grid(relation: str) -> None:
     study = unit_study(2, mechanism="objpert", relation=relation, epsilon=5, coef_bound="0.3333333333")
     for table in (np.zeros((0, 3)), np.ones((1, 3)), np.tile([1.0, 0.0, -1.0], (2000, 1))):
-        value = perturbed_minimiser(study, Moments.of(study.design, table[:, :2], table[:, 2]), os_coin())
+        value = perturbed_minimiser(study, totals(study.design, table[:, :2], table[:, 2]), os_coin())
         theta = np.array(value["coefficients"]) / 2**GRID_BITS
         assert np.linalg.norm(theta) <= 1 / 3 + 1e-5
         assert (value["rows"] is None) == (relation == "add-remove")
@@ -228,5 +228,5 @@ def test_extreme_epsilons_end(epsilon: str) -> None:
     study = unit_study(3, mechanism="objpert", epsilon=epsilon)
     rng = np.random.default_rng(0)
     X, y = np.tile(rng.uniform(-1, 1, (1, 3)), (5000, 1)), np.ones(5000)
-    theta = np.array(perturbed_minimiser(study, Moments.of(study.design, X, y), os_coin())["coefficients"]) / 2**GRID_BITS
+    theta = np.array(perturbed_minimiser(study, totals(study.design, X, y), os_coin())["coefficients"]) / 2**GRID_BITS
     assert np.linalg.norm(theta) <= 1.00001

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import Study
-from sabun.regression.moments import Moments
 from sabun.regression.plausibility import _joint, _Noise, _sums_that_cannot_be
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.regression.sums import Sums, sums_of
@@ -27,7 +26,7 @@ def honest(study: Study, seed: int, rows: int = ROWS, corner: bool = False) -> S
     size = (rows, len(study.features.columns))
     X = np.sign(dice.normal(size=size)) if corner else dice.uniform(-1, 1, size)
     y = np.sign(X[:, 0]) if corner else (X @ np.full(size[1], 0.3) + dice.normal(0, 0.1, rows)).clip(-1, 1)
-    return sums_of(study, add_noise(study, Moments.of(study.design, X, y), seeded_coin(seed)))
+    return sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(seed)))
 
 
 def changed(sums: Sums, **parts: Any) -> Sums:
@@ -54,7 +53,7 @@ def test_honest_releases_are_never_told_apart(radius: str | None, mechanism: str
 
 def test_an_empty_table_is_plausible_where_its_size_is_private() -> None:
     study = boxed(relation="add-remove", epsilon=10**5)
-    nobody = Moments.of(study.design, np.zeros((0, 4)), np.zeros(0))
+    nobody = totals(study.design, np.zeros((0, 4)), np.zeros(0))
     assert told(study, sums_of(study, add_noise(study, nobody, seeded_coin(0)))) == []
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sabun.regression.contribution import Contribution, read_all
     from sabun.regression.mirror import mirror_weights
     from sabun.regression.models import HomeModel, Influence, PublicModel
-    from sabun.regression.planning import Plan, plan_of
+    from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
     from sabun.regression.study import MECHANISMS, Study
 
@@ -42,13 +42,13 @@ _HOMES = {
     "Influence": "models",
     "MECHANISMS": "study",
     "METHODS": "combining",
-    "Plan": "planning",
+    "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
-    "plan_of": "planning",
+    "plan_of": "plan",
     "read_all": "contribution",
 }
 

@@ -19,9 +19,9 @@ from sabun.regression.design import UNIT, Floats
 from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
-from sabun.regression.moments import Moments
 from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.statistic import Moments, Totals
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sums import home_sums
 from sabun.regression.twice import without_own
@@ -133,7 +133,7 @@ class _Home:
 
     rows: Floats
     targets: Floats
-    moments: Moments
+    totals: Totals
 
     @classmethod
     def of(cls, study: Study, features: object, target: object) -> _Home:
@@ -151,8 +151,9 @@ class _Home:
         body = np.empty(values.shape)
         constant = np.broadcast_to(design.whole_rows(values, body), (len(body),))
         rows = np.column_stack([body, constant]) if design.intercept else body
-        moments = Moments.of_values(design, values, targets)
-        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, moments=moments)
+        moments = Moments(design=design)
+        totals = moments.add(moments.zero(), (values, targets))
+        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, totals=totals)
 
 
 def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
@@ -191,7 +192,7 @@ def _combined(
 def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str, Any]:
     study = contributions[0].study
     sums = [contribution.sums() for contribution in contributions]
-    own = None if home is None else home_sums(study, home.moments)
+    own = None if home is None else home_sums(study, home.totals)
     total = sum(sums[1:], sums[0])
     whole = pooled(study, sums, own)
 
@@ -210,7 +211,7 @@ def facts_of(posterior: Posterior) -> dict[str, Any]:
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:
     """Mirror averaging over {pool with home, pool, home} with exact leave-one-out losses where the home data was used."""
     study = contributions[0].study
-    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.moments)
+    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.totals)
     both, others, alone = pooled(study, sums, own), pooled(study, sums), pooled(study, [], own)
     losses = []
     for posterior, used_home in ((both, True), (others, False), (alone, True)):

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from sabun.privacy.guarantee import Guarantee
-from sabun.regression.printed import warning_of
+from sabun.regression.paper import warning_of
 from sabun.regression.study import Study
 
 __all__ = ["guarantee_of"]

@@ -10,7 +10,7 @@ import numpy as np
 from sabun.privacy.noise import seeded_coin
 from sabun.regression.evaluation import Cell, grid
 from sabun.regression.mirror import mirror_weights, theory_tau
-from sabun.regression.printed import least_delta
+from sabun.regression.paper import least_delta
 from sabun.regression.simulation import simulate
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sabun import checks
-from sabun.asking import Ask, Question
+from sabun.asking import Ask, Question, state_of
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
@@ -20,9 +20,9 @@ from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
 from sabun.regression.models import PublicModel
-from sabun.regression.moments import Moments
-from sabun.regression.planning import Plan, plan_of
-from sabun.regression.releasing import release_moments, request_key
+from sabun.regression.plan import Plan, plan_of
+from sabun.regression.releasing import release_totals, request_key
+from sabun.regression.statistic import Labelled, Moments
 from sabun.regression.study import Study
 from sabun.release import load_key, refuse_seeded
 
@@ -146,8 +146,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
                 "How many columns a list has, its private records alone can say: pass an array, or [(lower, upper), ...]."
             )
         study = self._terms(_names_of(X, self.x_bounds))
-        moments = Moments.of_source(study.design, X) if y is None else Moments.of(study.design, X, y)
-        release = release_moments(study, moments, self._asked(study), organisation=self.organisation)
+        totals = state_of(Moments(design=study.design), X if y is None else Labelled(X, y))
+        release = release_totals(study, totals, self._asked(study), organisation=self.organisation)
         if signer is not None:
             release = release.sign(signer)
         self._learned(release)

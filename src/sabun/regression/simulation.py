@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from sabun import checks
+from sabun.asking import state_of
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.intervals import half_lengths
 from sabun.regression.mirror import mirror_weights, theory_tau
-from sabun.regression.moments import Moments
+from sabun.regression.paper import printed_estimate
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
 from sabun.regression.pooling import Posterior, pooled, pull_of
-from sabun.regression.printed import printed_estimate
+from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
 from sabun.regression.sums import Sums, home_sums, sums_of
@@ -55,8 +57,8 @@ class World:
     beta: Floats
     home_rows: Floats
     home_targets: Floats
-    home: Moments
-    others: tuple[Moments, ...]
+    home: Totals
+    others: tuple[Totals, ...]
 
 
 def simulated_study(
@@ -84,7 +86,7 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
     design = simulated_study(features=features, epsilon=1).design
     beta = _LENGTH * _directions(coin, 1, features)[0]
     tables = [organisation_table(coin, beta, rows, setting) for _ in range(organisations + 1)]
-    home, *others = [Moments.of(design, x, y) for x, y in tables]
+    home, *others = [state_of(Moments(design=design), Labelled(x, y)) for x, y in tables]
     body = np.empty(tables[0][0].shape)
     design.whole_rows(tables[0][0], body)
     targets = design.whole_targets(tables[0][1]) / UNIT
@@ -93,7 +95,7 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
 
 def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) -> Errors:
     """Errors of the ways to use one round of releases; `mirror=False` leaves out what works on single estimates."""
-    released = [_release(study, moments, coin) for moments in world.others]
+    released = [_release(study, totals, coin) for totals in world.others]
     own = home_sums(study, world.home)
     estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
     if study.mechanism in STATISTICS:
@@ -113,7 +115,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
 
 def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
-    sums = [sums_of(study, _release(study, moments, coin)) for moments in world.others]
+    sums = [sums_of(study, _release(study, totals, coin)) for totals in world.others]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
     each = np.eye(study.width)
     reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), level)
@@ -165,16 +167,16 @@ def _seeds(first: int, count: int) -> Iterator[int]:
     return iter(range(2 * first, 2 * (first + count), 2))
 
 
-def _release(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+def _release(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     if study.mechanism == "objpert":
-        return perturbed_minimiser(study, moments, coin)
+        return perturbed_minimiser(study, totals, coin)
     if study.mechanism == "paper":
-        return printed_estimate(study, moments, coin)
-    return add_noise(study, moments, coin)
+        return printed_estimate(study, totals, coin)
+    return add_noise(study, totals, coin)
 
 
 def _everything(study: Study, world: World) -> Any:
-    return home_sums(study, sum(world.others, world.home))
+    return home_sums(study, reduce(Moments(design=study.design).merge, world.others, world.home))
 
 
 def _inside(beta: Floats) -> Floats:

@@ -182,11 +182,11 @@ def fit(
 
         sabun regression fit radar.csv --schema radar.json --columns a03,a05 --target a04 --epsilon 2 --yes --out one.json
     """
-    from sabun.asking import Ask
+    from sabun.asking import Ask, state_of
     from sabun.regression.combining import own_model
-    from sabun.regression.moments import Moments
-    from sabun.regression.planning import plan_of
-    from sabun.regression.releasing import release_moments, request_key
+    from sabun.regression.plan import plan_of
+    from sabun.regression.releasing import release_totals, request_key
+    from sabun.regression.statistic import Moments
 
     payment = Payment.of(ledger, purpose)
     book = payment.book
@@ -199,10 +199,10 @@ def fit(
     must_be_free(out, request_key(terms, organisation), book)
     with payment:
         with busy(f"Reading {data} ..."):
-            moments = Moments.of_source(terms.design, data)
+            totals = state_of(Moments(design=terms.design), data)
         # The number of rows may be told only where it is public.
         if terms.relation == "replace-one":
-            ask(plan_of(terms, rows=max(moments.rows, 1), organisations=max(len(terms.organisations), 1)), yes=yes, quiet=json)
+            ask(plan_of(terms, rows=max(totals.rows, 1), organisations=max(len(terms.organisations), 1)), yes=yes, quiet=json)
         asked = Ask.of(
             epsilon=terms.epsilon,
             delta=terms.delta,
@@ -210,7 +210,7 @@ def fit(
             ledger=book,
             retry_key=None if book is None else request_key(terms, organisation),
         )
-        drawn = release_moments(terms, moments, asked, organisation=organisation)
+        drawn = release_totals(terms, totals, asked, organisation=organisation)
         release = drawn if private_key is None else drawn.sign(private_key)
         with payment.writing(release):
             save_once(release, out)

@@ -7,13 +7,12 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from regression.worlds import clinic, unit_study
+from regression.worlds import clinic, totals, unit_study
 from sabun.errors import BudgetExceeded
 from sabun.ledger import Ledger
 from sabun.privacy.noise import seeded_coin
 from sabun.regression import PrivateRidge
-from sabun.regression.moments import Moments
-from sabun.regression.printed import least_delta, printed_estimate
+from sabun.regression.paper import least_delta, printed_estimate
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0027), (0.5, 0.0125), (1.0, 0.0226), (2.0, 0.038), (10.0, 0.089)])
@@ -44,7 +43,7 @@ def test_no_epsilon_makes_delta_vanish() -> None:
 def test_draws_have_the_densities_that_were_integrated(record: float, centre: float, scale: float) -> None:
     study = unit_study(1, mechanism="paper", ridge=0, clip_radius=None)
     coin = seeded_coin(0)
-    data = Moments.of(study.design, np.full((1, 1), record), np.full(1, record))
+    data = totals(study.design, np.full((1, 1), record), np.full(1, record))
     drawn = [printed_estimate(study, data, coin)["estimate"][0] for _ in range(700)]
     assert stats.kstest(drawn, stats.laplace(centre, scale).cdf).pvalue > 1e-4
     assert stats.kstest(drawn, stats.laplace(centre, scale * 1.4).cdf).pvalue < 1e-3

@@ -17,7 +17,7 @@ import numpy as np
 
 from sabun.privacy.noise import Coin, spherical_laplace
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
+from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
 __all__ = ["least_delta", "printed_estimate", "warning_of"]
@@ -27,18 +27,18 @@ _LARGEST = 700
 """e to a larger power is no float."""
 
 
-def printed_estimate(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+def printed_estimate(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     """Eq. (8) in floating point. NOT PRIVATE for any epsilon; it is here to reproduce the paper."""
     epsilon, bound = Fraction(study.epsilon), Fraction(study.coef_bound)
     scale = 4 * (bound + 1) / epsilon
     draws = spherical_laplace(scale * _FINE, dimension=study.width, coin=coin)  # proof: printed-noise
     noise = np.array([float(draw) for draw in draws]) / _FINE
-    gram = moments.products[:-1, :-1] / UNIT**2
+    gram = totals.products[:-1, :-1] / UNIT**2
     ridge = float(Fraction(study.ridge or 0) + 2 / epsilon)
-    right = moments.products[:-1, -1] / UNIT**2 + noise / 2
+    right = totals.products[:-1, -1] / UNIT**2 + noise / 2
     theta = np.linalg.solve(gram + ridge * np.eye(study.width), right)  # proof: unconstrained
     public_rows = study.relation == "replace-one"
-    return {"estimate": theta, "rows": moments.rows if public_rows else None}
+    return {"estimate": theta, "rows": totals.rows if public_rows else None}
 
 
 def least_delta(epsilon: float, *, claimed: float, coef_bound: float = 1.0, ridge: float = 0.0) -> float:
