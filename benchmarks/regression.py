@@ -132,7 +132,7 @@ def _one_cell(repeats: int) -> list[Figure]:
     name = "narrow, 10 x 1000 rows, epsilon 1: relative error"
     figures = []
     for mechanism, who, target in (("paper", "eq. (8) + mirror as printed", 20), ("objpert", "constrained + mirror", 20)):
-        peer = next(grid("narrow", mechanism=mechanism, **facts)).errors["mirror"]
+        peer = next(grid("narrow", method=mechanism, **facts)).errors["mirror"]
         figures.append(
             Figure(room=ROOM, name=name, ours=pool, peer=peer, peer_name=who, unit="error", ratio=peer / pool, target=target)
         )
@@ -170,7 +170,7 @@ def _diffprivlib_mirror(worlds: int) -> float:
 def _coverage(quick: bool) -> list[Figure]:
     rows, many, repeats = ((200, 1000), (5,), 20) if quick else ((200, 1000, 5000), (5, 20), 60)
     found = [
-        coverage(setting, organisations=m, rows=n, epsilon=epsilon, mechanism=mechanism, repeats=repeats, home=home)
+        coverage(setting, organisations=m, rows=n, epsilon=epsilon, method=mechanism, repeats=repeats, home=home)
         for setting in ("iid", "narrow", "collinear")
         for home in (True, False)
         for m in many

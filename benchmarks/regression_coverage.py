@@ -197,7 +197,7 @@ def _study(world: World, truth: np.ndarray[Any, Any]) -> Study:
         features=Schema.of_bounds([(-1, 1)] * world.features),
         target=Column.number("y", lower=-1, upper=1),
         epsilon=world.epsilon,
-        mechanism=world.mechanism,
+        method=world.mechanism,
         relation=world.relation,
         fit_intercept=world.intercept,
         coef_bound=max(2, math.ceil(1.2 * length)),

@@ -64,7 +64,7 @@ def sums_score(study: Study, moments: Totals, coin) -> float:
 
 @pytest.mark.parametrize(("mechanism", "trials"), [("ssp-gauss", 1500), ("ssp-laplace", 600)])
 def test_a_black_box_audit_of_the_sums_stays_below_epsilon(mechanism: str, trials: int) -> None:
-    study = unit_study(2, mechanism=mechanism)
+    study = unit_study(2, method=mechanism)
     found = audited(study, *angle_pair(), sums_score, trials)
     assert found <= 1.0
     if mechanism == "ssp-laplace":
@@ -73,12 +73,12 @@ def test_a_black_box_audit_of_the_sums_stays_below_epsilon(mechanism: str, trial
 
 def test_the_audit_catches_a_quarter_of_the_noise() -> None:
     """A test of the test: a mechanism that claims epsilon 1 with the noise of epsilon 8 is caught."""
-    loud = unit_study(2, mechanism="ssp-laplace", epsilon=8)
+    loud = unit_study(2, method="ssp-laplace", epsilon=8)
     assert audited(loud, *angle_pair(), sums_score, 400) > 1.0
 
 
 def test_a_black_box_audit_of_objective_perturbation_stays_below_epsilon() -> None:
-    study = unit_study(1, mechanism="objpert", epsilon=2)
+    study = unit_study(1, method="objpert", epsilon=2)
 
     def score(terms: Study, moments: Totals, coin) -> float:
         return float(perturbed_minimiser(terms, moments, coin)["coefficients"][0])
@@ -89,7 +89,7 @@ def test_a_black_box_audit_of_objective_perturbation_stays_below_epsilon() -> No
 
 def test_outputs_reachable_from_one_table_are_reachable_from_its_neighbour() -> None:
     """The float attack: plain float64 outputs betray the table; here every output is a multiple of the grid."""
-    study = unit_study(1, mechanism="objpert", epsilon=1)
+    study = unit_study(1, method="objpert", epsilon=1)
     coin = seeded_coin(4)
     seen = []
     for target in (1.0, -1.0):
@@ -111,8 +111,8 @@ CELL = st.one_of(
 def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], mechanism: str) -> None:
     table = [[row[0], row[1]] for row in rows]
     target = [row[2] for row in rows]
-    fitted = PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit(table, target)
-    blank = PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit([[0, 10]] * len(rows), [0] * len(rows))
+    fitted = PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit(table, target)
+    blank = PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit([[0, 10]] * len(rows), [0] * len(rows))
     assert {k: np.shape(v) for k, v in fitted.release_.value.items()} == {
         k: np.shape(v) for k, v in blank.release_.value.items()
     }
@@ -122,7 +122,7 @@ def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], me
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])
 def test_constant_and_collinear_features_are_no_event(mechanism: str) -> None:
     X = np.tile([[60.0, 35.0]], (500, 1))
-    assert np.isfinite(PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit(X, np.full(500, 50.0)).coef_).all()
+    assert np.isfinite(PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit(X, np.full(500, 50.0)).coef_).all()
 
 
 def test_one_neighbours_missing_cell_does_not_move_another_row() -> None:
@@ -158,7 +158,7 @@ def test_noise_comes_before_scale_is_undone() -> None:
 def test_several_rows_of_a_person_need_as_many_times_the_noise(mechanism: str) -> None:
     spreads = []
     for people in (1, 4):
-        study = unit_study(1, mechanism=mechanism, records_per_person=people, epsilon=2)
+        study = unit_study(1, method=mechanism, records_per_person=people, epsilon=2)
         coin = seeded_coin(1)
         spreads.append(np.std([add_noise(study, Moments(design=study.design).zero(), coin)["moment"][0] for _ in range(200)]))
     assert 3 < spreads[1] / spreads[0] < 5.3

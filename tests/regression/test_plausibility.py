@@ -45,7 +45,7 @@ def told(study: Study, sums: Sums) -> list[str]:
 def test_honest_releases_are_never_told_apart(radius: str | None, mechanism: str, relation: str, corner: bool) -> None:
     """Rows in the corners of the box use every bound up to its end."""
     for place, epsilon in enumerate(("0.1", "1", "100", "100000") if mechanism == "ssp-gauss" else ("0.5", "100")):
-        study = boxed(mechanism=mechanism, relation=relation, clip_radius=radius, epsilon=epsilon)
+        study = boxed(method=mechanism, relation=relation, clip_radius=radius, epsilon=epsilon)
         for rows in (1, 300):
             for seed in range(3):
                 assert told(study, honest(study, 100 * place + seed, rows, corner)) == []
@@ -97,7 +97,7 @@ def test_what_is_possible_for_some_table_is_not_told() -> None:
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace"])
 def test_the_edge_is_where_the_noise_ends_and_not_far_beyond(mechanism: str) -> None:
     """Pure noise of 40 draws stays inside; half of the edge does not hold it."""
-    study = unit_study(5, mechanism=mechanism, epsilon="0.1")
+    study = unit_study(5, method=mechanism, epsilon="0.1")
     lows = []
     for seed in range(40):
         sums = honest(study, seed, 1)
@@ -110,7 +110,7 @@ def test_the_edge_is_where_the_noise_ends_and_not_far_beyond(mechanism: str) -> 
 def test_the_noise_of_the_joint_matrix_is_nowhere_larger_than_that_of_the_products() -> None:
     for mechanism in ("ssp-gauss", "ssp-laplace"):
         for relation in ("replace-one", "add-remove"):
-            study = boxed(mechanism=mechanism, relation=relation)
+            study = boxed(method=mechanism, relation=relation)
             sums, level = honest(study, 0, 10), noise_level(study)
             noise = _Noise.of(study, sums)
             scale = _joint(sums, noise)[1]

@@ -74,7 +74,7 @@ def test_many_organisations_help() -> None:
     ("setting", "mechanism", "epsilon"), [("iid", "ssp-gauss", 1), ("narrow", "ssp-gauss", 5), ("narrow", "ssp-laplace", 1)]
 )
 def test_intervals_cover(setting: str, mechanism: str, epsilon: int) -> None:
-    study = simulated_study(features=5, epsilon=epsilon, mechanism=mechanism)
+    study = simulated_study(features=5, epsilon=epsilon, method=mechanism)
     hits = np.array(
         [
             interval_hits(

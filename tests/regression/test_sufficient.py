@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def draws(study, count: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace"])
 def test_noise_has_the_stated_variance_and_not_another(mechanism: str, relation: str) -> None:
-    study = unit_study(2, mechanism=mechanism, relation=relation)
+    study = unit_study(2, method=mechanism, relation=relation)
     found, level, weights = draws(study, 700), noise_level(study), weights_of(study)
     undo = UNIT**2 * study.design.shrink**2
     columns = {
@@ -107,7 +108,7 @@ def test_sums_return_to_row_units() -> None:
 
 
 def test_laplace_sums_return_to_row_units() -> None:
-    study = unit_study(2, epsilon=1000, mechanism="ssp-laplace", relation="add-remove")
+    study = unit_study(2, epsilon=1000, method="ssp-laplace", relation="add-remove")
     X, y = np.full((5000, 2), 0.3), np.full(5000, 0.5)
     sums = sums_of(study, add_noise(study, totals(study.design, X, y), os_coin()))
     assert sums.gram == pytest.approx(X.T @ X, rel=0.01)
@@ -119,3 +120,11 @@ def test_noise_that_cannot_be_stored_is_refused_before_anything_happens() -> Non
     study = unit_study(2, epsilon="1e-6", delta="1e-100", records_per_person=10_000)
     with pytest.raises(ParameterError, match="epsilon must be larger for so many records per person"):
         noise_level(study)
+
+
+@pytest.mark.parametrize("people", [np.int8(100), np.int16(256), np.uint8(16), np.int64(100)])
+def test_numpy_integers_give_the_noise_of_plain_ones(people: Any) -> None:
+    first, plain = unit_study(records_per_person=people), unit_study(records_per_person=int(people))
+    assert type(first.records_per_person) is int
+    assert gauss_variance(first) == gauss_variance(plain) > gauss_variance(unit_study()) * (int(people) ** 2 - 1)
+    assert first.hash == plain.hash

@@ -1,6 +1,6 @@
 """One linear model from organisations that cannot share data: only private numbers leave each of them.
 
-records ─► Moments (exact sums) ─► mechanism ─► Release ─► combine ─► PublicModel / HomeModel
+records ─► Moments (exact sums) ─► method ─► Release ─► combine ─► PublicModel / HomeModel
 
 Names are loaded on first use.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sabun.regression.models import HomeModel, Influence, PublicModel
     from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
+    from sabun.regression.settings import Penalized
     from sabun.regression.study import MECHANISMS, Study
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Contribution",
     "HomeModel",
     "Influence",
+    "Penalized",
     "Plan",
     "PrivateRidge",
     "PublicModel",
@@ -42,6 +44,7 @@ _HOMES = {
     "Influence": "models",
     "MECHANISMS": "study",
     "METHODS": "combining",
+    "Penalized": "settings",
     "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",

@@ -120,7 +120,7 @@ def combine(
 def own_model(study: Study, release: Release) -> PublicModel:
     """The public model of one's own release, signed or not yet."""
     contribution = Contribution(organisation=release["organisation"] or "one organisation", study=study, release=release)
-    method = "pool" if study.mechanism in STATISTICS else "average"
+    method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
     facts["ledger_rows"] = (contribution.ledger_row,)
@@ -165,10 +165,10 @@ def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: D
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:
     if home is None and method in _NEED_HOME:
-        raise ParameterError(f"method {method!r} must have home data; got none. Pass X_home and y_home, or use 'pool'.")
-    if method in ("pool", "guard") and study.mechanism not in STATISTICS:
+        raise ParameterError(f"method {method!r} must have home data; got none. Give it, or use 'pool'.")
+    if method in ("pool", "guard") and study.method not in STATISTICS:
         raise ParameterError(
-            f"method must be 'stack', 'mirror', 'average' or 'best' for mechanism {study.mechanism!r}; got {method!r}. "
+            f"method must be 'stack', 'mirror', 'average' or 'best' where releases are by {study.method!r}; got {method!r}. "
             "Released coefficients carry no precision to pool by."
         )
     if method == "guard" and home is not None and len(home.rows) < _FEWEST_ROWS:
@@ -229,7 +229,7 @@ def _in_ball(contribution: Contribution) -> Floats:
     """The organisation's estimate, inside the ball that the theory of mirror averaging asks for (eq. 8 stays as printed)."""
     beta = contribution.beta()
     bound, length = float(contribution.study.coef_bound), float(np.linalg.norm(beta))
-    return beta if contribution.study.mechanism == "paper" or length <= bound else beta * (bound / length)
+    return beta if contribution.study.method == "paper" or length <= bound else beta * (bound / length)
 
 
 def _weights(method: str, candidates: Floats, study: Study, home: _Home | None, tau: float | str, convention: str) -> Floats:

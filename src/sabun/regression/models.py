@@ -13,6 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
@@ -38,7 +39,7 @@ _CAVEATS = (
     "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
     "They assume one linear model for all (residuals may vary more in one organisation than in another), no shortened rows"
 )
-_AT_HOME = " and that no release was made of the home data (own=... or --own leaves yours out)"
+_AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
     "Combine the releases again."
@@ -87,7 +88,7 @@ class _Model(abc.ABC):
         found = []
         if self.simulated:
             found.append("NOT PRIVATE: made of releases drawn with a seeded coin.")
-        if self.study.mechanism == "paper":
+        if self.study.method == "paper":
             found.append("NOT PRIVATE: made of releases by eq. (8) of the paper as printed, which have no finite epsilon.")
         return tuple(found)
 
@@ -118,7 +119,8 @@ class _Model(abc.ABC):
         matrix, _ = self.study.design.original_units()
         return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
-    def conf_int(self, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def conf_int(self, confidence: float = 0.95) -> Floats:
         """Confidence intervals of the coefficients: one row (low, high) for each.
 
         They hold sampling noise, privacy noise and, for coefficients no longer than the study's `coef_bound`, how far its prior
@@ -126,19 +128,21 @@ class _Model(abc.ABC):
         model for all organisations, whose residuals may differ in size; that no release was made of the home data; and no bias
         from shortened rows. See `sabun.regression.intervals`.
         """
-        reach = self._reach(np.eye(len(self.coef_) + 1), level)[:-1]
+        reach = self._reach(np.eye(len(self.coef_) + 1), confidence)[:-1]
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
-    def intercept_interval(self, level: float = 0.95) -> tuple[float, float]:
+    @renamed(level="confidence")
+    def intercept_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the constant."""
-        reach = float(self._reach(np.eye(len(self.coef_) + 1), level)[-1])
+        reach = float(self._reach(np.eye(len(self.coef_) + 1), confidence)[-1])
         return self.intercept_ - reach, self.intercept_ + reach
 
     def predict(self, X: object) -> Floats:
         """Predictions for records; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
         return np.asarray(self._values(X) @ self.coef_ + self.intercept_)
 
-    def predict_interval(self, X: object, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def predict_interval(self, X: object, confidence: float = 0.95) -> Floats:
         """Prediction intervals for new records: one row (low, high) for each.
 
         For a home model these are records of the home organisation; for a public one records of the organisations that
@@ -146,7 +150,7 @@ class _Model(abc.ABC):
         """
         features = self._values(X)
         values = np.column_stack([features, np.ones(len(features))])
-        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, level, record_half_lengths)
+        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, confidence, record_half_lengths)
         return np.column_stack([middle - reach, middle + reach])
 
     def score(self, X: object, y: object) -> float:
@@ -194,13 +198,13 @@ class _Model(abc.ABC):
             )
         return self.covariance, self.error
 
-    def _reach(self, rows: Floats, level: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
+    def _reach(self, rows: Floats, confidence: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
         """Half the length of the interval of each row times (coefficients, intercept), in original units."""
         covariance, error = self._spreads()
         half = self.study.design.target_range[1]
         units = rows @ self.study.design.original_units()[0] / half
         doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
-        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), level))
+        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), confidence))
 
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()

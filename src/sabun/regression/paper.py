@@ -34,7 +34,7 @@ def printed_estimate(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]
     draws = spherical_laplace(scale * _FINE, dimension=study.width, coin=coin)  # proof: printed-noise
     noise = np.array([float(draw) for draw in draws]) / _FINE
     gram = totals.products[:-1, :-1] / UNIT**2
-    ridge = float(Fraction(study.ridge or 0) + 2 / epsilon)
+    ridge = float(Fraction(study.regularization or 0) + 2 / epsilon)
     right = totals.products[:-1, -1] / UNIT**2 + noise / 2
     theta = np.linalg.solve(gram + ridge * np.eye(study.width), right)  # proof: unconstrained
     public_rows = study.relation == "replace-one"
@@ -67,9 +67,12 @@ def least_delta(epsilon: float, *, claimed: float, coef_bound: float = 1.0, ridg
 
 
 def warning_of(study: Study) -> str:
-    """What a release of this mechanism says about itself."""
+    """What a release of this method says about itself."""
     found = least_delta(
-        float(study.epsilon), claimed=float(study.epsilon), coef_bound=float(study.coef_bound), ridge=float(study.ridge or 0)
+        float(study.epsilon),
+        claimed=float(study.epsilon),
+        coef_bound=float(study.coef_bound),
+        ridge=float(study.regularization or 0),
     )
     return (
         "Eq. (8) of the paper as printed is not differentially private for any epsilon: the gradient is not bounded without a "

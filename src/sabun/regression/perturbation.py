@@ -51,7 +51,7 @@ def perturbed_minimiser(study: Study, totals: Totals, coin: Coin) -> dict[str, A
     Guarantee: (epsilon, 0) of the study for its relation, see `perturbation.proof.md`. Sizes depend on the study alone.
     """
     ridge, left = noise_share(
-        Fraction(study.epsilon), ridge=Fraction(study.ridge or 0), records_per_person=study.records_per_person
+        Fraction(study.epsilon), ridge=Fraction(study.regularization or 0), records_per_person=study.records_per_person
     )
     bound = Fraction(math.ceil(Fraction(study.coef_bound) * 2**GRID_BITS), 2**GRID_BITS)  # proof: bound-on-grid
     scale = study.records_per_person * gradient_diameter(bound, study.relation) / left

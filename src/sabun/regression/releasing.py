@@ -19,7 +19,7 @@ from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.release import Release
 
-__all__ = ["guarantee_of", "release_totals", "request_key"]
+__all__ = ["release_totals", "request_key"]
 
 _DIGEST = "sha256:"
 
@@ -49,22 +49,22 @@ def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str 
         BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
     """
     _check_rows(study, totals)
-    if study.mechanism in STATISTICS:
+    if study.method in STATISTICS:
         noise_level(study)
     draws = {"objpert": perturbed_minimiser, "paper": printed_estimate}
-    mechanism = draws.get(study.mechanism, add_noise)
+    mechanism = draws.get(study.method, add_noise)
 
     def draw() -> Mapping[str, Any]:
         return {"organisation": organisation, **mechanism(study, totals, ask.coin)}
 
     return ask.answer(
         draw,
-        kind=KIND + study.mechanism,
+        kind=KIND + study.method,
         promise=guarantee_of(study),
         facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
         subject=(study.target.name, *study.features.names),
         schema=study.features,
-        notes=(warning_of(study),) if study.mechanism == "paper" else (),
+        notes=(warning_of(study),) if study.method == "paper" else (),
     )
 
 
@@ -74,7 +74,7 @@ def _check_rows(study: Study, totals: Totals) -> None:
         return
     if totals.rows == 0:
         raise DataError("the table must have at least one row; it has none.")
-    if study.mechanism == "ssp-gauss" and Fraction(study.delta or 0) * totals.rows >= 1:
+    if study.method == "ssp-gauss" and Fraction(study.delta or 0) * totals.rows >= 1:
         raise ParameterError(
             f"delta must be below 1 / (number of rows); got {float(study.delta or 0):g}. "
             "Choose a smaller one before the study begins."

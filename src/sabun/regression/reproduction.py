@@ -45,7 +45,7 @@ def reproduce(*, quick: bool, progress: Progress) -> Reproduction:
             organisations=(_ORGANISATIONS,),
             rows=rows,
             epsilons=("0.5", "1", "10"),
-            mechanism=mechanism,
+            method=mechanism,
         )
         cells[setting, mechanism] = list(found)
     tables.append(_comparison(cells))
@@ -147,11 +147,11 @@ def _theorem(quick: bool) -> Table:
     for size in (1000, 4000) if quick else (1000, 4000, 16_000):
         statistic, privacy, mixing = _terms_of_13(size)
         measured = simulate(
-            rows=size,
+            n_records=size,
             features=_FEATURES,
             organisations=_ORGANISATIONS,
             epsilon=1,
-            mechanism="objpert",
+            method="objpert",
             repeats=3 if quick else 6,
         )
         risk = 0.64 / (_FEATURES + 2)

@@ -76,7 +76,7 @@ def laplace_scale(study: Study) -> Fraction:
 
 def weights_of(study: Study) -> Weights:
     """What each kind of sum is multiplied by before the noise."""
-    if study.mechanism == "ssp-gauss":
+    if study.method == "ssp-gauss":
         return Weights(diagonal=1, above=1, moment=1, square=1, count=1)
     square, count = _DIAGONAL * square_weight(study.relation), _DIAGONAL * count_weight(study.relation) * _GRID
     return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
@@ -89,7 +89,7 @@ def noise_level(study: Study) -> NoiseLevel:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
     u, w, weights = float(square_weight(study.relation)), float(count_weight(study.relation)), weights_of(study)
-    if study.mechanism == "ssp-gauss":
+    if study.method == "ssp-gauss":
         variance = float(gauss_variance(study))
         parts = {"gram": variance, "above": variance / 2, "moment": variance, "square": variance / u**2}
         count = variance / (w * _GRID) ** 2 if w else 0.0
@@ -120,7 +120,7 @@ def add_noise(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     exact.append(int(products[width, width]) * weights.square)
     if study.relation == "add-remove":
         exact.append(totals.rows * weights.count)
-    draw = _gauss_noise if study.mechanism == "ssp-gauss" else _laplace_noise
+    draw = _gauss_noise if study.method == "ssp-gauss" else _laplace_noise
     noise = draw(study, [i == j for i, j in upper], coin)
     noisy = [max(-_LARGEST, min(_LARGEST, value + extra)) for value, extra in zip(exact, noise, strict=True)]  # proof: add
     return _named(study, noisy, rows=totals.rows)
