@@ -304,7 +304,7 @@ def test_a_ledger_of_the_wrong_relation_is_refused_before_anything_is_read(
 def test_every_method_takes_an_add_remove_ledger(folder: Path, method: str) -> None:
     ledger = book()
     run("fit", "home.csv", *BOUNDS, "--epsilon", "1", "--ledger", "book", "--out", "h.json", "--method", method)
-    assert ledger.entries()[0].guarantee.relation == "add-remove"
+    assert ledger.entries()[0].guarantee["relation"] == "add-remove"
 
 
 def test_a_retry_key_costs_nothing_again_and_gives_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
