@@ -323,3 +323,16 @@ def test_the_records_of_a_list_do_not_decide_how_many_coefficients_there_are(row
     fitted = PrivateRidge(x_bounds=[(-1, 1)] * 2, **terms).fit(rows, targets)
     assert fitted.coef_.shape == (2,)
     assert fitted.study_.hash == PrivateRidge(x_bounds=(-1, 1), **terms).fit(np.zeros((0, 2)), np.zeros(0)).study_.hash
+
+
+def test_a_ledger_that_no_method_can_charge_is_refused_at_construction(tmp_path: Path) -> None:
+    local = Ledger.create(tmp_path / "local", name="phones", relation="local", epsilon=1)
+    words = "ledger must be kept for replace-one or add-remove neighbours, the only ones this promise is about; 'phones' is"
+    with pytest.raises(ParameterError, match=words):
+        PrivateRidge(epsilon=1, ledger=local, **CLINIC)
+    with pytest.raises(ParameterError, match="ledger must be kept for replace-one neighbours"):
+        PrivateRidge(study=AGREED, organisation="A", ledger=local)
+    wrong: Any = "book"
+    for terms in ({"epsilon": 1, **CLINIC}, {"study": AGREED, "organisation": "A"}):
+        with pytest.raises(ParameterError, match="ledger must be a Ledger or None"):
+            PrivateRidge(ledger=wrong, **terms)

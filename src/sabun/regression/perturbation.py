@@ -57,6 +57,8 @@ def perturbed_minimiser(study: Study, totals: Totals, coin: Coin) -> dict[str, A
     scale = study.records_per_person * gradient_diameter(bound, study.relation) / left
     scale = Fraction(math.ceil(scale * 2**40), 2**40)  # proof: scale-up
     ridge_units = math.ceil(ridge * 2**SCALE)
+    # The noise is continuous, and only a box around it is known. As long as the grid cell of the minimiser depends on where in
+    # the box the noise is, more of it is drawn: to settle by rounding would tell neighbours apart near the edges of cells.
     box = _noise_box(scale, study.width, coin)
     while (rounded := _rounded(totals, ridge_units, bound, box)) is None:  # proof: until-certain
         box = _smaller(box, scale, coin)
@@ -110,6 +112,8 @@ def _halved(box: _Box, coin: Coin) -> _Box:
 
 def _accepted(parent: _Box, scale: Fraction, coin: Coin) -> _Box | None:
     """A uniform point of the box, kept with probability exp(-(|x| - m) / scale), where m is the least |x| of the box."""
+    # The density falls across the box, so a uniform point has to be tossed for. Its length is known only up to its own box, the
+    # toss only to so many bits: both grow until one of the two bounds decides.
     least, box = _lengths(parent)[0], _halved(parent, coin)
     toss, digits = coin.bits(_MORE), _MORE
     for terms in range(2, 1 << 30):

@@ -13,7 +13,6 @@ from sklearn.base import RegressorMixin
 from sabun import checks
 from sabun.asking import Ask, Part, Question, renamed, state_of
 from sabun.errors import BoundsError, DataError, ParameterError
-from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
 from sabun.records import Column, NumberColumn, Schema
@@ -30,6 +29,8 @@ from sabun.release import load_key, refuse_seeded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from sabun.ledger import Ledger
 
 __all__ = ["PrivateRidge"]
 
@@ -247,8 +248,6 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
 
     def _terms(self, columns: int | Sequence[str] | None) -> Study:
         """The study this estimator stands for; raises where a parameter breaks its rule."""
-        good = self.ledger is None or isinstance(self.ledger, Ledger)
-        checks.require(good, "a Ledger or None", ledger=self.ledger)
         if self.organisation is not None:
             checks.text(organisation=self.organisation)
         if self.study is not None:
@@ -257,7 +256,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         for name in ("x_bounds", "y_bounds"):
             if getattr(self, name) is None:
                 raise BoundsError(f"{name} must be declared. Bounds must not come from the data: pass {name}=(lower, upper).")
-        relation = self.relation or (self.ledger.relation if self.ledger is not None else "replace-one")
+        usual = self._ask(epsilon=1, delta=None)  # relation and unit, as every question settles them
         return Study(
             features=_schema(self.x_bounds, columns),
             target=_target(self.y_bounds),
@@ -267,8 +266,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             fit_intercept=self.fit_intercept,
             clip_radius=self.clip_radius,
             coef_bound=self.coef_bound,
-            relation=relation,
-            unit="record" if self.ledger is None else self.ledger.unit,
+            relation=usual.relation,
+            unit=usual.unit,
             records_per_person=self.records_per_person,
             regularization=getattr(self, "regularization", None),
         )
