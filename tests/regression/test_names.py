@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 
 from regression.worlds import CLINIC, clinic, unit_study
 from sabun.errors import ParameterError
-from sabun.ledger import Ledger
 from sabun.regression import Penalized, PrivateRidge, Study, combine, plan_of
 from sabun.regression.simulation import simulate
 from sabun.release import generate_key
@@ -103,20 +102,3 @@ def test_pickles_that_hold_older_names_open() -> None:
         {{"method": "mechanism", "regularization": "ridge"}.get(name, name): value for name, value in terms.items()}
     )
     assert was == fitted.study_ == pickle.loads(pickle.dumps(was))
-
-
-def test_sums_are_read_once_and_answered_on_their_own_terms(tmp_path: Any) -> None:
-    X, y = clinic(300)
-    ledger = Ledger.create(tmp_path / "book", name="clinic", epsilon=5, delta="1e-4")
-    model = PrivateRidge(epsilon=1, ledger=ledger, retry_key="monday", **CLINIC)
-    sums = model.read(X, y)
-    assert sums.state.rows == 300
-    assert ledger.entries() == ()
-    first = model.fit(sums).release_
-    assert model.fit(X, y).release_.to_json() == first.to_json()
-    assert len(ledger.entries()) == 1
-    other = PrivateRidge(epsilon=1, x_bounds=[(0, 120), (10, 61)], y_bounds=(0, 100))
-    with pytest.raises(ParameterError, match="X must be sums that were read on these terms; columns or bounds differ"):
-        other.fit(sums)
-    one_pair = PrivateRidge(epsilon=1, x_bounds=(0, 120), y_bounds=(0, 100))
-    assert one_pair.fit(one_pair.read(X, y)).study_.hash == one_pair.fit(X, y).study_.hash

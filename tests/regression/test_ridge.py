@@ -336,3 +336,20 @@ def test_a_ledger_that_no_method_can_charge_is_refused_at_construction(tmp_path:
     for terms in ({"epsilon": 1, **CLINIC}, {"study": AGREED, "organisation": "A"}):
         with pytest.raises(ParameterError, match="ledger must be a Ledger or None"):
             PrivateRidge(ledger=wrong, **terms)
+
+
+def test_sums_are_read_once_and_answered_on_their_own_terms(tmp_path: Path) -> None:
+    X, y = clinic(300)
+    ledger = Ledger.create(tmp_path / "book", name="clinic", epsilon=5, delta="1e-4")
+    model = PrivateRidge(epsilon=1, ledger=ledger, retry_key="monday", **CLINIC)
+    sums = model.read(X, y)
+    assert sums.state.rows == 300
+    assert ledger.entries() == ()
+    first = model.fit(sums).release_
+    assert model.fit(X, y).release_.to_json() == first.to_json()
+    assert len(ledger.entries()) == 1
+    other = PrivateRidge(epsilon=1, x_bounds=[(0, 120), (10, 61)], y_bounds=(0, 100))
+    with pytest.raises(ParameterError, match="X must be sums that were read on these terms; columns or bounds differ"):
+        other.fit(sums)
+    one_pair = PrivateRidge(epsilon=1, x_bounds=(0, 120), y_bounds=(0, 100))
+    assert one_pair.fit(one_pair.read(X, y)).study_.hash == one_pair.fit(X, y).study_.hash
