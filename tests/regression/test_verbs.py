@@ -3,14 +3,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cli.terminal import exit_code
 from regression.worlds import clinic, unit_study
 from sabun.ledger import Ledger
-from sabun.records import Column, Schema
-from sabun.regression import PrivateRidge, PublicModel, Study
+from sabun.records import Column, Schema, open_source
+from sabun.regression import PrivateRidge, PublicModel, Study, combine, models
 
 BOUNDS = ["--bounds", "age=0:120", "--bounds", "bmi=10:60", "--bounds", "dose=0:100", "--target", "dose"]
 TINY = ["--n-records", "100", "--epsilon", "1"]
@@ -241,6 +242,22 @@ def test_predictions_come_with_their_intervals(folder: Path, capsys: pytest.Capt
     assert ((table.low < table.prediction) & (table.prediction < table.high)).all()
     run("combine", "north.json", "east.json", "--method", "average", "--predict", "home.csv", "--predictions", "q.csv")
     assert list(pd.read_csv("q.csv").columns) == ["prediction"]
+
+
+def test_a_table_to_predict_for_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+
+    def counted(source: object, **how: object) -> object:
+        reads.append(source)
+        return open_source(source, **how)  # type: ignore[arg-type]
+
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
+    monkeypatch.setattr(models, "open_source", counted)
+    run("combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv")
+    assert reads == [Path("home.csv")]
+    model, table = combine(["n.json"]), pd.read_csv("p.csv")
+    assert np.array_equal(table.prediction, model.predict("home.csv"))
+    assert np.array_equal(table[["low", "high"]], model.predict_interval("home.csv"))
 
 
 def test_ones_own_release_is_left_out_beside_ones_own_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,10 +171,8 @@ def predict_to(model: HomeModel | PublicModel, source: Path, target: Path) -> No
     """Writes predictions as CSV, with their intervals where the model knows any."""
     from sabun.release.files import write_whole
 
-    columns, names = [model.predict(source)], ["prediction"]
-    if model.error is not None:
-        columns, names = [*columns, *model.predict_interval(source).T], [*names, "low", "high"]
-    lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
+    names, columns = model.predictions(source)
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in columns.tolist())]
     write_whole(target, ("\n".join(lines) + "\n").encode())
 
 
