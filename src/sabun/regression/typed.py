@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from sabun.release import Release
 
 __all__ = [
+    "Delta",
+    "Epsilon",
+    "Method",
+    "Target",
     "agree",
     "features_of",
     "given",
@@ -43,6 +47,19 @@ __all__ = [
     "terms_of",
 ]
 
+Target: TypeAlias = Annotated[str | None, typer.Option("--target", help="The column to predict; the others are features.")]
+Epsilon: TypeAlias = Annotated[
+    str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")
+]
+Delta: TypeAlias = Annotated[
+    str | None, typer.Option("--delta", help="The same for delta; 1e-6 by default where one is needed.")
+]
+Method: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "--mechanism", help="ssp-gauss (the usual one), ssp-laplace, objpert, auto; or paper: no promise."
+    ),
+]
 
 _UNSPENT = "Nothing was released, nothing was charged."
 

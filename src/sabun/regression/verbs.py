@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.regression.study_verbs import study_app
 from sabun.regression.typed import (
+    Delta,
+    Epsilon,
+    Method,
+    Target,
     agree,
-    features_of,
-    given,
-    keys_of,
     must_be_free,
     number,
     own_release,
@@ -21,7 +23,6 @@ from sabun.regression.typed import (
     save_once,
     signer_of,
     tell_model,
-    tell_study,
     terms_of,
 )
 from sabun.telling.terminal.charging import Payment, warn_if_large
@@ -46,22 +47,8 @@ app = typer.Typer(
     help="Fit one linear model over organisations that cannot share data.\n\nExample:\n\n    sabun regression keygen north",
     no_args_is_help=True,
 )
-study_app = typer.Typer(
-    help="Write or check the terms that organisations agree on.\n\nExample:\n\n    sabun regression study init --help",
-    no_args_is_help=True,
-)
 app.add_typer(study_app, name="study")
 
-_Target = Annotated[str | None, typer.Option("--target", help="The column to predict; the others are features.")]
-_Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")]
-_Delta = Annotated[str | None, typer.Option("--delta", help="The same for delta; 1e-6 by default where one is needed.")]
-_Method = Annotated[
-    str | None,
-    typer.Option(
-        "--method", "--mechanism", help="ssp-gauss (the usual one), ssp-laplace, objpert, auto; or paper: no promise."
-    ),
-]
-_Unit = Annotated[str, typer.Option("--unit", help="Whom a row speaks of: record, patient, ...")]
 _StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file that the organisations agreed on.")]
 _RetryKey = Annotated[str | None, typer.Option("--retry-key", help="A name for this release: a retry with it costs nothing.")]
 _SigningKey = Annotated[
@@ -69,70 +56,6 @@ _SigningKey = Annotated[
 ]
 _Files = Annotated[list[Path], typer.Argument(help="Release files.")]
 _File = Annotated[Path, typer.Argument(help="A release file.")]
-
-
-@study_app.command("init")
-def study_init(
-    path: Annotated[Path, typer.Argument(help="The study file to write.")],
-    name: Annotated[str, typer.Option(help="What people call the study.")],
-    target: _Target = None,
-    epsilon: _Epsilon = None,
-    delta: _Delta = None,
-    schema: SchemaFile = None,
-    bounds: Bounds = None,
-    columns: Columns = None,
-    organisation: Annotated[list[str] | None, typer.Option(help="name=public-key.pem; repeat it.")] = None,
-    method: _Method = None,
-    relation: Annotated[str, typer.Option(help="replace-one (number of rows is public) or add-remove.")] = "replace-one",
-    unit: _Unit = "record",
-    clip_radius: Annotated[str | None, typer.Option(help="Rows longer than this in scaled units are shortened.")] = None,
-    coef_bound: Annotated[str, typer.Option(help="Public guess of the length of the coefficients, scaled.")] = "2",
-    records_per_person: Annotated[int, typer.Option(help="The most rows of one unit.")] = 1,
-    intercept: Annotated[bool, typer.Option(help="Whether the model has a constant.")] = True,
-    json: Json = False,
-) -> None:
-    """Write a study file.
-
-    Example:
-
-        sabun regression study init study.json --name dose --target dose --bounds dose=0:100 --bounds age=0:120 --epsilon 1
-    """
-    from sabun.regression import Study
-
-    new_file(path, name="path")
-    features, goal = features_of(schema, bounds, columns, target)
-    made = Study(
-        features=features,
-        target=goal,
-        epsilon=given(epsilon, "epsilon"),
-        delta=delta,
-        method=method or "ssp-gauss",
-        relation=relation,
-        unit=unit,
-        clip_radius=clip_radius,
-        coef_bound=coef_bound,
-        records_per_person=records_per_person,
-        fit_intercept=intercept,
-        name=name,
-        organisations=keys_of(organisation or []),
-    )
-    made.save(path)
-    tell_study(made, path, json=json, wrote=True)
-
-
-@study_app.command("check")
-def study_check(path: Annotated[Path, typer.Argument(help="A study file.")], json: Json = False) -> None:
-    """Check a study file; tell its terms in plain words, with the hash to compare by telephone.
-
-    Example:
-
-        sabun regression study init study.json --name dose --target dose --bounds dose=0:100 --bounds age=0:120 --epsilon 1
-
-        sabun regression study check study.json
-    """
-    from sabun.regression import Study
-
-    tell_study(Study.load(path), path, json=json)
 
 
 @app.command()
@@ -172,13 +95,13 @@ def fit(
     study: _StudyFile = None,
     organisation: Annotated[str | None, typer.Option(help="Which organisation of the study this is.")] = None,
     signing_key: _SigningKey = None,
-    target: _Target = None,
-    epsilon: _Epsilon = None,
-    delta: _Delta = None,
+    target: Target = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
-    method: _Method = None,
+    method: Method = None,
     relation: Relation = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
@@ -226,13 +149,13 @@ def plan(
     n_records: NRecords,
     organisations: Annotated[int, typer.Option(help="How many organisations release, each with that many records.")] = 1,
     study: _StudyFile = None,
-    target: _Target = None,
-    epsilon: _Epsilon = None,
-    delta: _Delta = None,
+    target: Target = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
-    method: _Method = None,
+    method: Method = None,
     relation: Relation = None,
     json: Json = False,
 ) -> None:
@@ -367,8 +290,8 @@ def simulate(
     features: Annotated[int, typer.Option(help="Number of features.")],
     organisations: Annotated[int, typer.Option(help="How many organisations release.")],
     epsilon: Annotated[str, typer.Option(help="Privacy of each release.")],
-    delta: _Delta = None,
-    method: _Method = None,
+    delta: Delta = None,
+    method: Method = None,
     setting: Annotated[
         str, typer.Option(help="iid (all alike), narrow (each its own corner) or collinear (features nearly equal).")
     ] = "iid",
