@@ -89,36 +89,3 @@ def test_the_estimator_plans() -> None:
         PrivateRidge(epsilon=1, x_bounds=(0, 1), y_bounds=(0, 1)).plan(n_records=10)
     with pytest.raises(ParameterError, match="n_records must be a whole number >= 1; got 0"):
         PrivateRidge(epsilon=1, **CLINIC).plan(n_records=0)
-
-
-def test_simulation_repeats_itself_and_checks_its_numbers() -> None:
-    facts = {"rows": 100, "features": 2, "organisations": 2, "epsilon": 1, "repeats": 2}
-    assert simulate(**facts) == simulate(**facts)
-    assert simulate(**facts, random_state=1) != simulate(**facts)
-    for change in ({"setting": "x"}, {"mechanism": "x"}, {"repeats": 0}, {"rows": 0}, {"random_state": -1}):
-        with pytest.raises(ParameterError):
-            simulate(**(facts | change))
-
-
-def test_the_theory_of_the_privacy_price_has_the_measured_slope() -> None:
-    """Objective perturbation: the price of privacy falls like 1/n**2 (slope -2), not like 1/n as Theorem 3 bounds it."""
-    errors = [
-        simulate(n_records=n, features=2, organisations=8, epsilon=1, method="objpert", repeats=6)["average"]
-        for n in (400, 6400)
-    ]
-    slope = np.log(errors[1] / errors[0]) / np.log(16)
-    assert slope < -1.2
-
-
-def test_the_reproduction_runs_and_shows_what_it_claims() -> None:
-    from sabun.regression.reproduction import reproduce
-
-    said = []
-    found = reproduce(quick=True, progress=lambda share, words: said.append((share, words)))
-    tables = {table.name: table for table in found.tables}
-    assert tables["eq-8"].rows[2][2] == pytest.approx(0.0226, abs=1e-4)
-    narrow = next(row for row in tables["methods"].rows if row[:3] == ("narrow", 1000, "1"))
-    assert narrow[7] < 0.05 * narrow[5]
-    assert all(row[4] > row[5] > row[6] for row in tables["theorem-3"].rows)
-    assert len(found.figures) == 2
-    assert said[-1] == (1.0, "done")
