@@ -13,12 +13,13 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Figure, cpu_seconds, faster, main, run_peer, wall_seconds
+from sabun.asking import state_of
 from sabun.privacy.noise import seeded_coin
 from sabun.records import chunks
 from sabun.regression import PrivateRidge, combine, mirror_weights
 from sabun.regression.evaluation import coverage, grid
-from sabun.regression.moments import Moments
 from sabun.regression.simulation import organisation_table, simulated_study, world
+from sabun.regression.statistic import Labelled, Moments
 
 ROOM = "regression"
 
@@ -82,9 +83,10 @@ def _speed(quick: bool) -> list[Figure]:
         faster(ROOM, what, ours=ours, peer=peer, peer_name="diffprivlib 0.6.6", target=1 / 0.45),
     ]
     design = simulated_study(features=columns, epsilon=1).design
-    whole = cpu_seconds(lambda: Moments.of(design, X, y))
+    whole = cpu_seconds(lambda: state_of(Moments(design=design), Labelled(X, y)))
     table = np.column_stack([X, y])
-    streamed = cpu_seconds(lambda: Moments.of_source(design, chunks([table[s : s + 20_000] for s in range(0, rows, 20_000)])))
+    moments, pieces = Moments(design=design), [table[s : s + 20_000] for s in range(0, rows, 20_000)]
+    streamed = cpu_seconds(lambda: state_of(moments, chunks(pieces)))
     figures.append(
         faster(ROOM, f"sums, {rows:,} rows streamed, CPU", ours=streamed, peer=whole, peer_name="in memory", target=0.9)
     )
@@ -130,7 +132,7 @@ def _one_cell(repeats: int) -> list[Figure]:
     name = "narrow, 10 x 1000 rows, epsilon 1: relative error"
     figures = []
     for mechanism, who, target in (("paper", "eq. (8) + mirror as printed", 20), ("objpert", "constrained + mirror", 20)):
-        peer = next(grid("narrow", mechanism=mechanism, **facts)).errors["mirror"]
+        peer = next(grid("narrow", method=mechanism, **facts)).errors["mirror"]
         figures.append(
             Figure(room=ROOM, name=name, ours=pool, peer=peer, peer_name=who, unit="error", ratio=peer / pool, target=target)
         )
@@ -168,7 +170,7 @@ def _diffprivlib_mirror(worlds: int) -> float:
 def _coverage(quick: bool) -> list[Figure]:
     rows, many, repeats = ((200, 1000), (5,), 20) if quick else ((200, 1000, 5000), (5, 20), 60)
     found = [
-        coverage(setting, organisations=m, rows=n, epsilon=epsilon, mechanism=mechanism, repeats=repeats, home=home)
+        coverage(setting, organisations=m, rows=n, epsilon=epsilon, method=mechanism, repeats=repeats, home=home)
         for setting in ("iid", "narrow", "collinear")
         for home in (True, False)
         for m in many

@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
+from sabun.asking import state_of
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import HomeModel, PublicModel, Study
 from sabun.regression.combining import facts_of
-from sabun.regression.moments import Moments
 from sabun.regression.pooling import pooled
+from sabun.regression.statistic import Labelled, Moments
 from sabun.regression.sufficient import add_noise
 from sabun.regression.sums import home_sums, sums_of
 
@@ -196,7 +197,7 @@ def _study(world: World, truth: np.ndarray[Any, Any]) -> Study:
         features=Schema.of_bounds([(-1, 1)] * world.features),
         target=Column.number("y", lower=-1, upper=1),
         epsilon=world.epsilon,
-        mechanism=world.mechanism,
+        method=world.mechanism,
         relation=world.relation,
         fit_intercept=world.intercept,
         coef_bound=max(2, math.ceil(1.2 * length)),
@@ -205,14 +206,14 @@ def _study(world: World, truth: np.ndarray[Any, Any]) -> Study:
 
 def _model(world: World, study: Study, truth: np.ndarray[Any, Any], dice: np.random.Generator) -> HomeModel | PublicModel:
     """What `combine` makes of such releases, without the files around them, which take most of its time."""
-    sums = []
+    sums, moments = [], Moments(design=study.design)
     for place in range(world.organisations):
-        moments = Moments.of(study.design, *_table(world, truth, dice, world.rows, place))
-        sums.append(sums_of(study, add_noise(study, moments, seeded_coin(int(dice.integers(2**31))))))
+        totals = state_of(moments, Labelled(*_table(world, truth, dice, world.rows, place)))
+        sums.append(sums_of(study, add_noise(study, totals, seeded_coin(int(dice.integers(2**31))))))
     facts: dict[str, Any] = {"study": study, "method": "pool", "organisations": tuple(map(str, range(len(sums))))}
     if world.home_rows is None:
         return PublicModel(**facts, **facts_of(pooled(study, sums)))
-    home = home_sums(study, Moments.of(study.design, *_table(world, truth, dice, world.home_rows, None)))
+    home = home_sums(study, state_of(moments, Labelled(*_table(world, truth, dice, world.home_rows, None))))
     return HomeModel(**facts, **facts_of(pooled(study, sums, home)))
 
 

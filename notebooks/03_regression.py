@@ -31,7 +31,7 @@ def clinic(count: int, youngest: float = 20, oldest: float = 90) -> tuple[np.nda
 # What would it buy? The plan knows sizes only.
 
 # %%
-print(PrivateRidge(epsilon=1.0, x_bounds=bounds, y_bounds=dose_bounds).plan(rows=2000, organisations=4))
+print(PrivateRidge(epsilon=1.0, x_bounds=bounds, y_bounds=dose_bounds).plan(n_records=2000, organisations=4))
 
 # %% [markdown]
 # Four clinics release. Each has its own book; only a small file leaves.

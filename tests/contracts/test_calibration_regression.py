@@ -101,7 +101,7 @@ def test_objective_perturbation_pays_for_gradient_and_curvature(
 
     monkeypatch.setattr(perturbation, "_rounded", listener)
     release = _ridge(
-        np.tile([0.5, 0.0, 0.0], (4, 1)), mechanism="objpert", coef_bound=bound, relation=relation, records_per_person=people
+        np.tile([0.5, 0.0, 0.0], (4, 1)), method="objpert", coef_bound=bound, relation=relation, records_per_person=people
     )
     # g = 2 (x't - y) x, over rows at every angle on either side of the longest t.
     angles = np.linspace(0, math.pi, 2001)

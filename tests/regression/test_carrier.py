@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import signal
@@ -9,14 +10,17 @@ import socket
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regression.test_exchange import EAST, NORTH, STUDY
-from sabun.errors import DataError
+from regression.worlds import unit_study
+from sabun.errors import DataError, ParameterError
 from sabun.regression import combine
 from sabun.regression.carrier import received, write_app
 
@@ -126,3 +130,52 @@ def test_an_inbox_is_checked_file_by_file(tmp_path: Path) -> None:
     assert len(bad) == 1
     with pytest.raises(DataError, match="must be a folder; there is none of that name"):
         received(tmp_path / "none", STUDY)
+
+
+def test_a_carrier_needs_a_study_with_keys(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="study must name organisations with their keys; got none"):
+        received(tmp_path, unit_study())
+
+
+@pytest.fixture
+def server_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The coordinator's half of the carrier, with nothing but names where Flower stands."""
+    app, serverapp = types.ModuleType("flwr.app"), types.ModuleType("flwr.serverapp")
+    for name in ("Context", "Message", "RecordDict"):
+        setattr(app, name, type(name, (), {"__init__": lambda self, *a, **k: None}))
+    app.MessageType = types.SimpleNamespace(QUERY="query")  # type: ignore[attr-defined]
+    serverapp.Grid = object  # type: ignore[attr-defined]
+    serverapp.ServerApp = lambda: types.SimpleNamespace(main=lambda: lambda made: made)  # type: ignore[attr-defined]
+    for name, module in (("flwr", types.ModuleType("flwr")), ("flwr.app", app), ("flwr.serverapp", serverapp)):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(str(write_app(tmp_path / "app")))
+    for name in ("sabun_carrier", "sabun_carrier.server_app"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("sabun_carrier.server_app")
+
+
+def reply(records: object, *, error: bool = False) -> Any:
+    return types.SimpleNamespace(content=types.SimpleNamespace(config_records=records), has_error=lambda: error)
+
+
+def carried(server_app: Any, folder: Path, *replies: Any) -> list[bytes]:
+    grid = types.SimpleNamespace(
+        get_node_ids=lambda: range(len(replies)), send_and_receive=lambda questions, timeout: list(replies)
+    )
+    server_app.main(grid, types.SimpleNamespace(run_config={"inbox": str(folder), "nodes": len(replies)}))
+    return sorted(path.read_bytes() for path in folder.iterdir())
+
+
+def test_one_odd_reply_does_not_lose_the_others(server_app: Any, tmp_path: Path) -> None:
+    """A reply without an outbox ended the run, and what came after it was lost."""
+    odd = [reply({}), reply({"outbox": {"contents": 5}}), reply(None), reply({"outbox": {"contents": [5, "x"]}})]
+    good = reply({"outbox": {"contents": [b"{}"]}})
+    broken = reply({"outbox": {"contents": [b"lost"]}}, error=True)
+    assert carried(server_app, tmp_path / "inbox", *odd, broken, good) == [b"{}"]
+
+
+def test_one_node_cannot_fill_the_inbox(server_app: Any, tmp_path: Path) -> None:
+    many = reply({"outbox": {"contents": [b"%d" % number for number in range(3000)]}})
+    assert len(carried(server_app, tmp_path / "inbox", many)) == 100
+    long = reply({"outbox": {"contents": [b"x" * (2**20 + 1)]}})
+    assert carried(server_app, tmp_path / "other", long) == []

@@ -40,7 +40,7 @@ def test_coefficients_combine_by_weights(method: str) -> None:
 
 
 def test_coefficients_cannot_be_pooled() -> None:
-    with pytest.raises(ParameterError, match="method must be 'stack', 'mirror', 'average' or 'best' for mechanism 'objpert'"):
+    with pytest.raises(ParameterError, match="'mirror', 'average' or 'best' where releases are by 'objpert'"):
         combine(COEFFICIENTS, *HOME)
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regression.worlds import clinic
+from regression.worlds import clinic, unit_study
 from sabun.errors import ParameterError, ReleaseError
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, Study, combine, read_all
+from sabun.regression.carrier import received
+from sabun.regression.contribution import read_one
+from sabun.regression.promise import guarantee_of
 from sabun.release import Provenance, Release, generate_key
 
 KEYS = {name: generate_key() for name in ("north", "east", "south")}
@@ -35,7 +40,7 @@ STUDY = study()
 
 def released(organisation: str, terms: Study = STUDY, key: str | None = None, rows: int = 400) -> Release:
     X, y = clinic(rows, seed=len(organisation))
-    return PrivateRidge(study=terms, organisation=organisation, key=KEYS[key or organisation]).fit(X, y).release_
+    return PrivateRidge(study=terms, organisation=organisation, signing_key=KEYS[key or organisation]).fit(X, y).release_
 
 
 NORTH, EAST = released("north"), released("east")
@@ -212,7 +217,103 @@ def test_outside_a_study_privacy_may_differ_but_bounds_may_not() -> None:
     one = PrivateRidge(epsilon=1, **terms).fit(X, y).release_
     two = PrivateRidge(epsilon=2, **terms).fit(X, y).release_
     assert np.isfinite(combine([one, two]).coef_).all()
-    with pytest.raises(ReleaseError, match="Agree on bounds, radius and mechanism first"):
+    with pytest.raises(ReleaseError, match="Agree on bounds, radius and method first"):
         combine([one, PrivateRidge(epsilon=1, x_bounds=[(0, 121), (10, 60)], y_bounds=(0, 100)).fit(X, y).release_])
     with pytest.raises(ReleaseError, match="of another than"):
-        combine([one, PrivateRidge(epsilon=1, mechanism="ssp-laplace", **terms).fit(X, y).release_])
+        combine([one, PrivateRidge(epsilon=1, method="ssp-laplace", **terms).fit(X, y).release_])
+
+
+ZEROS = np.zeros((5, 2)), np.zeros(5)
+
+
+def with_value(**values: Any) -> Release:
+    return dataclasses.replace(NORTH, value=dict(NORTH.value) | values, signature=None)
+
+
+def with_facts(**facts: Any) -> Release:
+    provenance = dataclasses.replace(NORTH.provenance, parameters=dict(NORTH.provenance.parameters) | facts)
+    return dataclasses.replace(NORTH, provenance=provenance, signature=None)
+
+
+def with_term(**terms: Any) -> Release:
+    return with_facts(study=json.loads(STUDY.to_json()) | terms)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        with_value(organisation={"a": 1}),
+        with_value(organisation=[1]),
+        with_value(organisation=np.arange(3)),
+        with_term(coef_bound="1e999"),
+        with_term(epsilon="1/0"),
+        with_term(ridge="1e-999"),
+        with_term(mechanism={}),
+        with_term(organisations=[1]),
+        with_term(epsilon=np.arange(3)),
+        with_term(format=np.arange(3)),
+        with_facts(study_hash=np.arange(3)),
+        with_facts(study=np.arange(3)),
+        with_value(rows=np.arange(3)),
+        with_value(gram={"a": 1}),
+    ],
+)
+def test_a_made_up_file_is_refused_without_harm_to_the_others(release: Release, tmp_path: Path) -> None:
+    for number, signed in enumerate((release, release.sign(KEYS["north"]))):
+        with pytest.raises(ReleaseError):
+            read_one(signed, STUDY)
+        with pytest.raises(ReleaseError):
+            read_one(signed)
+        signed.save(tmp_path / f"{number}.json")
+    EAST.save(tmp_path / "good.json")
+    good, bad = received(tmp_path, STUDY)
+    assert [contribution.organisation for contribution in good] == ["east"]
+    assert len(bad) == 2
+
+
+def test_a_release_must_promise_what_its_study_says() -> None:
+    modest = dataclasses.replace(NORTH.guarantee, epsilon=Fraction(1, 10), joint_epsilon=Fraction(1, 10))
+    with pytest.raises(ReleaseError, match="epsilon of its guarantee must be that of its study"):
+        read_one(dataclasses.replace(NORTH, guarantee=modest, signature=None).sign(KEYS["north"]), STUDY)
+
+
+@pytest.mark.parametrize("numbers", [np.array([np.nan, 0.0]), np.array([np.inf, 0.0]), np.array([1, 2], dtype=np.int8)])
+def test_estimates_that_are_no_numbers_are_refused(numbers: Any) -> None:
+    release = PrivateRidge(study=unit_study(method="paper")).fit(*ZEROS).release_
+    changed = dataclasses.replace(release, value=dict(release.value) | {"estimate": numbers})
+    with pytest.raises(ReleaseError, match="estimate must be an array of 2 finite numbers"):
+        combine([changed], method="average")
+
+
+def test_a_copy_signed_again_is_still_a_copy() -> None:
+    release = PrivateRidge(study=unit_study()).fit(*ZEROS).release_
+    for pair in ([release, release.sign(KEYS["north"])], [release.sign(KEYS["east"]), release.sign(KEYS["north"])]):
+        with pytest.raises(ReleaseError, match="each organisation must send one release"):
+            combine(pair)
+
+
+def test_a_copy_under_another_name_is_still_a_copy() -> None:
+    keys = {name: generate_key() for name in ("a", "b")}
+    agreed = Study(
+        features=Schema.of_bounds([(-1, 1)]),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=1,
+        name="s",
+        organisations={name: key.public_key() for name, key in keys.items()},
+    )
+    first = PrivateRidge(study=agreed, organisation="a", signing_key=keys["a"]).fit(np.zeros((5, 1)), np.zeros(5)).release_
+    copied = dataclasses.replace(first, value=dict(first.value) | {"organisation": "b"}, signature=None).sign(keys["b"])
+    with pytest.raises(ReleaseError, match="each organisation must send one release; 'b' sent two, or a copy of another's"):
+        combine([first, copied], study=agreed)
+
+
+def test_a_file_whose_noise_no_number_can_hold_is_a_bad_release() -> None:
+    terms = Study.from_dict(
+        json.loads(STUDY.to_json())
+        | {"organisations": {}, "mechanism": "ssp-laplace", "epsilon": "1/1000000", "records_per_person": 10_000, "delta": "0"}
+    )
+    facts = dict(NORTH.provenance.parameters) | {"study": json.loads(terms.to_json()), "study_hash": terms.hash}
+    origin = dataclasses.replace(NORTH.provenance, kind="regression.ssp-laplace", parameters=facts)
+    forged = Release(value=dict(NORTH.value), guarantee=guarantee_of(terms), provenance=origin)
+    with pytest.raises(ReleaseError, match="must carry its study: epsilon must be larger for so many records per person"):
+        read_one(forged)

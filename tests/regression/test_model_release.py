@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_in_a_study_with_keys_the_promise_is_that_of_each_organisation() -> None
         organisations={name: key.public_key() for name, key in keys.items()},
     )
     parts = [
-        PrivateRidge(study=study, organisation=name, key=key).fit(*clinic(500, seed=place)).release_
+        PrivateRidge(study=study, organisation=name, signing_key=key).fit(*clinic(500, seed=place)).release_
         for place, (name, key) in enumerate(keys.items())
     ]
     promise = joined(*parts, study=study).release().guarantee
@@ -76,7 +77,7 @@ def test_it_names_the_ledger_rows_that_paid(tmp_path: Path) -> None:
 
 
 def test_a_model_without_precision_is_released_without_intervals() -> None:
-    release = joined(fitted(1, mechanism="objpert"), fitted(2, mechanism="objpert"), method="average").release()
+    release = joined(fitted(1, method="objpert"), fitted(2, method="objpert"), method="average").release()
     assert "low" not in release.value
     assert "carry no precision" in report(release)
 
@@ -146,3 +147,11 @@ def test_a_page_says_what_its_intervals_assume() -> None:
         page = report(release)
         assert "residuals may vary more in one organisation than in another" in page
         assert "with coefficients no longer than" in page
+
+
+def test_two_releases_of_one_table_promise_what_the_ledger_booked(tmp_path: Path) -> None:
+    """The ledger had booked 10, the joined release promised 5."""
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=10, delta="1e-5", unit="patient")
+    releases = [PrivateRidge(**CLINIC, epsilon=5, ledger=book).fit(*clinic(300)).release_ for _ in range(2)]
+    promise = combine(releases).release().guarantee  # type: ignore[union-attr]
+    assert (promise.epsilon, promise.delta) == (book.spent.epsilon, book.spent.delta) == (10, Fraction(2, 10**6))

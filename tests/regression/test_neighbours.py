@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from regression.worlds import CLINIC, clinic, unit_study
+from regression.worlds import CLINIC, clinic, totals, unit_study
 from sabun.privacy.noise import seeded_coin
 from sabun.regression import PrivateRidge, Study
-from sabun.regression.moments import Moments
 from sabun.regression.perturbation import perturbed_minimiser
+from sabun.regression.statistic import Moments, Totals
 from sabun.regression.sufficient import add_noise, gauss_variance
 from sabun.regression.sums import sums_of
 
@@ -33,7 +33,7 @@ def lower_bound(hits: int, others: int, trials: int, delta: float = 0.0) -> floa
 def audited(study: Study, first: np.ndarray, second: np.ndarray, score, trials: int) -> float:
     """The largest lower bound over thresholds of a score; thresholds come from a first half, counts from a second."""
     coin = seeded_coin(11)
-    data = [Moments.of(study.design, table[:, :-1], table[:, -1]) for table in (first, second)]
+    data = [totals(study.design, table[:, :-1], table[:, -1]) for table in (first, second)]
     scores = [np.array([score(study, moments, coin) for _ in range(2 * trials)]) for moments in data]
     cut = np.quantile(np.concatenate([half[:trials] for half in scores]), [0.1, 0.3, 0.5, 0.7, 0.9])
     one, two = scores[0][trials:], scores[1][trials:]
@@ -48,10 +48,10 @@ def angle_pair() -> tuple[np.ndarray, np.ndarray]:
     return np.array([[1.0, 0.0, 1.0]]), np.array([near])
 
 
-CHANGE = np.subtract(*(Moments.of(unit_study(2).design, t[:, :-1], t[:, -1]).products for t in angle_pair())).astype(float)
+CHANGE = np.subtract(*(totals(unit_study(2).design, t[:, :-1], t[:, -1]).products for t in angle_pair())).astype(float)
 
 
-def sums_score(study: Study, moments: Moments, coin) -> float:
+def sums_score(study: Study, moments: Totals, coin) -> float:
     """Likelihood-ratio direction between the two neighbours."""
     value = add_noise(study, moments, coin)
     weight = 14 / 10 if study.mechanism == "ssp-laplace" else 1.0
@@ -64,7 +64,7 @@ def sums_score(study: Study, moments: Moments, coin) -> float:
 
 @pytest.mark.parametrize(("mechanism", "trials"), [("ssp-gauss", 1500), ("ssp-laplace", 600)])
 def test_a_black_box_audit_of_the_sums_stays_below_epsilon(mechanism: str, trials: int) -> None:
-    study = unit_study(2, mechanism=mechanism)
+    study = unit_study(2, method=mechanism)
     found = audited(study, *angle_pair(), sums_score, trials)
     assert found <= 1.0
     if mechanism == "ssp-laplace":
@@ -73,14 +73,14 @@ def test_a_black_box_audit_of_the_sums_stays_below_epsilon(mechanism: str, trial
 
 def test_the_audit_catches_a_quarter_of_the_noise() -> None:
     """A test of the test: a mechanism that claims epsilon 1 with the noise of epsilon 8 is caught."""
-    loud = unit_study(2, mechanism="ssp-laplace", epsilon=8)
+    loud = unit_study(2, method="ssp-laplace", epsilon=8)
     assert audited(loud, *angle_pair(), sums_score, 400) > 1.0
 
 
 def test_a_black_box_audit_of_objective_perturbation_stays_below_epsilon() -> None:
-    study = unit_study(1, mechanism="objpert", epsilon=2)
+    study = unit_study(1, method="objpert", epsilon=2)
 
-    def score(terms: Study, moments: Moments, coin) -> float:
+    def score(terms: Study, moments: Totals, coin) -> float:
         return float(perturbed_minimiser(terms, moments, coin)["coefficients"][0])
 
     found = audited(study, np.array([[1.0, 1.0]]), np.array([[1.0, -1.0]]), score, 300)
@@ -89,11 +89,11 @@ def test_a_black_box_audit_of_objective_perturbation_stays_below_epsilon() -> No
 
 def test_outputs_reachable_from_one_table_are_reachable_from_its_neighbour() -> None:
     """The float attack: plain float64 outputs betray the table; here every output is a multiple of the grid."""
-    study = unit_study(1, mechanism="objpert", epsilon=1)
+    study = unit_study(1, method="objpert", epsilon=1)
     coin = seeded_coin(4)
     seen = []
     for target in (1.0, -1.0):
-        moments = Moments.of(study.design, np.ones((3, 1)), np.full(3, target))
+        moments = totals(study.design, np.ones((3, 1)), np.full(3, target))
         seen.append([perturbed_minimiser(study, moments, coin)["coefficients"][0] for _ in range(150)])
     for values in seen:
         assert all(type(value) is int and abs(value) <= 2**20 for value in values)
@@ -111,8 +111,8 @@ CELL = st.one_of(
 def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], mechanism: str) -> None:
     table = [[row[0], row[1]] for row in rows]
     target = [row[2] for row in rows]
-    fitted = PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit(table, target)
-    blank = PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit([[0, 10]] * len(rows), [0] * len(rows))
+    fitted = PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit(table, target)
+    blank = PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit([[0, 10]] * len(rows), [0] * len(rows))
     assert {k: np.shape(v) for k, v in fitted.release_.value.items()} == {
         k: np.shape(v) for k, v in blank.release_.value.items()
     }
@@ -122,7 +122,7 @@ def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], me
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])
 def test_constant_and_collinear_features_are_no_event(mechanism: str) -> None:
     X = np.tile([[60.0, 35.0]], (500, 1))
-    assert np.isfinite(PrivateRidge(epsilon=1, mechanism=mechanism, **CLINIC).fit(X, np.full(500, 50.0)).coef_).all()
+    assert np.isfinite(PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit(X, np.full(500, 50.0)).coef_).all()
 
 
 def test_one_neighbours_missing_cell_does_not_move_another_row() -> None:
@@ -133,9 +133,9 @@ def test_one_neighbours_missing_cell_does_not_move_another_row() -> None:
     with_missing = X.copy()
     with_missing[50] = np.nan
     rest = [i for i in range(100) if i != 50]
-    lone = Moments.of(design, np.full((1, 3), np.nan), y[50:51])
-    wanted = Moments.of(design, X[rest], y[rest]) + lone
-    assert np.array_equal(Moments.of(design, with_missing, y).products, wanted.products)
+    lone = totals(design, np.full((1, 3), np.nan), y[50:51])
+    wanted = Moments(design=design).merge(totals(design, X[rest], y[rest]), lone)
+    assert np.array_equal(totals(design, with_missing, y).products, wanted.products)
 
 
 def test_the_private_number_of_rows_is_nowhere_in_an_add_remove_release() -> None:
@@ -149,7 +149,7 @@ def test_noise_comes_before_scale_is_undone() -> None:
     """Dividing by r**2 first would lengthen rows past 1; the whole numbers that get noise are those of the ball."""
     study = unit_study(2, epsilon=10**5)
     X, y = np.tile([[1.0, 0.0]], (1000, 1)), np.ones(1000)
-    value = add_noise(study, Moments.of(study.design, X, y), seeded_coin(0))
+    value = add_noise(study, totals(study.design, X, y), seeded_coin(0))
     assert value["gram"][0] <= 1000 * 4096**2 + 6 * math.sqrt(gauss_variance(study))
     assert sums_of(study, value).gram[0, 0] == pytest.approx(1000, rel=1e-3)
 
@@ -158,9 +158,9 @@ def test_noise_comes_before_scale_is_undone() -> None:
 def test_several_rows_of_a_person_need_as_many_times_the_noise(mechanism: str) -> None:
     spreads = []
     for people in (1, 4):
-        study = unit_study(1, mechanism=mechanism, records_per_person=people, epsilon=2)
+        study = unit_study(1, method=mechanism, records_per_person=people, epsilon=2)
         coin = seeded_coin(1)
-        spreads.append(np.std([add_noise(study, Moments.empty(study.design), coin)["moment"][0] for _ in range(200)]))
+        spreads.append(np.std([add_noise(study, Moments(design=study.design).zero(), coin)["moment"][0] for _ in range(200)]))
     assert 3 < spreads[1] / spreads[0] < 5.3
 
 

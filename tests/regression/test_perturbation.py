@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.regression import perturbation as module
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
 from sabun.regression.perturbation import GRID_BITS, perturbed_minimiser
 from sabun.regression.sensitivity import gradient_diameter, noise_share
+from sabun.regression.statistic import Totals
 
 # ---- the exact density of z = (1 + mu) theta, from the proof ----
 
@@ -132,14 +132,14 @@ def test_half_the_noise_of_the_paper_fails_under_replace_one() -> None:
 # ---- what is computed is the law of the proof ----
 
 
-def one_row(study, x: list[float], y: float) -> Moments:
-    return Moments.of(study.design, np.array([x]), np.array([y]))
+def one_row(study, x: list[float], y: float) -> Totals:
+    return totals(study.design, np.array([x]), np.array([y]))
 
 
 def test_the_released_minimiser_solves_its_problem() -> None:
-    study = unit_study(2, mechanism="objpert", epsilon=2)
+    study = unit_study(2, method="objpert", epsilon=2)
     rng = np.random.default_rng(0)
-    moments = Moments.of(study.design, rng.uniform(-0.7, 0.7, (300, 2)), rng.uniform(-1, 1, 300))
+    moments = totals(study.design, rng.uniform(-0.7, 0.7, (300, 2)), rng.uniform(-1, 1, 300))
     ridge, left = noise_share(Fraction(2), ridge=Fraction(0), records_per_person=1)
     scale = gradient_diameter(Fraction(1), "replace-one") / left
     scale = Fraction(math.ceil(scale * 2**40), 2**40)
@@ -159,7 +159,7 @@ def test_the_released_minimiser_solves_its_problem() -> None:
 
 def test_one_feature_has_the_law_of_the_formula() -> None:
     """With one feature the law of theta is a clipped Laplace; the true scale is accepted and scale times 1.3 is rejected."""
-    study = unit_study(1, mechanism="objpert", epsilon=3)
+    study = unit_study(1, method="objpert", epsilon=3)
     moments = one_row(study, [0.0], 0.0)
     ridge, left = noise_share(Fraction(3), ridge=Fraction(0), records_per_person=1)
     scale = float(gradient_diameter(Fraction(1), "replace-one") / left / (2 * ridge))
@@ -199,7 +199,7 @@ def test_a_refined_box_lies_inside_the_old_one() -> None:
 
 
 def test_an_undecided_rounding_asks_for_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = unit_study(2, mechanism="objpert")
+    study = unit_study(2, method="objpert")
     calls = []
     original = module._rounded
 
@@ -215,9 +215,9 @@ def test_an_undecided_rounding_asks_for_more_bits(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_extreme_data_never_raises_and_stays_on_the_grid(relation: str) -> None:
-    study = unit_study(2, mechanism="objpert", relation=relation, epsilon=5, coef_bound="0.3333333333")
+    study = unit_study(2, method="objpert", relation=relation, epsilon=5, coef_bound="0.3333333333")
     for table in (np.zeros((0, 3)), np.ones((1, 3)), np.tile([1.0, 0.0, -1.0], (2000, 1))):
-        value = perturbed_minimiser(study, Moments.of(study.design, table[:, :2], table[:, 2]), os_coin())
+        value = perturbed_minimiser(study, totals(study.design, table[:, :2], table[:, 2]), os_coin())
         theta = np.array(value["coefficients"]) / 2**GRID_BITS
         assert np.linalg.norm(theta) <= 1 / 3 + 1e-5
         assert (value["rows"] is None) == (relation == "add-remove")
@@ -225,8 +225,18 @@ def test_extreme_data_never_raises_and_stays_on_the_grid(relation: str) -> None:
 
 @pytest.mark.parametrize("epsilon", ["1/1000", "1000", "1e9"])
 def test_extreme_epsilons_end(epsilon: str) -> None:
-    study = unit_study(3, mechanism="objpert", epsilon=epsilon)
+    study = unit_study(3, method="objpert", epsilon=epsilon)
     rng = np.random.default_rng(0)
     X, y = np.tile(rng.uniform(-1, 1, (1, 3)), (5000, 1)), np.ones(5000)
-    theta = np.array(perturbed_minimiser(study, Moments.of(study.design, X, y), os_coin())["coefficients"]) / 2**GRID_BITS
+    theta = np.array(perturbed_minimiser(study, totals(study.design, X, y), os_coin())["coefficients"]) / 2**GRID_BITS
     assert np.linalg.norm(theta) <= 1.00001
+
+
+@pytest.mark.parametrize(("epsilon", "bound"), [("20", "1e9"), ("100", "1e9"), ("50", "1e7")])
+@pytest.mark.parametrize("cell", [0.0, 1.0])
+def test_a_very_large_ball_never_ends_in_an_error(epsilon: str, bound: str, cell: float) -> None:
+    study = unit_study(1, epsilon=epsilon, method="objpert", coef_bound=bound)
+    moments = totals(study.design, np.array([[cell]]), np.array([0.0]))
+    for seed in range(300):
+        [found] = perturbed_minimiser(study, moments, seeded_coin(seed))["coefficients"]
+        assert abs(found) <= Fraction(bound) * 2**20

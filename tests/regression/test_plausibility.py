@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import Study
-from sabun.regression.moments import Moments
 from sabun.regression.plausibility import _joint, _Noise, _sums_that_cannot_be
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.regression.sums import Sums, sums_of
@@ -27,7 +26,7 @@ def honest(study: Study, seed: int, rows: int = ROWS, corner: bool = False) -> S
     size = (rows, len(study.features.columns))
     X = np.sign(dice.normal(size=size)) if corner else dice.uniform(-1, 1, size)
     y = np.sign(X[:, 0]) if corner else (X @ np.full(size[1], 0.3) + dice.normal(0, 0.1, rows)).clip(-1, 1)
-    return sums_of(study, add_noise(study, Moments.of(study.design, X, y), seeded_coin(seed)))
+    return sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(seed)))
 
 
 def changed(sums: Sums, **parts: Any) -> Sums:
@@ -46,7 +45,7 @@ def told(study: Study, sums: Sums) -> list[str]:
 def test_honest_releases_are_never_told_apart(radius: str | None, mechanism: str, relation: str, corner: bool) -> None:
     """Rows in the corners of the box use every bound up to its end."""
     for place, epsilon in enumerate(("0.1", "1", "100", "100000") if mechanism == "ssp-gauss" else ("0.5", "100")):
-        study = boxed(mechanism=mechanism, relation=relation, clip_radius=radius, epsilon=epsilon)
+        study = boxed(method=mechanism, relation=relation, clip_radius=radius, epsilon=epsilon)
         for rows in (1, 300):
             for seed in range(3):
                 assert told(study, honest(study, 100 * place + seed, rows, corner)) == []
@@ -54,7 +53,7 @@ def test_honest_releases_are_never_told_apart(radius: str | None, mechanism: str
 
 def test_an_empty_table_is_plausible_where_its_size_is_private() -> None:
     study = boxed(relation="add-remove", epsilon=10**5)
-    nobody = Moments.of(study.design, np.zeros((0, 4)), np.zeros(0))
+    nobody = totals(study.design, np.zeros((0, 4)), np.zeros(0))
     assert told(study, sums_of(study, add_noise(study, nobody, seeded_coin(0)))) == []
 
 
@@ -98,7 +97,7 @@ def test_what_is_possible_for_some_table_is_not_told() -> None:
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace"])
 def test_the_edge_is_where_the_noise_ends_and_not_far_beyond(mechanism: str) -> None:
     """Pure noise of 40 draws stays inside; half of the edge does not hold it."""
-    study = unit_study(5, mechanism=mechanism, epsilon="0.1")
+    study = unit_study(5, method=mechanism, epsilon="0.1")
     lows = []
     for seed in range(40):
         sums = honest(study, seed, 1)
@@ -111,7 +110,7 @@ def test_the_edge_is_where_the_noise_ends_and_not_far_beyond(mechanism: str) -> 
 def test_the_noise_of_the_joint_matrix_is_nowhere_larger_than_that_of_the_products() -> None:
     for mechanism in ("ssp-gauss", "ssp-laplace"):
         for relation in ("replace-one", "add-remove"):
-            study = boxed(mechanism=mechanism, relation=relation)
+            study = boxed(method=mechanism, relation=relation)
             sums, level = honest(study, 0, 10), noise_level(study)
             noise = _Noise.of(study, sums)
             scale = _joint(sums, noise)[1]

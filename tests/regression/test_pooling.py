@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from regression.worlds import clinic, unit_study
+from regression.worlds import clinic, totals, unit_study
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import Study
-from sabun.regression.moments import Moments
 from sabun.regression.pooling import pooled
 from sabun.regression.simulation import errors_of, interval_hits, simulated_study, world
 from sabun.regression.sufficient import add_noise
@@ -20,7 +19,7 @@ def test_without_noise_the_pool_is_a_ridge_regression() -> None:
     X = rng.uniform(-0.5, 0.5, (4000, 3))
     y = np.clip(X @ [0.5, -0.3, 0.1] + rng.normal(size=4000) * 0.1, -1, 1)
     study = unit_study(3)
-    found = pooled(study, [], home_sums(study, Moments.of(study.design, X, y)))
+    found = pooled(study, [], home_sums(study, totals(study.design, X, y)))
     ridge = Ridge(alpha=found.variance * 3, fit_intercept=False, solver="cholesky").fit(X, y)
     assert found.beta == pytest.approx(ridge.coef_, abs=2e-4)
     assert found.variance == pytest.approx(0.01, rel=0.1)
@@ -34,7 +33,7 @@ def test_a_huge_epsilon_gives_the_ordinary_regression_in_original_units() -> Non
         epsilon=10**6,
         delta="1e-6",
     )
-    sums = sums_of(study, add_noise(study, Moments.of(study.design, X, y), seeded_coin(0)))
+    sums = sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(0)))
     matrix, shift = study.design.original_units()
     found = matrix @ pooled(study, [sums]).beta + shift
     wanted = Ridge(alpha=1e-9).fit(X, y)
@@ -45,7 +44,7 @@ def test_sums_of_organisations_add_up() -> None:
     study = unit_study(2, epsilon=50)
     X, y = np.random.default_rng(0).uniform(-0.6, 0.6, (400, 2)), np.linspace(-1, 1, 400)
     coin = seeded_coin(3)
-    parts = [sums_of(study, add_noise(study, Moments.of(study.design, X[i::4], y[i::4]), coin)) for i in range(4)]
+    parts = [sums_of(study, add_noise(study, totals(study.design, X[i::4], y[i::4]), coin)) for i in range(4)]
     total = sum(parts[1:], parts[0])
     assert total.rows == 400
     assert total.gram == pytest.approx(X.T @ X, abs=6)
@@ -75,7 +74,7 @@ def test_many_organisations_help() -> None:
     ("setting", "mechanism", "epsilon"), [("iid", "ssp-gauss", 1), ("narrow", "ssp-gauss", 5), ("narrow", "ssp-laplace", 1)]
 )
 def test_intervals_cover(setting: str, mechanism: str, epsilon: int) -> None:
-    study = simulated_study(features=5, epsilon=epsilon, mechanism=mechanism)
+    study = simulated_study(features=5, epsilon=epsilon, method=mechanism)
     hits = np.array(
         [
             interval_hits(
@@ -91,7 +90,7 @@ def test_the_variance_of_a_public_model_stays_in_public_limits() -> None:
     study = unit_study(2, epsilon="1/100")
     coin = seeded_coin(0)
     for _ in range(20):
-        found = pooled(study, [sums_of(study, add_noise(study, Moments.of(study.design, np.zeros((3, 2)), np.zeros(3)), coin))])
+        found = pooled(study, [sums_of(study, add_noise(study, totals(study.design, np.zeros((3, 2)), np.zeros(3)), coin))])
         assert 1e-3 <= found.variance <= 1
         assert np.isfinite(found.beta).all()
         assert np.all(np.linalg.eigvalsh(found.covariance) > 0)
@@ -99,6 +98,6 @@ def test_the_variance_of_a_public_model_stays_in_public_limits() -> None:
 
 def test_a_home_with_fewer_rows_than_coefficients_still_works() -> None:
     study = unit_study(3, epsilon=5)
-    one = Moments.of(study.design, np.array([[0.1, 0.2, 0.3]]), np.array([0.5]))
+    one = totals(study.design, np.array([[0.1, 0.2, 0.3]]), np.array([0.5]))
     sums = sums_of(study, add_noise(study, one, seeded_coin(0)))
     assert np.isfinite(pooled(study, [sums], home_sums(study, one)).beta).all()

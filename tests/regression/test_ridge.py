@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from regression.worlds import CLINIC, clinic
+from regression.worlds import CLINIC, clinic, unit_study
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
 from sabun.records import Column, Schema
@@ -29,7 +29,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_the_example_of_the_architecture_works(ledger: Ledger, tmp_path: Path) -> None:
     X, y = clinic(20_000)
-    m = PrivateRidge(epsilon=1.0, delta=1e-6, mechanism="ssp-gauss", coef_bound=1.7, ledger=ledger, **CLINIC).fit(X, y)
+    m = PrivateRidge(epsilon=1.0, delta=1e-6, method="ssp-gauss", coef_bound=1.7, ledger=ledger, **CLINIC).fit(X, y)
     assert m.coef_ == pytest.approx([0.3, 0.5], abs=0.05)
     assert m.intercept_ == pytest.approx(20, abs=2)
     assert m.predict(X) == pytest.approx(X @ m.coef_ + m.intercept_)
@@ -49,7 +49,7 @@ def test_the_example_of_the_architecture_works(ledger: Ledger, tmp_path: Path) -
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_every_mechanism_learns_under_both_relations(mechanism: str, relation: str) -> None:
     X, y = clinic(30_000)
-    m = PrivateRidge(epsilon=3, mechanism=mechanism, relation=relation, **CLINIC).fit(X, y)
+    m = PrivateRidge(epsilon=3, method=mechanism, relation=relation, **CLINIC).fit(X, y)
     assert m.coef_ == pytest.approx([0.3, 0.5], abs=0.1)
     assert m.guarantee_.relation == relation
     assert m.guarantee_.delta == (Fraction(1, 10**6) if mechanism == "ssp-gauss" else 0)
@@ -166,7 +166,7 @@ def test_a_study_says_everything() -> None:
         ({"y_bounds": {"a": (0, 1), "b": (0, 1)}}, ParameterError, "y_bounds must be one name with its pair"),
         ({"random_state": 0.5}, ParameterError, "random_state must be None or a whole number >= 0"),
         ({"organisation": ""}, ParameterError, "organisation must be a non-empty string"),
-        ({"mechanism": "ols"}, ParameterError, "mechanism must be one of"),
+        ({"method": "ols"}, ParameterError, "method must be one of"),
     ],
 )
 def test_bad_parameters_are_refused_at_construction(terms: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -208,15 +208,15 @@ def test_a_private_key_may_be_a_path_and_never_enters_a_pickle(tmp_path: Path) -
     key = generate_key()
     save_key(key, tmp_path / "k.pem")
     X, y = clinic(50)
-    by_path = PrivateRidge(epsilon=1, key=tmp_path / "k.pem", **CLINIC)
+    by_path = PrivateRidge(epsilon=1, signing_key=tmp_path / "k.pem", **CLINIC)
     assert clone(by_path).fit(X, y).release_.verify(key.public_key()).trusted
     secret = key.private_bytes_raw()
-    held = PrivateRidge(epsilon=1, key=key, **CLINIC).fit(X, y)
+    held = PrivateRidge(epsilon=1, signing_key=key, **CLINIC).fit(X, y)
     stored = pickle.dumps(held)
     assert secret not in stored
     assert pickle.loads(stored).key is None
     with pytest.raises(ParameterError, match="key must be a private Ed25519 key or the path of one; got Ed25519PublicKey"):
-        PrivateRidge(epsilon=1, key=key.public_key(), **CLINIC).fit(X, y)
+        PrivateRidge(epsilon=1, signing_key=key.public_key(), **CLINIC).fit(X, y)
 
 
 def test_an_unfitted_model_says_so() -> None:
@@ -225,7 +225,7 @@ def test_an_unfitted_model_says_so() -> None:
 
 
 def test_objpert_has_no_intervals() -> None:
-    m = PrivateRidge(epsilon=1, mechanism="objpert", **CLINIC).fit(*clinic(100))
+    m = PrivateRidge(epsilon=1, method="objpert", **CLINIC).fit(*clinic(100))
     with pytest.raises(ParameterError, match="intervals must be asked of method 'pool'; got 'average'"):
         m.conf_int()
 
@@ -248,7 +248,7 @@ def test_prediction_intervals_hold_new_records() -> None:
     new, truth = clinic(2000, seed=9)
     low, high = m.predict_interval(new).T
     assert 0.88 < np.mean((low <= truth) & (truth <= high)) < 0.99
-    with pytest.raises(ParameterError, match="level must be above 0 and below 1; got 95"):
+    with pytest.raises(ParameterError, match="confidence must be above 0 and below 1; got 95"):
         m.conf_int(95)
 
 
@@ -279,3 +279,77 @@ def test_scikit_learns_own_checks_pass_where_they_apply() -> None:
     failed = {r["check_name"]: repr(r["exception"])[:200] for r in results if r["status"] == "failed"}
     assert set(failed) <= set(EXCUSED), {k: v for k, v in failed.items() if k not in EXCUSED}
     assert sum(r["status"] == "passed" for r in results) >= 25
+
+
+AGREED = unit_study(2, name="s", organisations={name: generate_key().public_key() for name in ("A", "B")})
+ZEROS = np.zeros((5, 2)), np.zeros(5)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        (
+            {"mechanism": "objpert"},
+            "method must be left out, or the study's 'ssp-gauss', when a study says it; got 'objpert'",
+        ),
+        ({"records_per_person": 50}, "records_per_person must be left out, or the study's 1, when a study says it; got 50"),
+        ({"coef_bound": 7}, "coef_bound must be left out, or the study's 1, when a study says it; got 7"),
+    ],
+)
+def test_a_term_that_contradicts_the_study_is_refused(terms: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        PrivateRidge(study=AGREED, organisation="A", **terms)
+    assert message in str(caught.value)
+
+
+def test_an_intercept_that_contradicts_the_study_is_refused() -> None:
+    study = Study(features=Schema.of_bounds([(0, 1)]), target=Column.number("y", lower=0, upper=1), epsilon=1)
+    with pytest.raises(ParameterError, match="fit_intercept must be left out, or the study's True"):
+        PrivateRidge(study=study, fit_intercept=False)
+
+
+def test_a_term_that_agrees_with_the_study_is_taken() -> None:
+    model = PrivateRidge(study=AGREED, organisation="A", coef_bound="1", fit_intercept=False, records_per_person=1)
+    assert model.fit(*ZEROS).study_.hash == AGREED.hash
+
+
+@pytest.mark.parametrize("rows", [[], [[0.1, 0.2]]])
+def test_the_records_of_a_list_do_not_decide_how_many_coefficients_there_are(rows: list[list[float]]) -> None:
+    """Under add-remove an empty list gave one coefficient, its neighbour two."""
+    targets = [0.1] * len(rows)
+    terms: dict[str, Any] = {"epsilon": 1, "y_bounds": (-1, 1), "relation": "add-remove"}
+    with pytest.raises(BoundsError, match="x_bounds must hold a pair for each column where X is a list of rows; got one pair"):
+        PrivateRidge(x_bounds=(-1, 1), **terms).fit(rows, targets)
+    fitted = PrivateRidge(x_bounds=[(-1, 1)] * 2, **terms).fit(rows, targets)
+    assert fitted.coef_.shape == (2,)
+    assert fitted.study_.hash == PrivateRidge(x_bounds=(-1, 1), **terms).fit(np.zeros((0, 2)), np.zeros(0)).study_.hash
+
+
+def test_a_ledger_that_no_method_can_charge_is_refused_at_construction(tmp_path: Path) -> None:
+    local = Ledger.create(tmp_path / "local", name="phones", relation="local", epsilon=1)
+    words = "ledger must be kept for replace-one or add-remove neighbours, the only ones this promise is about; 'phones' is"
+    with pytest.raises(ParameterError, match=words):
+        PrivateRidge(epsilon=1, ledger=local, **CLINIC)
+    with pytest.raises(ParameterError, match="ledger must be kept for replace-one neighbours"):
+        PrivateRidge(study=AGREED, organisation="A", ledger=local)
+    wrong: Any = "book"
+    for terms in ({"epsilon": 1, **CLINIC}, {"study": AGREED, "organisation": "A"}):
+        with pytest.raises(ParameterError, match="ledger must be a Ledger or None"):
+            PrivateRidge(ledger=wrong, **terms)
+
+
+def test_sums_are_read_once_and_answered_on_their_own_terms(tmp_path: Path) -> None:
+    X, y = clinic(300)
+    ledger = Ledger.create(tmp_path / "book", name="clinic", epsilon=5, delta="1e-4")
+    model = PrivateRidge(epsilon=1, ledger=ledger, retry_key="monday", **CLINIC)
+    sums = model.read(X, y)
+    assert sums.state.rows == 300
+    assert ledger.entries() == ()
+    first = model.fit(sums).release_
+    assert model.fit(X, y).release_.to_json() == first.to_json()
+    assert len(ledger.entries()) == 1
+    other = PrivateRidge(epsilon=1, x_bounds=[(0, 120), (10, 61)], y_bounds=(0, 100))
+    with pytest.raises(ParameterError, match="X must be sums that were read on these terms; columns or bounds differ"):
+        other.fit(sums)
+    one_pair = PrivateRidge(epsilon=1, x_bounds=(0, 120), y_bounds=(0, 100))
+    assert one_pair.fit(one_pair.read(X, y)).study_.hash == one_pair.fit(X, y).study_.hash

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,3 +97,12 @@ def test_a_larger_ridge_leaves_more_for_the_noise() -> None:
     large = noise_share(Fraction(1), ridge=Fraction(1000), records_per_person=1)
     assert large[0] == 1000
     assert large[1] > small[1]
+
+
+def test_sensitivities_do_not_wrap() -> None:
+    small: Any = np.int8(100)
+    three: Any = np.int8(3)
+    assert sufficient_l2_squared("replace-one", records_per_person=small) == Fraction(9, 2) * 10_000
+    assert gradient_diameter(Fraction(small), "replace-one") == gradient_diameter(Fraction(100), "replace-one")
+    given = noise_share(Fraction(small), ridge=Fraction(three), records_per_person=small)
+    assert given == noise_share(Fraction(100), ridge=Fraction(3), records_per_person=100)

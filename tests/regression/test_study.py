@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import copy
+import dataclasses
 import hashlib
 import json
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regression.worlds import unit_study
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.records import Column, Schema
@@ -44,7 +48,7 @@ def test_every_term_changes_the_hash() -> None:
     base = study().hash
     changes: list[dict[str, Any]] = [
         {"epsilon": 2}, {"delta": "1e-7"}, {"unit": "patient"}, {"coef_bound": 3}, {"clip_radius": 1}, {"fit_intercept": False},
-        {"relation": "add-remove"}, {"mechanism": "objpert"}, {"records_per_person": 2}, {"name": "x"},
+        {"relation": "add-remove"}, {"method": "objpert"}, {"records_per_person": 2}, {"name": "x"},
         {"organisations": {"a": generate_key().public_key()}}, {"target": Column.number("dose", lower=0, upper=101)},
         {"features": Schema.of_bounds({"age": (0, 120), "bmi": (10, 61)})},
     ]  # fmt: skip
@@ -57,15 +61,15 @@ def test_numbers_are_read_as_they_are_written() -> None:
 
 
 def test_auto_chooses_by_delta_and_width() -> None:
-    assert study(mechanism="auto").mechanism == "ssp-gauss"
-    assert study(mechanism="auto", delta=0).mechanism == "ssp-laplace"
+    assert study(method="auto").method == "ssp-gauss"
+    assert study(method="auto", delta=0).method == "ssp-laplace"
     wide = Schema.of_bounds([(0, 1)] * 9)
-    assert study(mechanism="auto", delta=0, features=wide).mechanism == "objpert"
+    assert study(method="auto", delta=0, features=wide).method == "objpert"
 
 
 def test_pure_mechanisms_keep_delta_zero_whatever_is_asked() -> None:
-    assert study(mechanism="objpert", delta="1e-6").delta == 0
-    assert study(mechanism="ssp-laplace").delta == 0
+    assert study(method="objpert", delta="1e-6").delta == 0
+    assert study(method="ssp-laplace").delta == 0
 
 
 @pytest.mark.parametrize(
@@ -74,18 +78,18 @@ def test_pure_mechanisms_keep_delta_zero_whatever_is_asked() -> None:
         ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
         ({"epsilon": float("nan")}, "epsilon must be a number; got nan"),
         ({"epsilon": "1e-9"}, "epsilon must be at least 1e-06"),
-        ({"delta": 0}, "delta must be > 0 for mechanism 'ssp-gauss'; got 0. With delta 0 choose"),
+        ({"delta": 0}, "delta must be > 0 for method 'ssp-gauss'; got 0. With delta 0 choose"),
         ({"delta": 1}, "delta must be at least 0 and below 1; got 1"),
         ({"delta": "1e-200"}, "delta must be 0 or at least 1e-100"),
-        ({"mechanism": "adassp"}, "mechanism must be one of 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),
+        ({"method": "adassp"}, "method must be one of 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),
         ({"relation": "local"}, "relation must be one of 'replace-one', 'add-remove'"),
         ({"coef_bound": 0}, "coef_bound must be finite and > 0"),
         ({"coef_bound": 1e12}, "coef_bound must be between 1e-09 and 1e"),
         ({"clip_radius": -1}, "clip_radius must be finite and > 0"),
         ({"records_per_person": 0}, "records_per_person must be a whole number >= 1"),
         ({"records_per_person": 10**6}, "records_per_person must be at most 10000"),
-        ({"ridge": 1}, "ridge must be left out unless mechanism is 'objpert' or 'paper'"),
-        ({"ridge": -1, "mechanism": "objpert"}, "ridge must be finite and >= 0"),
+        ({"regularization": 1}, "regularization must be left out unless method is 'objpert' or 'paper'"),
+        ({"regularization": -1, "method": "objpert"}, "regularization must be finite and >= 0"),
         ({"target": Column.number("age", lower=0, upper=1)}, "target must be no feature; got 'age'"),
         ({"features": Schema.of_bounds([(0, 1)] * 201)}, "features must be at most 200; got 202. Choose fewer features."),
         ({"organisations": {"a": "AAAA"}}, "the key of organisation 'a' must be an Ed25519 public key"),
@@ -168,3 +172,45 @@ def test_organisations_with_long_names_do_not_share_a_retry_key(tmp_path: Path) 
     )
     assert again.to_json() == first.to_json() != other.to_json()
     assert ledger.spent.epsilon == 2
+
+
+AGREED = unit_study(2, name="s", organisations={name: generate_key().public_key() for name in ("A", "B")})
+
+
+def test_fractions_of_numpy_integers_are_made_plain() -> None:
+    hundred: Any = np.int8(100)
+    study = unit_study(epsilon=Fraction(hundred), coef_bound=Fraction(hundred), clip_radius=Fraction(hundred))
+    for value in (study.epsilon, study.coef_bound, study.clip_radius, study.delta, study.ridge):
+        assert isinstance(value, Fraction)
+        assert type(value.numerator) is type(value.denominator) is int
+
+
+@pytest.mark.parametrize("terms", [{"coef_bound": "1e10"}, {"coef_bound": "1e999"}, {"clip_radius": "1e999"}])
+def test_amounts_beyond_the_public_range_are_refused(terms: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r"must be between 1e-09 and 1e[+]09; got '10"):
+        unit_study(**terms)
+    with pytest.raises(ParameterError, match=r"epsilon must be at most 1e[+]09; got '10"):
+        unit_study(epsilon="1e999")
+
+
+def test_the_organisations_of_a_study_cannot_change() -> None:
+    organisations: Any = AGREED.organisations
+    with pytest.raises(TypeError):
+        organisations["A"] = "x"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        organisations.pairs = ()
+    for twin in (pickle.loads(pickle.dumps(AGREED)), copy.deepcopy(AGREED), Study.from_json(AGREED.to_json())):
+        assert twin.hash == AGREED.hash
+        assert twin == AGREED
+        assert twin.organisations == dict(AGREED.organisations)
+
+
+def test_a_target_with_a_logarithm_is_refused() -> None:
+    with pytest.raises(ParameterError, match="target must be a column without log1p; got 'y'"):
+        Study(features=Schema.of_bounds([(0, 1)]), target=Column.number("y", lower=0, upper=9, log1p=True), epsilon=1)
+
+
+def test_a_single_label_beside_an_intercept_is_refused() -> None:
+    features = Schema(columns=(Column.category("c", ["u"]),))
+    with pytest.raises(ParameterError, match="features must be more than categories of one label beside an intercept"):
+        Study(features=features, target=Column.number("y", lower=0, upper=1), epsilon=1)

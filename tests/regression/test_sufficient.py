@@ -2,22 +2,23 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.errors import ParameterError
 from sabun.privacy import delta_of_rho
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
+from sabun.regression.statistic import Moments, Totals
 from sabun.regression.sufficient import add_noise, gauss_variance, noise_level, weights_of
 from sabun.regression.sums import sums_of
 
 
-def empty(study) -> Moments:
-    return Moments.empty(study.design)
+def empty(study) -> Totals:
+    return Moments(design=study.design).zero()
 
 
 def draws(study, count: int) -> dict[str, np.ndarray]:
@@ -32,7 +33,7 @@ def draws(study, count: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace"])
 def test_noise_has_the_stated_variance_and_not_another(mechanism: str, relation: str) -> None:
-    study = unit_study(2, mechanism=mechanism, relation=relation)
+    study = unit_study(2, method=mechanism, relation=relation)
     found, level, weights = draws(study, 700), noise_level(study), weights_of(study)
     undo = UNIT**2 * study.design.shrink**2
     columns = {
@@ -65,7 +66,7 @@ def test_actual_parameters_keep_the_promise_for_random_neighbours(relation: str)
         tables = [np.sign(rng.normal(size=(2, 4))) * rng.choice([1, 1, 0.5], size=(2, 4)) for _ in range(2)]
         if relation == "add-remove":
             tables[1] = tables[1][:0]
-        one, two = (Moments.of(study.design, t[:, :3], t[:, 3]) for t in tables)
+        one, two = (totals(study.design, t[:, :3], t[:, 3]) for t in tables)
         change = (one.products - two.products).astype(float)
         diagonal, above = np.diag(change)[:3], change[:3, :3][np.triu_indices(3, 1)]
         u, w = (1.0, 0.0) if relation == "replace-one" else (0.5, 0.5)
@@ -91,8 +92,8 @@ def test_the_number_of_rows_is_told_only_where_it_is_public() -> None:
 
 def test_the_size_of_a_release_does_not_depend_on_rows() -> None:
     study = unit_study(2)
-    few = add_noise(study, Moments.of(study.design, np.zeros((1, 2)), np.zeros(1)), os_coin())
-    many = add_noise(study, Moments.of(study.design, np.ones((500, 2)), np.ones(500)), os_coin())
+    few = add_noise(study, totals(study.design, np.zeros((1, 2)), np.zeros(1)), os_coin())
+    many = add_noise(study, totals(study.design, np.ones((500, 2)), np.ones(500)), os_coin())
     assert {k: np.shape(v) for k, v in few.items()} == {k: np.shape(v) for k, v in many.items()}
 
 
@@ -100,16 +101,16 @@ def test_sums_return_to_row_units() -> None:
     study = unit_study(2, epsilon=1000, delta="1e-6")
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (20_000, 2)), rng.uniform(-1, 1, 20_000)
-    sums = sums_of(study, add_noise(study, Moments.of(study.design, X, y), os_coin()))
+    sums = sums_of(study, add_noise(study, totals(study.design, X, y), os_coin()))
     assert sums.gram == pytest.approx(X.T @ X, rel=0.01, abs=5)
     assert sums.moment == pytest.approx(X.T @ y, abs=5)
     assert sums.square == pytest.approx(y @ y, rel=0.01)
 
 
 def test_laplace_sums_return_to_row_units() -> None:
-    study = unit_study(2, epsilon=1000, mechanism="ssp-laplace", relation="add-remove")
+    study = unit_study(2, epsilon=1000, method="ssp-laplace", relation="add-remove")
     X, y = np.full((5000, 2), 0.3), np.full(5000, 0.5)
-    sums = sums_of(study, add_noise(study, Moments.of(study.design, X, y), os_coin()))
+    sums = sums_of(study, add_noise(study, totals(study.design, X, y), os_coin()))
     assert sums.gram == pytest.approx(X.T @ X, rel=0.01)
     assert sums.moment == pytest.approx(X.T @ y, rel=0.01)
     assert sums.rows == pytest.approx(5000, abs=3)
@@ -119,3 +120,11 @@ def test_noise_that_cannot_be_stored_is_refused_before_anything_happens() -> Non
     study = unit_study(2, epsilon="1e-6", delta="1e-100", records_per_person=10_000)
     with pytest.raises(ParameterError, match="epsilon must be larger for so many records per person"):
         noise_level(study)
+
+
+@pytest.mark.parametrize("people", [np.int8(100), np.int16(256), np.uint8(16), np.int64(100)])
+def test_numpy_integers_give_the_noise_of_plain_ones(people: Any) -> None:
+    first, plain = unit_study(records_per_person=people), unit_study(records_per_person=int(people))
+    assert type(first.records_per_person) is int
+    assert gauss_variance(first) == gauss_variance(plain) > gauss_variance(unit_study()) * (int(people) ** 2 - 1)
+    assert first.hash == plain.hash

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from regression.worlds import unit_study
+from regression.worlds import totals, unit_study
 from sabun.privacy.noise import seeded_coin
-from sabun.regression.moments import Moments
 from sabun.regression.pooling import pooled
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.regression.sums import Home, home_sums, sums_of
@@ -31,7 +30,7 @@ def test_the_stated_deviation_is_that_of_the_estimate() -> None:
     dice, found, stated = np.random.default_rng(0), [], []
     for run in range(300):
         X = dice.uniform(-0.5, 0.5, (400, 3))
-        moments = Moments.of(study.design, X, X @ beta + dice.normal(0, sd, 400))
+        moments = totals(study.design, X, X @ beta + dice.normal(0, sd, 400))
         one = released_variance(sums_of(study, add_noise(study, moments, seeded_coin(run))), beta, 0.0)
         found.append(one.found)
         stated.append(one.deviation)
@@ -49,7 +48,7 @@ def test_the_coefficients_that_were_paid_for_are_given_back() -> None:
     for run in range(100):
         X = dice.uniform(-0.35, 0.35, (60, 8))
         y = X @ np.full(8, 0.2) + dice.normal(0, 0.2, 60)
-        noisy = add_noise(study, Moments.of(study.design, X, y), seeded_coin(run))
+        noisy = add_noise(study, totals(study.design, X, y), seeded_coin(run))
         found.append(pooled(study, [sums_of(study, noisy)]).variance)
     assert np.mean(found) == pytest.approx(0.04, rel=0.07)
 
@@ -74,7 +73,7 @@ def test_home_has_its_rows_less_its_coefficients_as_degrees_of_freedom() -> None
     found = []
     for _ in range(400):
         X = dice.uniform(-0.5, 0.5, (6, 2))
-        moments = Moments.of(study.design, X, X @ [0.3, 0.2] + dice.normal(0, 0.1, 6))
+        moments = totals(study.design, X, X @ [0.3, 0.2] + dice.normal(0, 0.1, 6))
         variance, freedom = home_variance(home_sums(study, moments), np.ones(2)) or (0.0, 0)
         assert freedom == 4
         found.append(variance)
@@ -87,8 +86,8 @@ def test_too_few_home_rows_are_reckoned_with_the_largest_variance() -> None:
     study, dice = unit_study(2, epsilon=5), np.random.default_rng(0)
     X = dice.uniform(-0.5, 0.5, (2000, 2))
     y = X @ [0.3, 0.2] + dice.normal(0, 0.02, 2000)
-    sums = sums_of(study, add_noise(study, Moments.of(study.design, X, y), seeded_coin(0)))
-    home = home_sums(study, Moments.of(study.design, X[:4], y[:4]))
+    sums = sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(0)))
+    home = home_sums(study, totals(study.design, X[:4], y[:4]))
     assert home_variance(home, np.ones(2)) is None
     found = pooled(study, [sums], home)
     assert found.doubt.home_variance == 1.0
@@ -100,7 +99,7 @@ def test_a_home_organisation_does_not_lend_its_variance_to_the_others() -> None:
     study, dice = unit_study(2, epsilon=10), np.random.default_rng(0)
     X = dice.uniform(-0.5, 0.5, (3000, 2))
     y = X @ [0.3, 0.2] + dice.normal(0, 0.2, 3000)
-    sums = sums_of(study, add_noise(study, Moments.of(study.design, X, y), seeded_coin(0)))
+    sums = sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(0)))
     exact = Home(gram=X[:50].T @ X[:50], moment=X[:50].T @ (X[:50] @ [0.3, 0.2]), square=0.0, rows=50)
     exact = Home(gram=exact.gram, moment=exact.moment, square=float(np.sum((X[:50] @ [0.3, 0.2]) ** 2)) + 48 * 1e-4, rows=50)
     found = pooled(study, [sums], exact)

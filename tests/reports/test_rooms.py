@@ -54,7 +54,7 @@ def density() -> Release:
 def regression(mechanism: str = "ssp-gauss") -> Release:
     from sabun.regression import PrivateRidge
 
-    model = PrivateRidge(epsilon=5, mechanism=mechanism, x_bounds=[(0, 17), (0, 5)], y_bounds=(0, 40), random_state=1)
+    model = PrivateRidge(epsilon=5, method=mechanism, x_bounds=[(0, 17), (0, 5)], y_bounds=(0, 40), random_state=1)
     return model.fit(ROWS, ROWS @ [1.0, 3.0]).release_
 
 

@@ -15,6 +15,8 @@ _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 def renamed(**newer: str) -> Callable[[_Thing], _Thing]:
     """Lets a class or a function take older names of its parameters; what a class keeps can be read under both.
 
+    Pickles that hold the older names open.
+
     Example:
         >>> from sabun.asking import Question
         >>> @renamed(key="retry_key")
@@ -43,12 +45,21 @@ def renamed(**newer: str) -> Callable[[_Thing], _Thing]:
 
         return either
 
+    def restoring(restore: Callable[[Any, Any], None] | None) -> Callable[[Any, Any], None]:
+        """A pickle of an earlier version holds the older names."""
+
+        def either(self: Any, state: Any) -> None:
+            vars(self).update(today(state)) if restore is None else restore(self, today(state))
+
+        return either
+
     def dressed(thing: _Thing) -> _Thing:
         if not isinstance(thing, type):
             return taking(thing)  # type: ignore[return-value]
         for method in ("__init__", "set_params"):
             if hasattr(thing, method):
                 setattr(thing, method, taking(getattr(thing, method)))
+        setattr(thing, "__setstate__", restoring(getattr(thing, "__setstate__", None)))  # noqa: B010 (mypy knows no such name)
         for old, new in newer.items():
             setattr(thing, old, property(attrgetter(new), doc=f"An older name of {new}."))
         return thing

@@ -1,6 +1,6 @@
 """One linear model from organisations that cannot share data: only private numbers leave each of them.
 
-records ─► Moments (exact sums) ─► mechanism ─► Release ─► combine ─► PublicModel / HomeModel
+records ─► Moments (exact sums) ─► method ─► Release ─► combine ─► PublicModel / HomeModel
 
 Names are loaded on first use.
 """
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from sabun.regression.contribution import Contribution, read_all
     from sabun.regression.mirror import mirror_weights
     from sabun.regression.models import HomeModel, Influence, PublicModel
-    from sabun.regression.planning import Plan, plan_of
+    from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
+    from sabun.regression.settings import Penalized
     from sabun.regression.study import MECHANISMS, Study
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Contribution",
     "HomeModel",
     "Influence",
+    "Penalized",
     "Plan",
     "PrivateRidge",
     "PublicModel",
@@ -42,13 +44,14 @@ _HOMES = {
     "Influence": "models",
     "MECHANISMS": "study",
     "METHODS": "combining",
-    "Plan": "planning",
+    "Penalized": "settings",
+    "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
-    "plan_of": "planning",
+    "plan_of": "plan",
     "read_all": "contribution",
 }
 

@@ -57,6 +57,8 @@ def enclosed_minimiser(problem: Quadratic, *, slack: int) -> tuple[list[int], in
     """
     solver = _Solver.of(problem)
     theta, shift = solver.solve(0, [0] * len(problem.linear)), 0
+    # Either the free minimiser lies in the ball, or the minimiser is that of A + R + shift for the one shift that makes it as
+    # long as B. Whatever the search ends with is only a candidate: `_radius` says how far off it can be.
     # One unit of the shift moves the length by up to B / R units, so nothing closer can be asked for.
     settled = _SETTLED + 4 * ((problem.bound << SCALE) // (problem.ridge << problem.digits))
     for _ in range(_STEPS):
@@ -85,6 +87,8 @@ class _Solver:
         return cls(problem, np.maximum(values, _float(problem.ridge, SCALE)), vectors)
 
     def solve(self, shift: int, start: list[int]) -> list[int]:
+        # Refinement: residuals are exact, the inverse in floating point only has to shorten them. Each step gains about 50
+        # bits; it ends where a residual no longer halves.
         theta = np.array(start, dtype=object)
         weights, smallest = self._inverse(shift), -1
         for _ in range(_STEPS):
@@ -92,6 +96,7 @@ class _Solver:
             size = max(abs(int(entry)) for entry in residual)
             if size == 0 or 0 <= smallest <= 2 * size:
                 break
+            # The leading 60 bits go through floating point; `lift` remembers where they stood.
             smallest, lift = size, max(0, size.bit_length() - 60)
             step = self.vectors @ (weights * (self.vectors.T @ np.array([float(int(entry) >> lift) for entry in residual])))
             theta = theta + np.array([_times(1, move, lift - SCALE) for move in step], dtype=object)
@@ -127,6 +132,7 @@ def _shortened(theta: list[int], bound: int) -> list[int]:
     length = _length(theta)
     if length <= bound:
         return theta
+    # Rounding down adds less than 1 to the size of a coordinate, so less than their number to the length.
     return [entry * (bound - len(theta)) // length for entry in theta]  # proof: feasible
 
 

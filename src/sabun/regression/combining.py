@@ -19,9 +19,9 @@ from sabun.regression.design import UNIT, Floats
 from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
-from sabun.regression.moments import Moments
 from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.statistic import Moments, Totals
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sums import home_sums
 from sabun.regression.twice import without_own
@@ -120,7 +120,7 @@ def combine(
 def own_model(study: Study, release: Release) -> PublicModel:
     """The public model of one's own release, signed or not yet."""
     contribution = Contribution(organisation=release["organisation"] or "one organisation", study=study, release=release)
-    method = "pool" if study.mechanism in STATISTICS else "average"
+    method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
     facts["ledger_rows"] = (contribution.ledger_row,)
@@ -133,7 +133,7 @@ class _Home:
 
     rows: Floats
     targets: Floats
-    moments: Moments
+    totals: Totals
 
     @classmethod
     def of(cls, study: Study, features: object, target: object) -> _Home:
@@ -151,8 +151,9 @@ class _Home:
         body = np.empty(values.shape)
         constant = np.broadcast_to(design.whole_rows(values, body), (len(body),))
         rows = np.column_stack([body, constant]) if design.intercept else body
-        moments = Moments.of_values(design, values, targets)
-        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, moments=moments)
+        moments = Moments(design=design)
+        totals = moments.add(moments.zero(), (values, targets))
+        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, totals=totals)
 
 
 def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
@@ -164,10 +165,10 @@ def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: D
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:
     if home is None and method in _NEED_HOME:
-        raise ParameterError(f"method {method!r} must have home data; got none. Pass X_home and y_home, or use 'pool'.")
-    if method in ("pool", "guard") and study.mechanism not in STATISTICS:
+        raise ParameterError(f"method {method!r} must have home data; got none. Give it, or use 'pool'.")
+    if method in ("pool", "guard") and study.method not in STATISTICS:
         raise ParameterError(
-            f"method must be 'stack', 'mirror', 'average' or 'best' for mechanism {study.mechanism!r}; got {method!r}. "
+            f"method must be 'stack', 'mirror', 'average' or 'best' where releases are by {study.method!r}; got {method!r}. "
             "Released coefficients carry no precision to pool by."
         )
     if method == "guard" and home is not None and len(home.rows) < _FEWEST_ROWS:
@@ -191,7 +192,7 @@ def _combined(
 def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str, Any]:
     study = contributions[0].study
     sums = [contribution.sums() for contribution in contributions]
-    own = None if home is None else home_sums(study, home.moments)
+    own = None if home is None else home_sums(study, home.totals)
     total = sum(sums[1:], sums[0])
     whole = pooled(study, sums, own)
 
@@ -210,7 +211,7 @@ def facts_of(posterior: Posterior) -> dict[str, Any]:
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:
     """Mirror averaging over {pool with home, pool, home} with exact leave-one-out losses where the home data was used."""
     study = contributions[0].study
-    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.moments)
+    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.totals)
     both, others, alone = pooled(study, sums, own), pooled(study, sums), pooled(study, [], own)
     losses = []
     for posterior, used_home in ((both, True), (others, False), (alone, True)):
@@ -228,7 +229,7 @@ def _in_ball(contribution: Contribution) -> Floats:
     """The organisation's estimate, inside the ball that the theory of mirror averaging asks for (eq. 8 stays as printed)."""
     beta = contribution.beta()
     bound, length = float(contribution.study.coef_bound), float(np.linalg.norm(beta))
-    return beta if contribution.study.mechanism == "paper" or length <= bound else beta * (bound / length)
+    return beta if contribution.study.method == "paper" or length <= bound else beta * (bound / length)
 
 
 def _weights(method: str, candidates: Floats, study: Study, home: _Home | None, tau: float | str, convention: str) -> Floats:

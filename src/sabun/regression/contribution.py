@@ -65,14 +65,14 @@ class Contribution:
         return None if receipt is None else receipt.entry_hash
 
     def sums(self) -> Sums:
-        """The noisy sums; only for mechanisms that release them."""
+        """The noisy sums; only for methods that release them."""
         return sums_of(self.study, self.value)
 
     def beta(self) -> Floats:
         """The organisation's own private estimate in row units."""
-        if self.study.mechanism in STATISTICS:
+        if self.study.method in STATISTICS:
             return pooled(self.study, [self.sums()]).beta
-        if self.study.mechanism == "objpert":
+        if self.study.method == "objpert":
             return coefficients_of(list(self.value["coefficients"])) * self.study.design.shrink
         return np.asarray(self.value["estimate"]) * self.study.design.shrink
 
@@ -137,12 +137,12 @@ def _study_of(release: Release, label: str) -> Study:
     facts = release.provenance.parameters
     try:
         study = Study.from_dict(facts.get("study"))
-        if study.mechanism in STATISTICS:
+        if study.method in STATISTICS:
             noise_level(study)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ReleaseError(f"{label} must carry its study: {str(error)[:300]}") from None
     given = facts.get("study_hash")
-    if not isinstance(given, str) or given != study.hash or release.provenance.kind != KIND + study.mechanism:
+    if not isinstance(given, str) or given != study.hash or release.provenance.kind != KIND + study.method:
         raise ReleaseError(f"{label} must carry the hash of its own study; it does not. It was changed.")
     return study
 
@@ -176,7 +176,7 @@ def _must_agree(first: Contribution, other: Contribution) -> None:
     if first.study.organisations or other.study.organisations or _terms(first.study) != _terms(other.study):
         raise ReleaseError(
             f"releases must be made for one study; {other.organisation!r} is of another than {first.organisation!r}. "
-            "Agree on bounds, radius and mechanism first."
+            "Agree on bounds, radius and method first."
         )
 
 
@@ -190,13 +190,13 @@ def _terms(study: Study) -> dict[str, Any]:
 
 def _check_numbers(contribution: Contribution, label: str) -> None:
     study, value = contribution.study, contribution.value
-    wanted = _FIELDS[study.mechanism]
+    wanted = _FIELDS[study.method]
     if set(value) != wanted:
         raise ReleaseError(f"{label} must hold exactly {', '.join(sorted(wanted))}; check {sorted(set(value) ^ wanted)}.")
     public_rows = study.relation == "replace-one"
     if public_rows != _is_whole(value["rows"], 1, _ROWS_LIMIT) or (not public_rows and value["rows"] is not None):
         raise ReleaseError(f"{label}: rows must be {'a whole number' if public_rows else 'left out'}; it is not.")
-    if study.mechanism in STATISTICS:
+    if study.method in STATISTICS:
         _whole_list(value["gram"], study.width * (study.width + 1) // 2, "gram", label)
         _whole_list(value["moment"], study.width, "moment", label)
         _whole_list([value["square"]], 1, "square", label)
@@ -204,7 +204,7 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
         _whole_list(counts, len(counts), "count", label)
         if public_rows and value["count"] is not None:
             raise ReleaseError(f"{label}: count must be left out; it is not.")
-    elif study.mechanism == "objpert":
+    elif study.method == "objpert":
         _whole_list(value["coefficients"], study.width, "coefficients", label)
     elif not _is_estimate(value["estimate"], study.width):
         raise ReleaseError(f"{label}: estimate must be an array of {study.width} finite numbers; it is not.")

@@ -49,7 +49,9 @@ def model_of_three_hospitals(bench: Bench) -> Outcome:
         bench.progress(place / 4, f"hospital {name}")
         ledger = bench.ledger(f"hospital-{name}", unit="patient", epsilon=2, delta="1e-5")
         features, target = _patients(size, seeded_coin(place + 1))
-        fitted = PrivateRidge(study=study, organisation=name, key=keys[name], ledger=ledger).fit(pd.DataFrame(features), target)
+        fitted = PrivateRidge(study=study, organisation=name, signing_key=keys[name], ledger=ledger).fit(
+            pd.DataFrame(features), target
+        )
         releases[name] = fitted.release_
     bench.progress(3 / 4, "joining the three releases")
     model = combine(list(releases.values()), study=study)

@@ -103,7 +103,7 @@ class Design:
         """Writes the whole-number features of records into `out` and returns the column of the constant feature (or 0).
 
         Guarantee: a row is a function of that record alone, and its squared length is at most UNIT**2, see
-        `moments.proof.md`. NaN
+        `statistic.proof.md`. NaN
         stays in its row.
 
         Args:

@@ -43,7 +43,7 @@ def grid(
     organisations: Sequence[int] = ORGANISATIONS,
     rows: Sequence[int] = ROWS,
     epsilons: Sequence[str] = EPSILONS,
-    mechanism: str = "ssp-gauss",
+    method: str = "ssp-gauss",
     mirror: bool = False,
 ) -> Iterator[Cell]:
     """The cells of the grid, one after the other; every epsilon sees the same worlds.
@@ -54,14 +54,14 @@ def grid(
         organisations: How many organisations release.
         rows: Rows of each.
         epsilons: Privacy of each release.
-        mechanism: As in `Study`.
-        mirror: Whether to compute mirror averages for mechanisms that release sums.
+        method: As in `Study`.
+        mirror: Whether to compute mirror averages for methods that release sums.
     """
     for many in organisations:
         for size in rows:
             worlds = [_world(setting, many, size, seed) for seed in range(repeats)]
             for epsilon in epsilons:
-                study = simulated_study(features=_FEATURES, epsilon=epsilon, mechanism=mechanism)
+                study = simulated_study(features=_FEATURES, epsilon=epsilon, method=method)
                 found = [errors_of(w, study, coin=seeded_coin(7000 + s), mirror=mirror) for s, w in enumerate(worlds)]
                 columns = {name: [errors[name] for errors in found] for name in found[0]}
                 medians = {name: float(np.median(column)) for name, column in columns.items()}
@@ -70,10 +70,10 @@ def grid(
 
 
 def coverage(
-    setting: str, *, organisations: int, rows: int, epsilon: Any, mechanism: str, repeats: int, home: bool = True
+    setting: str, *, organisations: int, rows: int, epsilon: Any, method: str, repeats: int, home: bool = True
 ) -> float:
     """Share of 95 % intervals of the pool, with or without home data, that hold the truth."""
-    study = simulated_study(features=_FEATURES, epsilon=epsilon, mechanism=mechanism)
+    study = simulated_study(features=_FEATURES, epsilon=epsilon, method=method)
     worlds = (_world(setting, organisations, rows, 500 + s) for s in range(repeats))
     pairs = [interval_hits(one, study, coin=seeded_coin(s), home=home) for s, one in enumerate(worlds)]
     return sum(hits for hits, _ in pairs) / sum(count for _, count in pairs)

@@ -64,7 +64,7 @@ class Doubt:
         return cls(slope=nothing, spread=0.0, variances=np.array([variance]), home=nothing)
 
 
-def half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, level: float, *, record: float = 0.0) -> Floats:
+def half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, confidence: float, *, record: float = 0.0) -> Floats:
     """Half the length of the interval of `rows @ beta`, one for each row.
 
     Args:
@@ -72,10 +72,10 @@ def half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, level:
         error: Covariance of the random part of the estimate.
         doubt: What is not known about it.
         pull: The largest pull for each row.
-        level: How likely the interval holds the truth.
+        confidence: How likely the interval holds the truth.
         record: Variance of a home record's own residual, which joins the home part.
     """
-    checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
+    checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     whole, home = _forms(rows, error) + record, _forms(rows, doubt.home) + record
     likely = 1.0 if np.isinf(doubt.freedom) else doubt.freedom / float(chdtri(doubt.freedom, 1 - _LOW))
     unsure = 2 * (likely * home) ** 2 / doubt.freedom + (doubt.spread * _forms(rows, doubt.slope)) ** 2
@@ -85,23 +85,23 @@ def half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, level:
     )
     root = np.sqrt(np.maximum(whole, 1e-300))
     shift = pull / root
-    one, two = stdtrit(freedom, level), stdtrit(freedom, (1 + level) / 2)
+    one, two = stdtrit(freedom, confidence), stdtrit(freedom, (1 + confidence) / 2)
     # Between the quantiles of a pull that is certain to point one way and of one that is absent, the latter moved by it.
     found = _solved(
         lambda half: stdtr(freedom, half - shift) - stdtr(freedom, -half - shift),
         np.maximum(shift + one, two),
         shift + two,
-        level,
+        confidence,
     )
     return np.asarray(found * root)
 
 
-def record_half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, level: float) -> Floats:
+def record_half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats, confidence: float) -> Floats:
     """The same for the target of a new record with these features: at home, or of the releasing organisations."""
     if doubt.home_variance is not None:
-        return half_lengths(rows, error, doubt, pull, level, record=doubt.home_variance)
-    checks.require(checks.is_number(level) and 0 < level < 1, "above 0 and below 1", level=level)
-    quantile = ndtri((1 + level) / 2)
+        return half_lengths(rows, error, doubt, pull, confidence, record=doubt.home_variance)
+    checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
+    quantile = ndtri((1 + confidence) / 2)
     parts = []
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -111,7 +111,7 @@ def record_half_lengths(rows: Floats, error: Floats, doubt: Doubt, pull: Floats,
             above, below = (half - shift)[:, None] / roots, (-half - shift)[:, None] / roots
             return np.asarray((ndtr(above) - ndtr(below)).mean(axis=1))
 
-        parts.append(_solved(held, np.zeros(len(shift)), shift + quantile * roots.max(axis=1), level))
+        parts.append(_solved(held, np.zeros(len(shift)), shift + quantile * roots.max(axis=1), confidence))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -119,10 +119,10 @@ def _forms(rows: Floats, matrix: Floats) -> Floats:
     return np.asarray(np.maximum(((rows @ matrix) * rows).sum(axis=1), 0.0))
 
 
-def _solved(held: Callable[[Floats], Floats], low: Floats, high: Floats, level: float) -> Floats:
-    """Where a growing function reaches the level, by halving; the upper end, so never too short."""
+def _solved(held: Callable[[Floats], Floats], low: Floats, high: Floats, confidence: float) -> Floats:
+    """Where a growing function reaches the confidence, by halving; the upper end, so never too short."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        enough = held(middle) >= level
+        enough = held(middle) >= confidence
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high

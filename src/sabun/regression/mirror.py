@@ -55,6 +55,8 @@ def _mirror(losses: Floats, tau: float, convention: str) -> Floats:
     equal = np.full(candidates, 1 / candidates)
     if count == 0:
         return equal
+    # Running sums of losses, block by block: candidates lie along the rows, so that each sum runs through memory in order, and
+    # the last column of a block is what the next one starts from.
     total, sums = np.zeros(candidates), np.zeros(candidates)
     for start in range(0, count, _BLOCK):
         block = np.multiply(losses[start : start + _BLOCK].T, -1 / tau, order="C")
@@ -65,7 +67,8 @@ def _mirror(losses: Floats, tau: float, convention: str) -> Floats:
         np.exp(block, out=block)
         share = 1 / block.sum(axis=0)
         total += block @ share
-    if convention == "jrt":  # weights before each record: an equal start instead of the last ones
+    # The weights before each record are those after the one before it: an equal start comes in, the last ones go out.
+    if convention == "jrt":
         total += equal - block[:, -1] * share[-1]
     return np.asarray(total / count)
 
@@ -74,6 +77,7 @@ def stacking_weights(predictions: Floats, targets: Floats) -> Floats:
     """Weights on the simplex with the least squared error (accelerated projected gradient)."""
     gram, right = predictions.T @ predictions, predictions.T @ targets
     step = 1 / max(float(np.linalg.norm(gram, 2)), 1e-12)
+    # Nesterov's steps: the gradient is taken a little beyond the weights, in the direction they last moved.
     weights = momentum = np.full(len(right), 1 / len(right))
     speed = 1.0
     for _ in range(_STEPS):
@@ -93,6 +97,8 @@ def best_weights(losses: Floats) -> Floats:
 
 def _onto_simplex(point: Floats) -> Floats:
     """The nearest vector of nonnegative weights that add up to 1."""
+    # The nearest vector is the point less one number, cut off at 0; that number is the excess over 1 of those that stay,
+    # shared among them, and they stay while they are larger than it.
     ordered = np.sort(point)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(point) + 1)
     last: NDArray[np.int64] = np.flatnonzero(ordered > excess)

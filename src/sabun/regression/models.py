@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
@@ -20,9 +20,8 @@ from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
 from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
 from sabun.regression.pooling import pull_of
-from sabun.regression.promise import guarantee_of
+from sabun.regression.saved import check_possible, check_promises, doubt_of, doubt_record, spread_of
 from sabun.regression.study import LARGEST_FILE, Study
-from sabun.regression.variances import LARGEST
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
 
@@ -38,13 +37,11 @@ _CAVEATS = (
     "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
     "They assume one linear model for all (residuals may vary more in one organisation than in another), no shortened rows"
 )
-_AT_HOME = " and that no release was made of the home data (own=... or --own leaves yours out)"
+_AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
     "Combine the releases again."
 )
-_MOST_VARIANCES = 1000
-_PROMISED = ("epsilon", "delta", "relation", "unit", "mechanism", "scope", "simulated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +84,7 @@ class _Model(abc.ABC):
         found = []
         if self.simulated:
             found.append("NOT PRIVATE: made of releases drawn with a seeded coin.")
-        if self.study.mechanism == "paper":
+        if self.study.method == "paper":
             found.append("NOT PRIVATE: made of releases by eq. (8) of the paper as printed, which have no finite epsilon.")
         return tuple(found)
 
@@ -118,7 +115,8 @@ class _Model(abc.ABC):
         matrix, _ = self.study.design.original_units()
         return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
-    def conf_int(self, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def conf_int(self, confidence: float = 0.95) -> Floats:
         """Confidence intervals of the coefficients: one row (low, high) for each.
 
         They hold sampling noise, privacy noise and, for coefficients no longer than the study's `coef_bound`, how far its prior
@@ -126,27 +124,42 @@ class _Model(abc.ABC):
         model for all organisations, whose residuals may differ in size; that no release was made of the home data; and no bias
         from shortened rows. See `sabun.regression.intervals`.
         """
-        reach = self._reach(np.eye(len(self.coef_) + 1), level)[:-1]
+        reach = self._reach(np.eye(len(self.coef_) + 1), confidence)[:-1]
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
-    def intercept_interval(self, level: float = 0.95) -> tuple[float, float]:
+    @renamed(level="confidence")
+    def intercept_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the constant."""
-        reach = float(self._reach(np.eye(len(self.coef_) + 1), level)[-1])
+        reach = float(self._reach(np.eye(len(self.coef_) + 1), confidence)[-1])
         return self.intercept_ - reach, self.intercept_ + reach
 
     def predict(self, X: object) -> Floats:
         """Predictions for records; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
-        return np.asarray(self._values(X) @ self.coef_ + self.intercept_)
+        return self._line(self._values(X))
 
-    def predict_interval(self, X: object, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def predict_interval(self, X: object, confidence: float = 0.95) -> Floats:
         """Prediction intervals for new records: one row (low, high) for each.
 
         For a home model these are records of the home organisation; for a public one records of the organisations that
         released, as many of each as it has rows. Residuals are taken for normal.
         """
+        return self._ends(self._values(X), confidence)
+
+    def predictions(self, X: object) -> tuple[list[str], Floats]:
+        """What `predict` says, beside 95 % intervals where the model knows any: names and columns, of one reading."""
         features = self._values(X)
+        line = self._line(features)[:, None]
+        if self.error is None:
+            return ["prediction"], line
+        return ["prediction", "low", "high"], np.hstack([line, self._ends(features, 0.95)])
+
+    def _line(self, features: Floats) -> Floats:
+        return np.asarray(features @ self.coef_ + self.intercept_)
+
+    def _ends(self, features: Floats, confidence: float) -> Floats:
         values = np.column_stack([features, np.ones(len(features))])
-        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, level, record_half_lengths)
+        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, confidence, record_half_lengths)
         return np.column_stack([middle - reach, middle + reach])
 
     def score(self, X: object, y: object) -> float:
@@ -194,13 +207,13 @@ class _Model(abc.ABC):
             )
         return self.covariance, self.error
 
-    def _reach(self, rows: Floats, level: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
+    def _reach(self, rows: Floats, confidence: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
         """Half the length of the interval of each row times (coefficients, intercept), in original units."""
         covariance, error = self._spreads()
         half = self.study.design.target_range[1]
         units = rows @ self.study.design.original_units()[0] / half
         doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
-        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), level))
+        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), confidence))
 
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()
@@ -270,7 +283,7 @@ class PublicModel(_Model):
             "covariance": None if self.covariance is None else self.covariance.tolist(),
             "error": None if self.error is None else self.error.tolist(),
             "variance": self.variance,
-            "doubt": None if self.doubt is None else _doubt_record(self.doubt),
+            "doubt": None if self.doubt is None else doubt_record(self.doubt),
             "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
             "ledger_rows": list(self.ledger_rows),
             "warnings": list(self.warnings),
@@ -294,17 +307,17 @@ class PublicModel(_Model):
                 raise ValueError
             study = Study.from_dict(record["study"])
             beta = np.array(record["beta"], dtype=np.float64).reshape(study.width)
-            covariance, error = (_spread_of(record[name], study.width) for name in ("covariance", "error"))
+            covariance, error = (spread_of(record[name], study.width) for name in ("covariance", "error"))
             variance = None if record["variance"] is None else float(record["variance"])
             names = tuple(str(name) for name in record["organisations"])
             method = str(record["method"])
             promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
             rows = tuple(None if row is None else str(row) for row in record["ledger_rows"])
-            doubt = _doubt_of(record.get("doubt"), study.width)
-            _check_possible(method, beta, covariance, error, variance)
+            doubt = doubt_of(record.get("doubt"), study.width)
+            check_possible(method, beta, covariance, error, variance)
             if doubt is not None and error is None:
                 raise ValueError
-            _check_promises(study, names, promises)
+            check_promises(study, names, promises)
             if not len(names) == len(promises) == len(rows) > 0:
                 raise ValueError
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
@@ -350,51 +363,3 @@ def _joint(model: PublicModel) -> tuple[Guarantee, bool]:
         # One study, so one promise: what it says about somebody who is in several tables stands among its assumptions.
         return dataclasses.replace(first, simulated=model.simulated), True
     return sum(others, first), not others
-
-
-def _spread_of(given: Any, width: int) -> Floats | None:
-    """A covariance from a file; it must be one."""
-    if given is None:
-        return None
-    matrix = np.array(given, dtype=np.float64).reshape(width, width)
-    even = np.array_equal(matrix, matrix.T) and np.isfinite(matrix).all()
-    if not even or np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
-        raise ValueError
-    return matrix
-
-
-def _doubt_record(doubt: Doubt) -> dict[str, Any]:
-    return {"slope": doubt.slope.tolist(), "spread": doubt.spread, "variances": doubt.variances.tolist()}
-
-
-def _doubt_of(given: Any, width: int) -> Doubt | None:
-    """What a file says about its error; an earlier version said nothing."""
-    if given is None:
-        return None
-    slope, spread = _spread_of(given["slope"], width), float(given["spread"])
-    variances = np.array(given["variances"], dtype=np.float64)
-    possible = variances.ndim == 1 and 0 < len(variances) <= _MOST_VARIANCES and bool(np.isfinite(variances).all())
-    if slope is None or not 0 <= spread <= LARGEST or not possible or not 0 <= variances.min() <= variances.max() <= LARGEST:
-        raise ValueError
-    return Doubt(slope=slope, spread=spread, variances=variances, home=np.zeros((width, width)))
-
-
-def _check_possible(method: str, beta: Floats, covariance: Floats | None, error: Floats | None, variance: float | None) -> None:
-    """Only `pool` knows its precision; `average` is the other method that needs no home data."""
-    precise = [part is not None for part in (covariance, error, variance)]
-    if method not in ("pool", "average") or precise != [method == "pool"] * 3:
-        raise ValueError
-    if not np.isfinite(beta).all() or not (variance is None or 0 <= variance < math.inf):
-        raise ValueError
-
-
-def _check_promises(study: Study, names: tuple[str, ...], promises: tuple[Guarantee, ...]) -> None:
-    """The promises must be those of the study; outside a study, where others may have agreed on another epsilon, the first."""
-    named, due = bool(study.organisations), guarantee_of(study)
-    if len(set(names)) != len(names) or (named and not set(names) <= set(study.organisations)):
-        raise ValueError
-    for place, promise in enumerate(promises):
-        wanted = _PROMISED if named or place == 0 else ("relation", "mechanism", "scope", "simulated")
-        endless = math.isinf(promise.epsilon) == math.isinf(due.epsilon)
-        if not endless or any(getattr(promise, name) != getattr(due, name) for name in wanted):
-            raise ValueError

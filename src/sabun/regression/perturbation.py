@@ -17,8 +17,8 @@ import numpy as np
 from sabun.privacy.noise import Coin, spherical_laplace
 from sabun.regression.ball import SCALE, Quadratic, enclosed_minimiser
 from sabun.regression.design import BITS
-from sabun.regression.moments import Moments
 from sabun.regression.sensitivity import gradient_diameter, noise_share
+from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
 __all__ = ["GRID_BITS", "coefficients_of", "perturbed_minimiser"]
@@ -45,23 +45,25 @@ class _Box:
     uniform: bool = False
 
 
-def perturbed_minimiser(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+def perturbed_minimiser(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     """The released value: the perturbed minimiser in multiples of 2**-20.
 
     Guarantee: (epsilon, 0) of the study for its relation, see `perturbation.proof.md`. Sizes depend on the study alone.
     """
     ridge, left = noise_share(
-        Fraction(study.epsilon), ridge=Fraction(study.ridge or 0), records_per_person=study.records_per_person
+        Fraction(study.epsilon), ridge=Fraction(study.regularization or 0), records_per_person=study.records_per_person
     )
     bound = Fraction(math.ceil(Fraction(study.coef_bound) * 2**GRID_BITS), 2**GRID_BITS)  # proof: bound-on-grid
     scale = study.records_per_person * gradient_diameter(bound, study.relation) / left
     scale = Fraction(math.ceil(scale * 2**40), 2**40)  # proof: scale-up
     ridge_units = math.ceil(ridge * 2**SCALE)
+    # The noise is continuous, and only a box around it is known. As long as the grid cell of the minimiser depends on where in
+    # the box the noise is, more of it is drawn: to settle by rounding would tell neighbours apart near the edges of cells.
     box = _noise_box(scale, study.width, coin)
-    while (rounded := _rounded(moments, ridge_units, bound, box)) is None:  # proof: until-certain
+    while (rounded := _rounded(totals, ridge_units, bound, box)) is None:  # proof: until-certain
         box = _smaller(box, scale, coin)
     public_rows = study.relation == "replace-one"
-    return {"coefficients": rounded, "rows": moments.rows if public_rows else None}
+    return {"coefficients": rounded, "rows": totals.rows if public_rows else None}
 
 
 def coefficients_of(value: list[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -75,13 +77,13 @@ def _noise_box(scale: Fraction, width: int, coin: Coin, *, bits: int = _DIGITS +
     return _Box(low=tuple(2 * int(entry) - 1 for entry in centre), bits=bits)
 
 
-def _rounded(moments: Moments, ridge: int, bound: Fraction, box: _Box) -> list[int] | None:
+def _rounded(totals: Totals, ridge: int, bound: Fraction, box: _Box) -> list[int] | None:
     """The grid point nearest to the minimiser for every noise vector in the box, or None if there are several."""
     width, digits = len(box.low), box.bits - SCALE
-    curvature = moments.products[:-1, :-1].astype(object) * 2 ** (SCALE - 2 * BITS)
+    curvature = totals.products[:-1, :-1].astype(object) * 2 ** (SCALE - 2 * BITS)
     curvature[np.arange(width), np.arange(width)] += ridge
     # In units of 2**-bits the middle of the box is low + 1, and g = c - b/2: doubling both sides keeps whole numbers whole.
-    doubled = moments.products[:-1, -1].astype(object) * 2 ** (box.bits - 2 * BITS + 1) - np.array(
+    doubled = totals.products[:-1, -1].astype(object) * 2 ** (box.bits - 2 * BITS + 1) - np.array(
         [entry + 1 for entry in box.low], dtype=object
     )
     linear = np.array([int(entry) // 2 for entry in doubled], dtype=object)
@@ -110,6 +112,8 @@ def _halved(box: _Box, coin: Coin) -> _Box:
 
 def _accepted(parent: _Box, scale: Fraction, coin: Coin) -> _Box | None:
     """A uniform point of the box, kept with probability exp(-(|x| - m) / scale), where m is the least |x| of the box."""
+    # The density falls across the box, so a uniform point has to be tossed for. Its length is known only up to its own box, the
+    # toss only to so many bits: both grow until one of the two bounds decides.
     least, box = _lengths(parent)[0], _halved(parent, coin)
     toss, digits = coin.bits(_MORE), _MORE
     for terms in range(2, 1 << 30):

@@ -76,7 +76,7 @@ class _Noise:
     def of(cls, study: Study, sums: Sums) -> _Noise:
         level, grid = sums.noise, 1 / (UNIT**2 * study.design.shrink**2)
         growth = 1.0
-        if study.mechanism == "ssp-laplace":
+        if study.method == "ssp-laplace":
             # The vector is a normal one times |M|, where M is normal with one more coordinate.
             free = study.width * (study.width + 3) // 2 + 2 + (study.relation == "add-remove")
             growth = float(chdtri(free, FALSE_ALARM / _TESTS)) / free
@@ -100,11 +100,11 @@ class _Noise:
 
 def _implausible(contribution: Contribution) -> list[str]:
     name, study = contribution.organisation, contribution.study
-    if study.mechanism in STATISTICS:
+    if study.method in STATISTICS:
         tests = _sums_that_cannot_be(study, contribution.sums())
     else:
         length, bound = float(np.linalg.norm(contribution.beta())), float(study.coef_bound)
-        tests = {"coefficients longer than the study's bound": study.mechanism == "objpert" and length > bound * 1.001}
+        tests = {"coefficients longer than the study's bound": study.method == "objpert" and length > bound * 1.001}
     return [
         f"Implausible: {name!r} sent {what}. Ask that organisation before you use it." for what, bad in tests.items() if bad
     ]

@@ -89,6 +89,7 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
     total = sum(releases[1:], releases[0]) if releases else None
     own = _HomeVariance.of(home, before[0])
     spread, length = _UNKNOWN, float(study.coef_bound) ** 2 / 4
+    # The weights need the variance and the length of the coefficients, which the weighted estimate gives: a few rounds agree.
     for _ in range(_PASSES):
         posterior = _posterior(total, home, before, _Residual(own=own, released=spread), length)
         length = float(posterior.beta @ posterior.beta)
@@ -177,6 +178,8 @@ def _posterior(
         values, vectors = np.linalg.eigh(_calmed(total))
         values = np.maximum(values, 0.0)
         noise = total.noise.moment + total.noise.gram * (1 + 1 / len(prior)) * norm_squared / 2
+        # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its own,
+        # which goes to 0 where A drowns in the noise.
         weights = values / (released * values + noise)
 
         def turned(along: Floats) -> Floats:
@@ -191,6 +194,7 @@ def _posterior(
     inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
     covariance = _even(inverse)
     if home is not None:
+        # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
         weight = home.gram / weighed
         known = known + 4 / own.freedom * (weight - weight @ covariance @ weight)
     slope, at_home_error = (_even(covariance @ part @ covariance) for part in (slope, at_home))

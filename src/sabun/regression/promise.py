@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from sabun.privacy.guarantee import Guarantee
-from sabun.regression.printed import warning_of
+from sabun.regression.paper import warning_of
 from sabun.regression.study import Study
 
 __all__ = ["guarantee_of"]
@@ -31,14 +31,14 @@ def guarantee_of(study: Study) -> Guarantee:
         assumptions.append("the number of rows is public")
         if study.records_per_person > 1:
             assumptions.append(f"how many rows one {study.unit} has is not hidden: they are replaced by as many others")
-    if study.mechanism == "paper":
+    if study.method == "paper":
         assumptions.append(warning_of(study).rstrip("."))
-    broken = study.mechanism == "paper"
+    broken = study.method == "paper"
     return Guarantee(
         epsilon=math.inf if broken else Fraction(study.epsilon),
         delta=Fraction(0) if broken else Fraction(study.delta or 0),
         relation=study.relation,
         unit=study.unit,
-        mechanism=_NAMES[study.mechanism],
+        mechanism=_NAMES[study.method],
         assumptions=tuple(assumptions),
     )

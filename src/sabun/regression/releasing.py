@@ -11,15 +11,15 @@ from sabun.asking import Ask
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.keys import LONGEST_KEY
 from sabun.regression.contribution import KIND
-from sabun.regression.moments import Moments
+from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
-from sabun.regression.printed import printed_estimate, warning_of
 from sabun.regression.promise import guarantee_of
+from sabun.regression.statistic import Totals
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.release import Release
 
-__all__ = ["guarantee_of", "release_moments", "request_key"]
+__all__ = ["release_totals", "request_key"]
 
 _DIGEST = "sha256:"
 
@@ -38,7 +38,7 @@ def request_key(study: Study, organisation: str | None) -> str | None:
     return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
 
 
-def release_moments(study: Study, moments: Moments, ask: Ask, *, organisation: str | None = None) -> Release:
+def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str | None = None) -> Release:
     """Charges the ledger, adds the noise, returns the release.
 
     In a study, the ledger returns the identical bytes when the same organisation asks again; nothing is charged then.
@@ -48,33 +48,33 @@ def release_moments(study: Study, moments: Moments, ask: Ask, *, organisation: s
         ParameterError: delta is too large for so many rows.
         BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
     """
-    _check_rows(study, moments)
-    if study.mechanism in STATISTICS:
+    _check_rows(study, totals)
+    if study.method in STATISTICS:
         noise_level(study)
     draws = {"objpert": perturbed_minimiser, "paper": printed_estimate}
-    mechanism = draws.get(study.mechanism, add_noise)
+    mechanism = draws.get(study.method, add_noise)
 
     def draw() -> Mapping[str, Any]:
-        return {"organisation": organisation, **mechanism(study, moments, ask.coin)}
+        return {"organisation": organisation, **mechanism(study, totals, ask.coin)}
 
     return ask.answer(
         draw,
-        kind=KIND + study.mechanism,
+        kind=KIND + study.method,
         promise=guarantee_of(study),
         facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
         subject=(study.target.name, *study.features.names),
         schema=study.features,
-        notes=(warning_of(study),) if study.mechanism == "paper" else (),
+        notes=(warning_of(study),) if study.method == "paper" else (),
     )
 
 
-def _check_rows(study: Study, moments: Moments) -> None:
+def _check_rows(study: Study, totals: Totals) -> None:
     """Refusals that depend on the number of rows, which is public exactly under replace-one."""
     if study.relation != "replace-one":
         return
-    if moments.rows == 0:
+    if totals.rows == 0:
         raise DataError("the table must have at least one row; it has none.")
-    if study.mechanism == "ssp-gauss" and Fraction(study.delta or 0) * moments.rows >= 1:
+    if study.method == "ssp-gauss" and Fraction(study.delta or 0) * totals.rows >= 1:
         raise ParameterError(
             f"delta must be below 1 / (number of rows); got {float(study.delta or 0):g}. "
             "Choose a smaller one before the study begins."

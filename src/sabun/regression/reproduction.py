@@ -10,7 +10,7 @@ import numpy as np
 from sabun.privacy.noise import seeded_coin
 from sabun.regression.evaluation import Cell, grid
 from sabun.regression.mirror import mirror_weights, theory_tau
-from sabun.regression.printed import least_delta
+from sabun.regression.paper import least_delta
 from sabun.regression.simulation import simulate
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 
@@ -45,7 +45,7 @@ def reproduce(*, quick: bool, progress: Progress) -> Reproduction:
             organisations=(_ORGANISATIONS,),
             rows=rows,
             epsilons=("0.5", "1", "10"),
-            mechanism=mechanism,
+            method=mechanism,
         )
         cells[setting, mechanism] = list(found)
     tables.append(_comparison(cells))
@@ -147,11 +147,11 @@ def _theorem(quick: bool) -> Table:
     for size in (1000, 4000) if quick else (1000, 4000, 16_000):
         statistic, privacy, mixing = _terms_of_13(size)
         measured = simulate(
-            rows=size,
+            n_records=size,
             features=_FEATURES,
             organisations=_ORGANISATIONS,
             epsilon=1,
-            mechanism="objpert",
+            method="objpert",
             repeats=3 if quick else 6,
         )
         risk = 0.64 / (_FEATURES + 2)

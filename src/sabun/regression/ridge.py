@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sabun import checks
-from sabun.asking import Ask, Question
+from sabun.asking import Ask, Part, Question, renamed, state_of
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
@@ -20,9 +20,10 @@ from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
 from sabun.regression.models import PublicModel
-from sabun.regression.moments import Moments
-from sabun.regression.planning import Plan, plan_of
-from sabun.regression.releasing import release_moments, request_key
+from sabun.regression.plan import Plan, plan_of
+from sabun.regression.releasing import release_totals, request_key
+from sabun.regression.settings import Penalized, named, penalizing
+from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import Study
 from sabun.release import load_key, refuse_seeded
 
@@ -33,24 +34,26 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivateRidge"]
 
-_STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "ridge", "relation")
-_STUDY_SETTLES: dict[str, Any] = {"mechanism": "ssp-gauss", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
+_STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "regularization", "relation")
+_STUDY_SETTLES: dict[str, Any] = {"method": "ssp-gauss", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
 """Terms with a default, which cannot be told from a value left out: another value must be the study's own."""
 
 
+@renamed(mechanism="method", ridge="regularization", regularisation="regularization", key="signing_key")
+@penalizing
 class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
     """Linear regression that releases differentially private numbers.
 
     Guarantee: (epsilon, delta) for one `unit`'s rows, under the relation; see the proof files beside the mechanisms. With
-    `mechanism="paper"` there is none, and the guarantee says so.
+    `method="paper"` there is none, and the guarantee says so.
 
     Args:
         epsilon: Privacy of the release.
-        delta: The same; 1e-6 for `ssp-gauss` when left out. The pure mechanisms (`ssp-laplace`, `objpert`) keep 0 whatever
-        is asked.
-        mechanism: `ssp-gauss` (noisy sums, the default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation
-        over a
-            ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients).
+        delta: The same; 1e-6 for `ssp-gauss` when left out. The pure methods (`ssp-laplace`, `objpert`) keep 0 whatever is
+            asked.
+        method: `ssp-gauss` (noisy sums, the default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation over a
+            ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients). The two that
+            take a public constant on the diagonal: `Penalized(method="objpert", regularization=1)`.
         x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns of an array or
             a frame, or a Schema.
         y_bounds: Public bounds of the target: a pair, or a mapping from its name to a pair.
@@ -59,12 +62,14 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         clip_radius: Length that rows in scaled units are shortened to; none is shortened when left out.
         relation: `replace-one` or `add-remove`; the ledger's when left out, else `replace-one`.
         records_per_person: The most rows of one unit.
-        ridge: Public constant on the diagonal, for `objpert` and `paper`.
         study: Says all of the above at once; a value beside it that contradicts it is refused.
         organisation: The releasing organisation's name.
-        key: Its private key, or better the path of its file; the release is then signed. A key never goes into a pickle.
+        signing_key: Its private key, or better the path of its file; the release is then signed. A key never goes into a
+            pickle.
         ledger: The book to charge. In a study, asking again returns the identical bytes and costs nothing. Without a ledger
             nothing is charged, and asking again spends again: keep count yourself, or pass one.
+        retry_key: Name under which the same question gets the same bytes for free; only with a ledger. In a study every
+            organisation has one already.
         random_state: None draws from the operating system. A number gives a simulation: NOT PRIVATE.
 
     Attributes:
@@ -86,7 +91,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         *,
         epsilon: AmountLike | None = None,
         delta: AmountLike | None = None,
-        mechanism: str = "ssp-gauss",
+        method: str | Penalized = "ssp-gauss",
         x_bounds: Any = None,
         y_bounds: Any = None,
         coef_bound: AmountLike = 2.0,
@@ -94,16 +99,16 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         clip_radius: AmountLike | None = None,
         relation: str | None = None,
         records_per_person: int = 1,
-        ridge: AmountLike | None = None,
         study: Study | None = None,
         organisation: str | None = None,
-        key: Ed25519PrivateKey | str | os.PathLike[str] | None = None,
+        signing_key: Ed25519PrivateKey | str | os.PathLike[str] | None = None,
         ledger: Ledger | None = None,
+        retry_key: str | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.mechanism = mechanism
+        self.method = method
         self.x_bounds = x_bounds
         self.y_bounds = y_bounds
         self.coef_bound = coef_bound
@@ -111,21 +116,20 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         self.clip_radius = clip_radius
         self.relation = relation
         self.records_per_person = records_per_person
-        self.ridge = ridge
         self.study = study
         self.organisation = organisation
-        self.key = key
+        self.signing_key = signing_key
         self.ledger = ledger
+        self.retry_key = retry_key
         self.random_state = random_state
-        self._terms(_width_of(x_bounds))
+        self._asked(self._terms(_width_of(x_bounds)))
 
     def fit(self, X: object, y: object = None) -> Self:
         """Releases private numbers about the records, then estimates coefficients from them.
 
         Args:
-            X: Features: a table; or, without `y`, a table, file, folder of Parquet files or stream that also holds the
-            target under
-                its name (files are read in bounded memory).
+            X: Features: a table; or, without `y`, a table, file, folder of Parquet files or stream that also holds the target
+                under its name (files are read in bounded memory), or what `read` made of one.
             y: Targets.
 
         Raises:
@@ -134,7 +138,29 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             DataError: The tables do not fit the declared columns.
         """
         refuse_seeded(coin_for(self.random_state), self.ledger)
-        signer = None if self.key is None else _private_key(self.key)
+        signer = None if self.signing_key is None else _private_key(self.signing_key)
+        sums = X if isinstance(X, Part) else self.read(X, y)
+        study = self._study_of(sums)
+        release = release_totals(study, sums.whole(), self._asked(study), organisation=self.organisation)
+        if signer is not None:
+            release = release.sign(signer)
+        self._learned(release)
+        self.study_ = study
+        self.n_features_in_ = len(study.features.columns)
+        self.model_ = own_model(study, release)
+        self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
+        return self
+
+    def read(self, X: object, y: object = None) -> Part[Totals]:
+        """The exact sums of a table, read once: for whoever looks at a plan before `fit` charges for them. PRIVATE.
+
+        Args:
+            X: As in `fit`.
+            y: As in `fit`.
+
+        Raises:
+            DataError: The tables do not fit the declared columns.
+        """
         _check_table(X)
         if y is None and isinstance(X, np.ndarray | list | tuple):
             raise DataError(
@@ -145,17 +171,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
                 "x_bounds must hold a pair for each column where X is a list of rows; got one pair for all. "
                 "How many columns a list has, its private records alone can say: pass an array, or [(lower, upper), ...]."
             )
-        study = self._terms(_names_of(X, self.x_bounds))
-        moments = Moments.of_source(study.design, X) if y is None else Moments.of(study.design, X, y)
-        release = release_moments(study, moments, self._asked(study), organisation=self.organisation)
-        if signer is not None:
-            release = release.sign(signer)
-        self._learned(release)
-        self.study_ = study
-        self.n_features_in_ = len(study.features.columns)
-        self.model_ = own_model(study, release)
-        self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
-        return self
+        moments = Moments(design=self._terms(_names_of(X, self.x_bounds)).design)
+        return Part(statistic=moments, state=state_of(moments, X if y is None else Labelled(X, y)))
 
     def predict(self, X: object) -> Floats:
         """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
@@ -163,27 +180,34 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         _check_table(X, self.n_features_in_)
         return model.predict(X)
 
-    def conf_int(self, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def conf_int(self, confidence: float = 0.95) -> Floats:
         """Confidence intervals of the coefficients, privacy noise included; not for `objpert` and `paper`."""
-        return self._fitted().conf_int(level)
+        return self._fitted().conf_int(confidence)
 
-    def predict_interval(self, X: object, level: float = 0.95) -> Floats:
+    @renamed(level="confidence")
+    def predict_interval(self, X: object, confidence: float = 0.95) -> Floats:
         """Prediction intervals for new records."""
-        return self._fitted().predict_interval(X, level)
+        return self._fitted().predict_interval(X, confidence)
 
-    def plan(self, *, rows: int, organisations: int = 1) -> Plan:
+    @renamed(rows="n_records")
+    def plan(self, *, n_records: int, organisations: int = 1) -> Plan:
         """Cost and expected error from public numbers: rows of each organisation, how many organisations."""
         width = _width_of(self.x_bounds)
         advice = "Pass x_bounds as a list with a pair for each column."
         checks.require(
             self.study is not None or width is not None, "bounds of each column to plan", advice, x_bounds=self.x_bounds
         )
-        return plan_of(self._terms(width), rows=rows, organisations=organisations)
+        return plan_of(self._terms(width), n_records=n_records, organisations=organisations)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: everything but a private key."""
         state: dict[str, Any] = dict(super().__getstate__())
-        return state if isinstance(self.key, str | os.PathLike) else state | {"key": None}
+        return state if isinstance(self.signing_key, str | os.PathLike) else state | {"signing_key": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what an earlier version pickled, too: it had no retry key."""
+        super().__setstate__({"retry_key": None} | state)
 
     def __sklearn_tags__(self) -> Any:
         """Missing cells are allowed, noise makes scores poor on small tables."""
@@ -199,18 +223,31 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self.model_
 
+    def _study_of(self, sums: Part[Totals]) -> Study:
+        """The terms as they are now, which must have the design that the sums were made with."""
+        moments = sums.statistic
+        if not isinstance(moments, Moments):
+            raise ParameterError(f"X must be sums that a regression read; got {moments.name}. Read the table with `read`.")
+        study = self._terms(moments.design.features.names)
+        if study.design != moments.design:
+            raise ParameterError(
+                "X must be sums that were read on these terms; columns or bounds differ. Read the table again."
+            )
+        return study
+
     def _asked(self, study: Study) -> Ask:
         """The terms of the study, with this organisation's coin and ledger; a study's release is paid for once."""
+        fixed = self.study is not None and study.relation == "replace-one"  # a ledger of another relation is refused as such
         return self._ask(
             epsilon=study.epsilon,
             delta=study.delta,
-            relation=study.relation,
-            retry_key=None if self.ledger is None else request_key(study, self.organisation),
+            relation=None if fixed else study.relation,
+            relations=(study.relation,) if fixed else self.relations,
+            retry_key=self.retry_key or (None if self.ledger is None else request_key(study, self.organisation)),
         )
 
     def _terms(self, columns: int | Sequence[str] | None) -> Study:
         """The study this estimator stands for; raises where a parameter breaks its rule."""
-        coin_for(self.random_state)
         if self.organisation is not None:
             checks.text(organisation=self.organisation)
         if self.study is not None:
@@ -219,20 +256,20 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         for name in ("x_bounds", "y_bounds"):
             if getattr(self, name) is None:
                 raise BoundsError(f"{name} must be declared. Bounds must not come from the data: pass {name}=(lower, upper).")
-        relation = self.relation or (self.ledger.relation if self.ledger is not None else "replace-one")
+        usual = self._ask(epsilon=1, delta=None)  # relation and unit, as every question settles them
         return Study(
             features=_schema(self.x_bounds, columns),
             target=_target(self.y_bounds),
             epsilon=self.epsilon,  # type: ignore[arg-type]
             delta=self.delta,
-            mechanism=self.mechanism,
+            method=named(self.method),
             fit_intercept=self.fit_intercept,
             clip_radius=self.clip_radius,
             coef_bound=self.coef_bound,
-            relation=relation,
-            unit="record" if self.ledger is None else self.ledger.unit,
+            relation=usual.relation,
+            unit=usual.unit,
             records_per_person=self.records_per_person,
-            ridge=self.ridge,
+            regularization=getattr(self, "regularization", None),
         )
 
     def _checked_study(self, study: Study) -> Study:
@@ -241,7 +278,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         for name in _STUDY_SAYS:
             checks.require(getattr(self, name) is None, "left out when a study says it", **{name: getattr(self, name)})
         for name, default in _STUDY_SETTLES.items():
-            value, settled = getattr(self, name), getattr(study, name)
+            value, settled = named(getattr(self, name)), getattr(study, name)
             same = any(_agrees(name, value, wanted) for wanted in (default, settled))
             checks.require(same, f"left out, or the study's {_shown(settled)}, when a study says it", **{name: value})
         if study.organisations:
@@ -265,7 +302,7 @@ def _private_key(key: object) -> Ed25519PrivateKey:
 
     found = load_key(key) if isinstance(key, str | os.PathLike) else key
     if not isinstance(found, Ed25519PrivateKey):
-        raise ParameterError(f"key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
+        raise ParameterError(f"signing_key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
     return found
 
 

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from sabun import checks
+from sabun.asking import renamed, state_of
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.intervals import half_lengths
 from sabun.regression.mirror import mirror_weights, theory_tau
-from sabun.regression.moments import Moments
+from sabun.regression.paper import printed_estimate
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
 from sabun.regression.pooling import Posterior, pooled, pull_of
-from sabun.regression.printed import printed_estimate
+from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
 from sabun.regression.sums import Sums, home_sums, sums_of
@@ -55,12 +57,12 @@ class World:
     beta: Floats
     home_rows: Floats
     home_targets: Floats
-    home: Moments
-    others: tuple[Moments, ...]
+    home: Totals
+    others: tuple[Totals, ...]
 
 
 def simulated_study(
-    *, features: int, epsilon: Any, delta: Any = None, mechanism: str = "ssp-gauss", relation: str = "replace-one"
+    *, features: int, epsilon: Any, delta: Any = None, method: str = "ssp-gauss", relation: str = "replace-one"
 ) -> Study:
     """The study of the simulations: rows in the unit ball, no intercept, coefficients of length at most 1."""
     return Study(
@@ -68,7 +70,7 @@ def simulated_study(
         target=Column.number("y", lower=-1, upper=1),
         epsilon=epsilon,
         delta=delta,
-        mechanism=mechanism,
+        method=method,
         relation=relation,
         fit_intercept=False,
         clip_radius=1,
@@ -84,7 +86,7 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
     design = simulated_study(features=features, epsilon=1).design
     beta = _LENGTH * _directions(coin, 1, features)[0]
     tables = [organisation_table(coin, beta, rows, setting) for _ in range(organisations + 1)]
-    home, *others = [Moments.of(design, x, y) for x, y in tables]
+    home, *others = [state_of(Moments(design=design), Labelled(x, y)) for x, y in tables]
     body = np.empty(tables[0][0].shape)
     design.whole_rows(tables[0][0], body)
     targets = design.whole_targets(tables[0][1]) / UNIT
@@ -93,10 +95,10 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
 
 def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) -> Errors:
     """Errors of the ways to use one round of releases; `mirror=False` leaves out what works on single estimates."""
-    released = [_release(study, moments, coin) for moments in world.others]
+    released = [_release(study, totals, coin) for totals in world.others]
     own = home_sums(study, world.home)
     estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
-    if study.mechanism in STATISTICS:
+    if study.method in STATISTICS:
         sums: list[Sums] = [sums_of(study, value) for value in released]
         estimates |= {"pool": pooled(study, sums, own).beta, "public": pooled(study, sums).beta}
         candidates = np.array([_inside(pooled(study, [one]).beta) for one in sums] if mirror else [])
@@ -111,23 +113,24 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
     return {name: float(np.sum((beta - world.beta) ** 2) / _LENGTH**2) for name, beta in estimates.items()}
 
 
-def interval_hits(world: World, study: Study, *, coin: Coin, level: float = 0.95, home: bool = True) -> tuple[int, int]:
+def interval_hits(world: World, study: Study, *, coin: Coin, confidence: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
-    sums = [sums_of(study, _release(study, moments, coin)) for moments in world.others]
+    sums = [sums_of(study, _release(study, totals, coin)) for totals in world.others]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
     each = np.eye(study.width)
-    reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), level)
+    reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), confidence)
     return int(np.sum(np.abs(posterior.beta - world.beta) <= reach)), len(reach)
 
 
+@renamed(rows="n_records", mechanism="method")
 def simulate(
     *,
-    rows: int,
+    n_records: int,
     features: int,
     organisations: int,
     epsilon: Any,
     delta: Any = None,
-    mechanism: str = "ssp-gauss",
+    method: str = "ssp-gauss",
     setting: str = "iid",
     repeats: int = 10,
     random_state: int = 0,
@@ -135,28 +138,28 @@ def simulate(
     """Median errors to expect, from made-up data with these public numbers.
 
     Args:
-        rows: Rows of each organisation.
+        n_records: Rows of each organisation.
         features: Number of features.
         organisations: How many organisations release.
         epsilon: Privacy of each release.
         delta: The same.
-        mechanism: As in `Study`.
+        method: As in `Study`.
         setting: `iid`, `narrow` or `collinear`.
         repeats: How many worlds.
         random_state: Seed of the first one.
 
     Example:
-        >>> found = simulate(rows=500, features=3, organisations=5, epsilon=1, setting="narrow", repeats=3)
+        >>> found = simulate(n_records=500, features=3, organisations=5, epsilon=1, setting="narrow", repeats=3)
         >>> found["pool"] < found["alone"]
         True
     """
-    checks.one_of(MECHANISMS, mechanism=mechanism)
-    checks.whole(minimum=1, repeats=repeats)
+    checks.one_of(MECHANISMS, method=method)
+    checks.whole(minimum=1, n_records=n_records, repeats=repeats)
     checks.whole(minimum=0, random_state=random_state)
-    study = simulated_study(features=features, epsilon=epsilon, delta=delta, mechanism=mechanism)
+    study = simulated_study(features=features, epsilon=epsilon, delta=delta, method=method)
     found: list[Errors] = []
     for repeat in _seeds(random_state, repeats):
-        drawn = world(features=features, rows=rows, organisations=organisations, setting=setting, seed=repeat)
+        drawn = world(features=features, rows=n_records, organisations=organisations, setting=setting, seed=repeat)
         found.append(errors_of(drawn, study, coin=seeded_coin(repeat + 1)))
     return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
 
@@ -165,16 +168,16 @@ def _seeds(first: int, count: int) -> Iterator[int]:
     return iter(range(2 * first, 2 * (first + count), 2))
 
 
-def _release(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
-    if study.mechanism == "objpert":
-        return perturbed_minimiser(study, moments, coin)
-    if study.mechanism == "paper":
-        return printed_estimate(study, moments, coin)
-    return add_noise(study, moments, coin)
+def _release(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
+    if study.method == "objpert":
+        return perturbed_minimiser(study, totals, coin)
+    if study.method == "paper":
+        return printed_estimate(study, totals, coin)
+    return add_noise(study, totals, coin)
 
 
 def _everything(study: Study, world: World) -> Any:
-    return home_sums(study, sum(world.others, world.home))
+    return home_sums(study, reduce(Moments(design=study.design).merge, world.others, world.home))
 
 
 def _inside(beta: Floats) -> Floats:

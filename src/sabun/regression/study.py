@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from sabun import checks
+from sabun.asking import renamed
 from sabun.errors import BoundsError, DataError, ParameterError, ReleaseError
 from sabun.foreign import parse_json
 from sabun.privacy.amounts import Amount, AmountLike, exact, exact_positive
@@ -29,9 +30,9 @@ __all__ = ["LARGEST_FILE", "MECHANISMS", "MOST_FEATURES", "PURE", "STATISTICS", 
 
 MECHANISMS = ("ssp-gauss", "ssp-laplace", "objpert", "paper")
 STATISTICS = ("ssp-gauss", "ssp-laplace")
-"""Mechanisms that release sums, which pool; the others release coefficients."""
+"""Methods that release sums, which pool; the others release coefficients."""
 PURE = ("ssp-laplace", "objpert")
-"""Mechanisms whose delta is exactly zero."""
+"""Methods whose delta is exactly zero."""
 MOST_FEATURES = 200
 LARGEST_FILE = 2**20
 
@@ -41,6 +42,8 @@ _DEFAULT_DELTA = Fraction(1, 10**6)
 _SMALLEST_EPSILON = Fraction(1, 10**6)
 _LARGEST_EPSILON = 10**9
 _AMOUNTS = ("clip_radius", "coef_bound", "delta", "epsilon", "ridge")
+_NEWER = {"mechanism": "method", "ridge": "regularization"}
+"""What a study file calls otherwise: its words stay, for every release carries the hash of its study."""
 # An exponent of more than three digits would make a number too long to hold.
 _AMOUNT = re.compile(r"-?[0-9./]{1,160}([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _FIELDS = (
@@ -63,6 +66,7 @@ _FIELDS = (
 
 
 @final
+@renamed(**_NEWER)
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """The public terms of one regression over organisations that cannot share data.
@@ -75,8 +79,8 @@ class Study:
             first label is the one that the others are compared with.
         target: The number to predict, with its public bounds.
         epsilon: Privacy of each organisation's release.
-        delta: The same; 1e-6 for `ssp-gauss` when left out, 0 for the pure mechanisms whatever is asked.
-        mechanism: `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
+        delta: The same; 1e-6 for `ssp-gauss` when left out, 0 for the pure methods whatever is asked.
+        method: `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
         fit_intercept: Whether the model has a constant; without one, nothing is centred.
         clip_radius: Rows longer than this in scaled units are shortened to it; sqrt(features + intercept), which shortens
             none, when left out.
@@ -87,7 +91,7 @@ class Study:
         unit: Whom a row speaks of ("patient").
         records_per_person: The most rows one unit can have in an organisation. Under `replace-one` the number of rows is
             public, so that how many of them one unit has is not hidden; use `add-remove` where it must be.
-        ridge: A public constant added to the diagonal of `objpert` (default 0) or `paper` (default 1).
+        regularization: A public constant added to the diagonal of `objpert` (default 0) or `paper` (default 1).
         name: What people call it; None for a fit outside a study.
         organisations: Names with public keys (base64 of 32 bytes, or Ed25519 keys), the only ones whose releases count.
             Without any, nobody's signature can be checked.
@@ -103,21 +107,21 @@ class Study:
     target: NumberColumn
     epsilon: AmountLike
     delta: AmountLike | None = None
-    mechanism: str = "ssp-gauss"
+    method: str = "ssp-gauss"
     fit_intercept: bool = True
     clip_radius: AmountLike | None = None
     coef_bound: AmountLike = Fraction(2)
     relation: str = "replace-one"
     unit: str = "record"
     records_per_person: int = 1
-    ridge: AmountLike | None = None
+    regularization: AmountLike | None = None
     name: str | None = None
     organisations: Mapping[str, Any] = field(default_factory=PublicKeys)
 
     def __post_init__(self) -> None:
         self._check_words()
         for key in _AMOUNTS:
-            _readable(key, getattr(self, key))
+            _readable(_NEWER.get(key, key), getattr(self, key))
         self._set("records_per_person", int(self.records_per_person))  # a small integer of numpy would wrap when squared
         epsilon = _plain(exact_positive(self.epsilon, name="epsilon"))
         checks.require(epsilon >= _SMALLEST_EPSILON, "at least 1e-06", "The noise would drown any data.", epsilon=str(epsilon))
@@ -126,10 +130,10 @@ class Study:
         self._set("coef_bound", _short(exact_positive(self.coef_bound, name="coef_bound"), "coef_bound"))
         if self.clip_radius is not None:
             self._set("clip_radius", _short(exact_positive(self.clip_radius, name="clip_radius"), "clip_radius"))
-        if self.mechanism == "auto":
-            self._set("mechanism", self._automatic())
+        if self.method == "auto":
+            self._set("method", self._automatic())
         self._set("delta", self._settled_delta())
-        self._set("ridge", self._settled_ridge())
+        self._set("regularization", self._settled_regularization())
         self._set("organisations", PublicKeys.of(self.organisations))
         some = bool(self.design.names)
         checks.require(some, "more than categories of one label beside an intercept", features=list(self.features.names))
@@ -146,7 +150,7 @@ class Study:
         checks.require(good, "no feature", "Leave the target out of the features.", target=self.target.name)
         advice = "Take the logarithm before, and declare the bounds of that."
         checks.require(not self.target.log1p, "a column without log1p", advice, target=self.target.name)
-        checks.one_of((*MECHANISMS, "auto"), mechanism=self.mechanism)
+        checks.one_of((*MECHANISMS, "auto"), method=self.method)
         checks.one_of(_RELATIONS, relation=self.relation)
         checks.boolean(fit_intercept=self.fit_intercept)
         checks.text(unit=self.unit)
@@ -163,27 +167,26 @@ class Study:
     def _settled_delta(self) -> Fraction:
         delta = _DEFAULT_DELTA if self.delta is None else exact(self.delta, name="delta")
         checks.require(0 <= delta < 1, "at least 0 and below 1", delta=self.delta)
-        if self.mechanism in PURE:
+        if self.method in PURE:
             return Fraction(0)
-        advice = "With delta 0 choose the mechanism 'ssp-laplace' or 'objpert'."
-        checks.require(delta > 0 or self.mechanism == "paper", "> 0 for mechanism 'ssp-gauss'", advice, delta=self.delta)
+        advice = "With delta 0 choose the method 'ssp-laplace' or 'objpert'."
+        checks.require(delta > 0 or self.method == "paper", "> 0 for method 'ssp-gauss'", advice, delta=self.delta)
         checks.require(delta == 0 or delta >= Fraction(1, 10**100), "0 or at least 1e-100", delta=self.delta)
         return _plain(delta)
 
-    def _settled_ridge(self) -> Fraction:
-        if self.ridge is None:
-            return Fraction(1 if self.mechanism == "paper" else 0)
-        advice = "The others take the scale of their prior from coef_bound."
-        good = self.mechanism in ("objpert", "paper")
+    def _settled_regularization(self) -> Fraction:
+        if self.regularization is None:
+            return Fraction(1 if self.method == "paper" else 0)
+        asked = exact(self.regularization, name="regularization")
         checks.require(
-            good or exact(self.ridge, name="ridge") == 0,
-            "left out unless mechanism is 'objpert' or 'paper'",
-            advice,
-            ridge=self.ridge,
+            self.method in ("objpert", "paper") or asked == 0,
+            "left out unless method is 'objpert' or 'paper'",
+            "The others take the scale of their prior from coef_bound.",
+            regularization=self.regularization,
         )
-        ridge = exact(self.ridge, name="ridge")
-        checks.require(isinstance(ridge, Fraction) and ridge >= 0, "finite and >= 0", ridge=self.ridge)
-        return _short(Fraction(ridge), "ridge")
+        good = isinstance(asked, Fraction) and asked >= 0
+        checks.require(good, "finite and >= 0", regularization=self.regularization)
+        return _short(Fraction(asked), "regularization")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

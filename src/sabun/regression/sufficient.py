@@ -22,8 +22,8 @@ from sabun.privacy.calibration import discrete_gaussian_variance
 from sabun.privacy.certified import sqrt_up
 from sabun.privacy.noise import Coin, discrete_gaussian, spherical_laplace
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
 from sabun.regression.sensitivity import count_weight, square_weight, sufficient_l2_squared
+from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
 __all__ = ["NoiseLevel", "Weights", "add_noise", "gauss_variance", "laplace_scale", "noise_level", "weights_of"]
@@ -76,7 +76,7 @@ def laplace_scale(study: Study) -> Fraction:
 
 def weights_of(study: Study) -> Weights:
     """What each kind of sum is multiplied by before the noise."""
-    if study.mechanism == "ssp-gauss":
+    if study.method == "ssp-gauss":
         return Weights(diagonal=1, above=1, moment=1, square=1, count=1)
     square, count = _DIAGONAL * square_weight(study.relation), _DIAGONAL * count_weight(study.relation) * _GRID
     return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
@@ -89,7 +89,7 @@ def noise_level(study: Study) -> NoiseLevel:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
     u, w, weights = float(square_weight(study.relation)), float(count_weight(study.relation)), weights_of(study)
-    if study.mechanism == "ssp-gauss":
+    if study.method == "ssp-gauss":
         variance = float(gauss_variance(study))
         parts = {"gram": variance, "above": variance / 2, "moment": variance, "square": variance / u**2}
         count = variance / (w * _GRID) ** 2 if w else 0.0
@@ -106,24 +106,24 @@ def noise_level(study: Study) -> NoiseLevel:
     return NoiseLevel(count=count, **{name: value / (_GRID**2 * undo[name]) for name, value in parts.items()})
 
 
-def add_noise(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+def add_noise(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     """The released value: weighted sums plus noise, whole numbers only.
 
     Guarantee: (epsilon, delta) of the study for its relation, see `sufficient.proof.md`. Sizes depend on the study alone.
     """
     width = study.width
-    products = moments.products
+    products = totals.products
     upper = [(i, j) for i in range(width) for j in range(i, width)]
     weights = weights_of(study)
     exact = [int(products[i, j]) * (weights.diagonal if i == j else weights.above) for i, j in upper]
     exact += [int(products[i, width]) * weights.moment for i in range(width)]
     exact.append(int(products[width, width]) * weights.square)
     if study.relation == "add-remove":
-        exact.append(moments.rows * weights.count)
-    draw = _gauss_noise if study.mechanism == "ssp-gauss" else _laplace_noise
+        exact.append(totals.rows * weights.count)
+    draw = _gauss_noise if study.method == "ssp-gauss" else _laplace_noise
     noise = draw(study, [i == j for i, j in upper], coin)
     noisy = [max(-_LARGEST, min(_LARGEST, value + extra)) for value, extra in zip(exact, noise, strict=True)]  # proof: add
-    return _named(study, noisy, rows=moments.rows)
+    return _named(study, noisy, rows=totals.rows)
 
 
 def _gauss_noise(study: Study, diagonal: Sequence[bool], coin: Coin) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sabun.regression.design import UNIT, Floats
-from sabun.regression.moments import Moments
+from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 from sabun.regression.sufficient import NoiseLevel, noise_level, weights_of
 
@@ -73,7 +73,8 @@ def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
     )
 
 
-def home_sums(study: Study, moments: Moments) -> Home:
+def home_sums(study: Study, totals: Totals) -> Home:
     """A home organisation's sums, for its own use."""
-    gram, moment, square = moments.scaled(study.design)
-    return Home(gram=gram, moment=moment, square=square, rows=moments.rows)
+    table, shrink = totals.products / float(UNIT**2), study.design.shrink
+    square = float(table[-1, -1])
+    return Home(gram=table[:-1, :-1] / shrink**2, moment=table[:-1, -1] / shrink, square=square, rows=totals.rows)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 
 from sabun.errors import ParameterError
 from sabun.telling.terminal.charging import warn_if_large
-from sabun.telling.terminal.columns import typed_bounds
+from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.releases import private_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from sabun.release import Release
 
 __all__ = [
-    "ask",
+    "Delta",
+    "Epsilon",
+    "Method",
+    "Target",
+    "agree",
     "features_of",
     "given",
     "keys_of",
@@ -34,49 +39,49 @@ __all__ = [
     "number",
     "own_release",
     "predict_to",
-    "private_key_of",
     "quiet_warnings",
     "save_once",
-    "signing_key",
+    "signer_of",
     "tell_model",
     "tell_study",
     "terms_of",
 ]
 
+Target: TypeAlias = Annotated[str | None, typer.Option("--target", help="The column to predict; the others are features.")]
+Epsilon: TypeAlias = Annotated[
+    str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")
+]
+Delta: TypeAlias = Annotated[
+    str | None, typer.Option("--delta", help="The same for delta; 1e-6 by default where one is needed.")
+]
+Method: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "--mechanism", help="ssp-gauss (the usual one), ssp-laplace, objpert, auto; or paper: no promise."
+    ),
+]
 
 _UNSPENT = "Nothing was released, nothing was charged."
 
 
 def features_of(schema: Path | None, bounds: list[str] | None, columns: str | None, target: str | None) -> tuple[Schema, Any]:
     """The declared features, the declared target."""
+    from sabun.records import NumberColumn
 
-    from sabun.records import Column, NumberColumn, Schema
-
-    declared = [] if schema is None else list(Schema.load(schema).columns)
-    for text in bounds or []:
-        name, ends = typed_bounds(text)
-        declared = [column for column in declared if column.name != name] + [Column.number(name, bounds=ends)]
-    if not declared:
-        raise ParameterError(
-            "columns must be declared: pass --schema or --bounds name=low:high. Bounds never come from the data."
-        )
-    known, goal = Schema(columns=tuple(declared)), given(target, "target")
-    listed = [name.strip() for name in columns.split(",")] if columns else [name for name in known.names if name != goal]
-    for option, name in [("target", goal), *(("columns", name) for name in listed)]:
-        if name not in known.names:
-            raise ParameterError(
-                f"{option} must be declared, one of {', '.join(map(repr, known.names))}; got {name!r}. "
-                f"Add --bounds '{name}=low:high'."
-            )
+    known, goal = declared(schema, bounds), given(target, "target")
+    if goal not in known.names:
+        listed(goal, known, option="target")
     column = known[goal]
     if not isinstance(column, NumberColumn):
         raise ParameterError(f"target must be a number column; got {goal!r}.")
-    return known.select(listed), column
+    chosen = listed(columns, known) or [name for name in known.names if name != goal]
+    if not chosen:
+        raise ParameterError(f"columns must hold a feature beside the target; got {goal!r} alone. Add --bounds name=low:high.")
+    return known.select(chosen), column
 
 
 def number(text: str, name: str) -> float:
     """A number from the command line."""
-
     try:
         return float(text)
     except ValueError:
@@ -85,7 +90,6 @@ def number(text: str, name: str) -> float:
 
 def given(text: str | None, name: str) -> str:
     """An option that must be there."""
-
     if not text:
         raise ParameterError(f"{name} must be given. Pass --{name}, or a --study that says it.")
     return text
@@ -93,7 +97,6 @@ def given(text: str | None, name: str) -> str:
 
 def keys_of(pairs: list[str]) -> dict[str, Any]:
     """Public keys from name=path pairs."""
-
     from sabun.release import load_key
 
     found = [pair.partition("=") for pair in pairs]
@@ -102,63 +105,45 @@ def keys_of(pairs: list[str]) -> dict[str, Any]:
     return {name: load_key(path) for name, _, path in found}
 
 
-def private_key_of(path: Path) -> Ed25519PrivateKey:
-    """A private key from its file."""
-
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    from sabun.release import load_key
-
-    key = load_key(path)
-    if not isinstance(key, Ed25519PrivateKey):
-        raise ParameterError(f"key must be the private half; {str(path)!r} is a public key.")
-    return key
-
-
-def signing_key(terms: Study, organisation: str | None, key: Path | None) -> Ed25519PrivateKey | None:
+def signer_of(study: Study | None, organisation: str | None, key: Path | None) -> Ed25519PrivateKey | None:
     """The key of a release, if it is one that readers of the study will take; looked at before anything is charged."""
-    own = None if key is None else private_key_of(key)
-    if not terms.organisations:
+    own = None if key is None else private_key(key)
+    if study is None or not study.organisations:
         return own
-    due = terms.public_key(organisation or "")
+    due = study.public_key(organisation or "")
     if own is None:
         raise ParameterError(
-            f"key must be given: the study takes only what {organisation!r} signed. Pass --key with its private key. {_UNSPENT}"
+            f"signing-key must be given: the study takes only what {organisation!r} signed. "
+            f"Pass --signing-key with its private key. {_UNSPENT}"
         )
     if own.public_key().public_bytes_raw() != due.public_bytes_raw():
         raise ParameterError(
-            f"key must be the private half of the key that the study holds for {organisation!r}; {str(key)!r} is another. "
-            f"Pass the right one. {_UNSPENT}"
+            f"signing-key must be the private half of the key that the study holds for {organisation!r}; {str(key)!r} is "
+            f"another. Pass the right one. {_UNSPENT}"
         )
     return own
 
 
-def terms_of(study: Path | None, *rest: Any) -> Study:
-    """The study of a fit: from its file, or from options."""
+def terms_of(study: Path | None, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms as `PrivateRidge` takes them: a study from its file, or what the options say.
 
+    Args:
+        study: The file.
+        said: schema, bounds, columns, target, epsilon, delta, method, relation; those that were left out are None.
+    """
     from sabun.regression import Study
 
-    schema, bounds, columns, target, epsilon, delta, mechanism, relation, unit = rest
     if study is not None:
-        said = {"--schema": schema, "--bounds": bounds, "--target": target, "--epsilon": epsilon, "--delta": delta}
-        said |= {"--columns": columns, "--mechanism": mechanism, "--relation": relation}
         for name, value in said.items():
             if value is not None and value != []:
-                raise ParameterError(f"{name} must be left out with --study, which says it.")
-        return Study.load(study)
-    features, goal = features_of(schema, bounds, columns, target)
-    return Study(
-        features=features,
-        target=goal,
-        epsilon=given(epsilon, "epsilon"),
-        delta=delta,
-        mechanism=mechanism or "ssp-gauss",
-        relation=relation or "replace-one",
-        unit=unit,
-    )
+                raise ParameterError(f"--{name} must be left out with --study, which says it.")
+        return {"study": Study.load(study)}
+    features, goal = features_of(said["schema"], said["bounds"], said["columns"], said["target"])
+    terms = {name: said[name] for name in ("delta", "relation")} | {"x_bounds": features, "y_bounds": goal}
+    return terms | {"epsilon": given(said["epsilon"], "epsilon"), "method": said["method"] or "ssp-gauss"}
 
 
-def ask(plan: Plan, *, yes: bool, quiet: bool) -> None:
+def agree(plan: Plan, *, yes: bool, quiet: bool) -> None:
     """Shows what to expect before anything is charged; mostly noise needs a yes."""
     if not quiet:
         Console(stderr=True, markup=False, highlight=False).print(str(plan), soft_wrap=True)
@@ -168,11 +153,20 @@ def ask(plan: Plan, *, yes: bool, quiet: bool) -> None:
         raise ParameterError(f"mostly noise is expected. Pass --yes to release anyway. {_UNSPENT}")
 
 
-def must_be_free(out: Path, request: str | None, book: Ledger | None) -> None:
-    """Refuses a file that cannot be written; one that exists may be there from the same request, which then costs nothing."""
-    asked_before = book is not None and request is not None and bool(book.with_key(request))
-    if not (asked_before and out.is_file()):
-        new_file(out)
+def must_be_free(out: Path, request: str | None, book: Ledger | None, signer: Ed25519PrivateKey | None) -> None:
+    """Refuses a file that cannot be written; one that holds the answer to the same request already is fine, and stays."""
+    from sabun.release import Release
+
+    if book is not None and request is not None and out.is_file():
+        content = out.read_bytes()
+        for entry in book.with_key(request):
+            if entry.state == "committed" and content == _signed(Release.from_json(book.kept(entry.entry)), signer).to_json():
+                return
+    new_file(out)
+
+
+def _signed(release: Release, signer: Ed25519PrivateKey | None) -> Release:
+    return release if signer is None else release.sign(signer)
 
 
 def save_once(release: Release, out: Path) -> None:
@@ -192,38 +186,37 @@ def own_release(name: str | None, ledger: Path | None) -> str | Ledger | None:
 
 def predict_to(model: HomeModel | PublicModel, source: Path, target: Path) -> None:
     """Writes predictions as CSV, with their intervals where the model knows any."""
-
     from sabun.release.files import write_whole
 
-    columns, names = [model.predict(source)], ["prediction"]
-    if model.error is not None:
-        columns, names = [*columns, *model.predict_interval(source).T], [*names, "low", "high"]
-    lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
+    names, columns = model.predictions(source)
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in columns.tolist())]
     write_whole(target, ("\n".join(lines) + "\n").encode())
 
 
-def tell_study(study: Study, path: Path, *, json: bool) -> None:
+def tell_study(study: Study, path: Path, *, json: bool, wrote: bool = False) -> None:
     """Shows the terms of a study."""
-
     if json:
-        print_json({"path": str(path), "hash": study.hash, "coefficients": study.width, "study": study.to_dict()})
+        facts = {"hash": study.hash, "coefficients": study.width, "study": study.to_dict()}
+        print_json({"out" if wrote else "path": str(path)} | facts)
         return
-    from sabun.regression.releasing import guarantee_of
+    from sabun.regression.promise import guarantee_of
 
     print_line(
         f"Study {study.name!r} in {str(path)!r}: {study.target.name} from {', '.join(study.features.names)}.", style="bold"
     )
-    print_line(f"Organisations: {', '.join(study.organisations) or 'any (no keys)'}. Mechanism: {study.mechanism}.")
+    print_line(f"Organisations: {', '.join(study.organisations) or 'any (no keys)'}. Method: {study.method}.")
     print_line(f"Each release promises: {guarantee_of(study)}")
     warn_if_large(study.epsilon)
     print_line(f"Hash: {study.hash}")
 
 
-def tell_model(model: HomeModel | PublicModel, *, json: bool, is_home: bool) -> None:
+def tell_model(model: HomeModel | PublicModel, out: Path | None, *, json: bool) -> None:
     """Shows a model."""
+    from sabun.regression import HomeModel
 
     if json:
-        print_json(model.to_dict() | {"model": "home" if is_home else "public"})
+        kind = "home" if isinstance(model, HomeModel) else "public"
+        print_json(model.to_dict() | {"model": kind, "out": None if out is None else str(out)})
         return
     print_line(str(model))
     for row in model.influences:

@@ -8,24 +8,37 @@ from typing import Annotated
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.regression.study_verbs import study_app
 from sabun.regression.typed import (
-    ask,
-    features_of,
-    given,
-    keys_of,
+    Delta,
+    Epsilon,
+    Method,
+    Target,
+    agree,
     must_be_free,
     number,
     own_release,
     predict_to,
     quiet_warnings,
     save_once,
-    signing_key,
+    signer_of,
     tell_model,
-    tell_study,
     terms_of,
 )
-from sabun.telling.terminal.charging import LedgerFile, Payment, Purpose
-from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.options import (
+    Bounds,
+    Columns,
+    Json,
+    LedgerFile,
+    NRecords,
+    PrivateTable,
+    Purpose,
+    Relation,
+    SchemaFile,
+    Yes,
+)
+from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 
 __all__ = ["app"]
@@ -34,90 +47,15 @@ app = typer.Typer(
     help="Fit one linear model over organisations that cannot share data.\n\nExample:\n\n    sabun regression keygen north",
     no_args_is_help=True,
 )
-study_app = typer.Typer(
-    help="Write or check the terms that organisations agree on.\n\nExample:\n\n    sabun regression study init --help",
-    no_args_is_help=True,
-)
 app.add_typer(study_app, name="study")
 
-_SchemaFile = Annotated[Path | None, typer.Option("--schema", help="A schema file with columns and their public bounds.")]
-_Bounds = Annotated[list[str] | None, typer.Option("--bounds", help="Public bounds of a column: name=low:high; repeat it.")]
-_Columns = Annotated[
-    str | None, typer.Option("--columns", help="Features, separated by commas; all but the target by default.")
-]
-_Target = Annotated[str | None, typer.Option("--target", help="The column to predict.")]
-_Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")]
-_Delta = Annotated[str | None, typer.Option("--delta", help="The same for delta; 1e-6 by default where one is needed.")]
-_Mechanism = Annotated[str, typer.Option("--mechanism", help="ssp-gauss, ssp-laplace, objpert, paper or auto.")]
-_Relation = Annotated[str, typer.Option("--relation", help="replace-one (number of rows is public) or add-remove.")]
-_Unit = Annotated[str, typer.Option("--unit", help="Whom a row speaks of: record, patient, ...")]
 _StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file that the organisations agreed on.")]
+_RetryKey = Annotated[str | None, typer.Option("--retry-key", help="A name for this release: a retry with it costs nothing.")]
+_SigningKey = Annotated[
+    Path | None, typer.Option("--signing-key", "--key", help="The organisation's private key; the release is signed with it.")
+]
 _Files = Annotated[list[Path], typer.Argument(help="Release files.")]
 _File = Annotated[Path, typer.Argument(help="A release file.")]
-
-
-@study_app.command("init")
-def study_init(
-    path: Annotated[Path, typer.Argument(help="The study file to write.")],
-    name: Annotated[str, typer.Option(help="What people call the study.")],
-    target: _Target = None,
-    epsilon: _Epsilon = None,
-    delta: _Delta = None,
-    schema: _SchemaFile = None,
-    bounds: _Bounds = None,
-    columns: _Columns = None,
-    organisation: Annotated[list[str] | None, typer.Option(help="name=public-key.pem; repeat it.")] = None,
-    mechanism: _Mechanism = "ssp-gauss",
-    relation: _Relation = "replace-one",
-    unit: _Unit = "record",
-    clip_radius: Annotated[str | None, typer.Option(help="Rows longer than this in scaled units are shortened.")] = None,
-    coef_bound: Annotated[str, typer.Option(help="Public guess of the length of the coefficients, scaled.")] = "2",
-    records_per_person: Annotated[int, typer.Option(help="The most rows of one unit.")] = 1,
-    intercept: Annotated[bool, typer.Option(help="Whether the model has a constant.")] = True,
-    json: Json = False,
-) -> None:
-    """Write a study file.
-
-    Example:
-
-        sabun regression study init study.json --name dose --target dose --bounds dose=0:100 --bounds age=0:120 --epsilon 1
-    """
-    from sabun.regression import Study
-
-    new_file(path, name="path")
-    features, goal = features_of(schema, bounds, columns, target)
-    made = Study(
-        features=features,
-        target=goal,
-        epsilon=given(epsilon, "epsilon"),
-        delta=delta,
-        mechanism=mechanism,
-        relation=relation,
-        unit=unit,
-        clip_radius=clip_radius,
-        coef_bound=coef_bound,
-        records_per_person=records_per_person,
-        fit_intercept=intercept,
-        name=name,
-        organisations=keys_of(organisation or []),
-    )
-    made.save(path)
-    tell_study(made, path, json=json)
-
-
-@study_app.command("check")
-def study_check(path: Annotated[Path, typer.Argument(help="A study file.")], json: Json = False) -> None:
-    """Check a study file; tell its terms in plain words, with the hash to compare by telephone.
-
-    Example:
-
-        sabun regression study init study.json --name dose --target dose --bounds dose=0:100 --bounds age=0:120 --epsilon 1
-
-        sabun regression study check study.json
-    """
-    from sabun.regression import Study
-
-    tell_study(Study.load(path), path, json=json)
 
 
 @app.command()
@@ -152,26 +90,23 @@ def keygen(
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file, or a folder of .parquet files.")],
+    table: PrivateTable,
     out: Annotated[Path, typer.Option(help="The release file to write.")],
-    ledger: LedgerFile = None,
-    purpose: Purpose = None,
     study: _StudyFile = None,
     organisation: Annotated[str | None, typer.Option(help="Which organisation of the study this is.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Its private key; the release is signed with it.")] = None,
-    target: _Target = None,
-    epsilon: _Epsilon = None,
-    delta: _Delta = None,
-    schema: _SchemaFile = None,
-    bounds: _Bounds = None,
-    columns: _Columns = None,
-    mechanism: Annotated[
-        str | None, typer.Option(help="ssp-gauss, ssp-laplace, objpert, paper or auto; ssp-gauss by default.")
-    ] = None,
-    relation: Annotated[
-        str | None, typer.Option(help="replace-one (number of rows is public) or add-remove; the ledger's when left out.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Release even if mostly noise is expected.")] = False,
+    signing_key: _SigningKey = None,
+    target: Target = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    columns: Columns = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    method: Method = None,
+    relation: Relation = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = None,
+    retry_key: _RetryKey = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Release private numbers about a table, with the model they give by themselves.
@@ -182,44 +117,66 @@ def fit(
 
         sabun regression fit radar.csv --schema radar.json --columns a03,a05 --target a04 --epsilon 2 --yes --out one.json
     """
-    from sabun.asking import Ask
-    from sabun.regression.combining import own_model
-    from sabun.regression.moments import Moments
-    from sabun.regression.planning import plan_of
-    from sabun.regression.releasing import release_moments, request_key
+    from sabun.regression import PrivateRidge
+    from sabun.regression.releasing import request_key
 
     payment = Payment.of(ledger, purpose)
-    book = payment.book
-    if study is None and relation is None and book is not None:
-        relation = book.relation
-    terms = terms_of(
-        study, schema, bounds, columns, target, epsilon, delta, mechanism, relation, book.unit if book else "record"
-    )
-    private_key = signing_key(terms, organisation, key)
-    must_be_free(out, request_key(terms, organisation), book)
+    said = {"schema": schema, "bounds": bounds, "columns": columns, "target": target}
+    terms = terms_of(study, said | {"epsilon": epsilon, "delta": delta, "method": method, "relation": relation})
+    agreed = terms.get("study")
+    signer = signer_of(agreed, organisation, signing_key)
+    model = PrivateRidge(**terms, organisation=organisation, signing_key=signer, ledger=payment.book, retry_key=retry_key)
+    request = retry_key or (None if agreed is None else request_key(agreed, organisation))
+    must_be_free(out, request, payment.book, signer)
     with payment:
-        with busy(f"Reading {data} ..."):
-            moments = Moments.of_source(terms.design, data)
-        # The number of rows may be told only where it is public.
-        if terms.relation == "replace-one":
-            ask(plan_of(terms, rows=max(moments.rows, 1), organisations=max(len(terms.organisations), 1)), yes=yes, quiet=json)
-        asked = Ask.of(
-            epsilon=terms.epsilon,
-            delta=terms.delta,
-            relation=terms.relation,
-            ledger=book,
-            retry_key=None if book is None else request_key(terms, organisation),
-        )
-        drawn = release_moments(terms, moments, asked, organisation=organisation)
-        release = drawn if private_key is None else drawn.sign(private_key)
+        with busy(f"Reading {table} ..."):
+            sums = model.read(table)
+        made = model.plan(n_records=max(sums.state.rows, 1), organisations=len(agreed.organisations) or 1 if agreed else 1)
+        if made.relation == "replace-one":  # otherwise the number of rows is private, and so is what the plan says
+            agree(made, yes=yes, quiet=json)
+        release = model.fit(sums).release_
         with payment.writing(release):
             save_once(release, out)
-    model = own_model(terms, release)
     if json:
-        print_json({"file": str(out), "study_hash": terms.hash} | payment.facts(release) | model.to_dict())
+        print_json({"out": str(out), "study_hash": model.study_.hash} | payment.facts(release) | model.model_.to_dict())
         return
-    print_line(str(model))
+    print_line(str(model.model_))
     payment.tell(release, out)
+
+
+@app.command()
+def plan(
+    n_records: NRecords,
+    organisations: Annotated[int, typer.Option(help="How many organisations release, each with that many records.")] = 1,
+    study: _StudyFile = None,
+    target: Target = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    columns: Columns = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
+    method: Method = None,
+    relation: Relation = None,
+    json: Json = False,
+) -> None:
+    """Say what a release will cost and how far off its model may be; touches no data, and says what it assumes instead.
+
+    Example:
+
+        sabun regression plan --n-records 3000 --organisations 5 --bounds age=0:99 --bounds dose=0:60 --target dose --epsilon 1
+    """
+    from sabun.regression import PrivateRidge
+
+    said = {"schema": schema, "bounds": bounds, "columns": columns, "target": target}
+    terms = terms_of(study, said | {"epsilon": epsilon, "delta": delta, "method": method, "relation": relation})
+    agreed = terms.get("study")
+    anybody = next(iter(agreed.organisations), None) if agreed is not None else None
+    made = PrivateRidge(**terms, organisation=anybody).plan(n_records=n_records, organisations=organisations)
+    if json:
+        print_json(made.to_dict())
+        return
+    print_line(str(made))
+    warn_if_large(made.epsilon)
 
 
 @app.command()
@@ -234,7 +191,7 @@ def verify(file: _File, study: Annotated[Path, typer.Option(help="The study you 
 
         sabun regression study init s.json --name s --target a04 --bounds a04=-1:1 --bounds a03=-1:1 --epsilon 5 --organisation north=north.pub.pem
 
-        sabun regression fit radar.csv --study s.json --organisation north --key north.pem --yes --out north.json
+        sabun regression fit radar.csv --study s.json --organisation north --signing-key north.pem --yes --out north.json
 
         sabun regression verify north.json --study s.json
     """  # noqa: E501 (an example is one line)
@@ -297,7 +254,7 @@ def combine(
 
         sabun regression combine one.json two.json --out model.json --release joined.json
     """
-    from sabun.regression import HomeModel, PublicModel, Study
+    from sabun.regression import PublicModel, Study
     from sabun.regression import combine as join
 
     for name, file in (("--out", out), ("--release", release)):
@@ -321,7 +278,7 @@ def combine(
         model.release().save(release)
     if predict is not None and predictions is not None:
         predict_to(model, predict, predictions)
-    tell_model(model, json=json, is_home=isinstance(model, HomeModel))
+    tell_model(model, out, json=json)
     for file in (out, release, predictions):
         if file is not None and not json:
             print_line(f"Wrote {str(file)!r}.")
@@ -329,12 +286,12 @@ def combine(
 
 @app.command()
 def simulate(
-    rows: Annotated[int, typer.Option(help="Rows of each organisation.")],
+    n_records: NRecords,
     features: Annotated[int, typer.Option(help="Number of features.")],
     organisations: Annotated[int, typer.Option(help="How many organisations release.")],
     epsilon: Annotated[str, typer.Option(help="Privacy of each release.")],
-    delta: _Delta = None,
-    mechanism: _Mechanism = "ssp-gauss",
+    delta: Delta = None,
+    method: Method = None,
     setting: Annotated[
         str, typer.Option(help="iid (all alike), narrow (each its own corner) or collinear (features nearly equal).")
     ] = "iid",
@@ -345,23 +302,23 @@ def simulate(
 
     Example:
 
-        sabun regression simulate --rows 500 --features 4 --organisations 5 --epsilon 1 --setting narrow --repeats 3
+        sabun regression simulate --n-records 500 --features 4 --organisations 5 --epsilon 1 --setting narrow --repeats 3
     """
     from sabun.regression.simulation import simulate as run
 
     with busy("Simulating ..."):
         found = run(
-            rows=rows,
+            n_records=n_records,
             features=features,
             organisations=organisations,
             epsilon=epsilon,
             delta=delta,
-            mechanism=mechanism,
+            method=method or "ssp-gauss",
             setting=setting,
             repeats=repeats,
         )
     if json:
-        print_json({"setting": setting, "mechanism": mechanism, "relative_errors": found})
+        print_json({"setting": setting, "method": method or "ssp-gauss", "relative_errors": found})
         return
     print_line(f"Median relative error over {repeats} made-up worlds (1 = predicting with all coefficients 0):", style="bold")
     for name, error in found.items():

@@ -3,15 +3,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cli.terminal import exit_code
-from regression.worlds import clinic
+from regression.worlds import clinic, unit_study
 from sabun.ledger import Ledger
-from sabun.regression import PublicModel
+from sabun.records import Column, Schema, open_source
+from sabun.regression import PrivateRidge, PublicModel, Study, combine, models
 
 BOUNDS = ["--bounds", "age=0:120", "--bounds", "bmi=10:60", "--bounds", "dose=0:100", "--target", "dose"]
+TINY = ["--n-records", "100", "--epsilon", "1"]
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[s
         (
             ["fit", "north.csv", *BOUNDS[:-2], "--target", "height", "--epsilon", "1", "--out", "x"],
             2,
-            "one of 'age', 'bmi', 'dose'",
+            "target must be declared; got 'height', which is not. Add --bounds 'height=low:high'.",
         ),
         (["fit", "none.csv", *BOUNDS, "--epsilon", "1", "--out", "x.json"], 4, "there is none of that name"),
         (["fit", "north.csv", *BOUNDS, "--bounds", "height=0:3", "--epsilon", "1", "--out", "x"], 4, "has no column 'height'"),
@@ -140,7 +143,7 @@ def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[s
         (
             ["simulate", "--rows", "0", "--features", "1", "--organisations", "1", "--epsilon", "1"],
             2,
-            "rows must be a whole number",
+            "n_records must be a whole number",
         ),
         (
             ["combine", "a", "--home", "h.csv", "--out", "m.json"],
@@ -168,7 +171,7 @@ def test_wrong_keys_and_doubled_words_are_refused(folder: Path, capsys: pytest.C
     assert exit_code("regression", *base, "north", "--epsilon", "2") == 2
     assert "--epsilon must be left out with --study" in capsys.readouterr().err
     assert exit_code("regression", *base, "north", "--key", "north.pub.pem") == 2
-    assert "key must be the private half" in capsys.readouterr().err
+    assert "key must be a private key" in capsys.readouterr().err
 
 
 def test_simulate_tells_what_to_expect(capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,9 +187,12 @@ def test_a_release_that_no_reader_would_take_is_not_charged_for(folder: Path, ca
     ledger = Ledger.create("book", name="north", unit="patient", epsilon=2, delta="1e-5")
     command = ["fit", "north.csv", "--study", "study.json", "--organisation", "north", "--ledger", "book", "--out", "n.json"]
     for key, words in (
-        ([], "key must be given: the study takes only what 'north' signed. Pass --key with its private key."),
+        ([], "signing-key must be given: the study takes only what 'north' signed. Pass --signing-key with its private key."),
         (["--key", "east.pem"], "the key that the study holds for 'north'; 'east.pem' is another. Pass the right one."),
-        (["--key", "north.pub.pem"], "key must be the private half; 'north.pub.pem' is a public key."),
+        (
+            ["--key", "north.pub.pem"],
+            "key must be a private key; 'north.pub.pem' holds a public one. Nobody can sign with that.",
+        ),
     ):
         assert exit_code("regression", *command, *key) == 2
         assert words in capsys.readouterr().err
@@ -204,15 +210,15 @@ def test_asking_again_says_that_it_is_paid(folder: Path, capsys: pytest.CaptureF
         in capsys.readouterr().out
     )
     Path("north.json").write_text("something else")
-    assert exit_code("regression", *command) == 4
-    assert "it exists already. Choose another name" in capsys.readouterr().err
+    assert exit_code("regression", *command) == 2
+    assert "out must be a new file; 'north.json' exists. Choose another name." in capsys.readouterr().err
     assert len(Ledger.open("north.ledger").entries()) == 1
 
 
 def test_a_column_that_is_in_the_table_but_not_declared_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     declared = ["--bounds", "age=0:120", "--bounds", "dose=0:100", "--target", "dose", "--columns", "age,bmi"]
     assert exit_code("regression", "fit", "north.csv", *declared, "--epsilon", "1", "--out", "x.json") == 2
-    assert "columns must be declared, one of 'age', 'dose'; got 'bmi'. Add --bounds 'bmi=low:high'." in capsys.readouterr().err
+    assert "columns must be declared; got 'bmi', which is not. Add --bounds 'bmi=low:high'." in capsys.readouterr().err
 
 
 def test_joining_says_what_it_wrote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,6 +244,22 @@ def test_predictions_come_with_their_intervals(folder: Path, capsys: pytest.Capt
     assert list(pd.read_csv("q.csv").columns) == ["prediction"]
 
 
+def test_a_table_to_predict_for_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+
+    def counted(source: object, **how: object) -> object:
+        reads.append(source)
+        return open_source(source, **how)  # type: ignore[arg-type]
+
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
+    monkeypatch.setattr(models, "open_source", counted)
+    run("combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv")
+    assert reads == [Path("home.csv")]
+    model, table = combine(["n.json"]), pd.read_csv("p.csv")
+    assert np.array_equal(table.prediction, model.predict("home.csv"))
+    assert np.array_equal(table[["low", "high"]], model.predict_interval("home.csv"))
+
+
 def test_ones_own_release_is_left_out_beside_ones_own_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study()
     for name in ("north", "east"):
@@ -261,3 +283,141 @@ def test_the_relation_is_the_ledgers_unless_something_else_is_said(folder: Path)
     assert exit_code("ledger", "create", "ar.ledger", *names) == 0
     run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--ledger", "ar.ledger", "--yes", "--out", "one.json")
     assert json.loads(Path("one.json").read_text())["guarantee"]["relation"] == "add-remove"
+
+
+@pytest.mark.parametrize("option", [("--relation", "add-remove"), ("--method", "objpert"), ("--columns", "x0")])
+def test_an_option_that_the_study_says_is_refused(
+    option: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unit_study().save(tmp_path / "s.json")
+    (tmp_path / "d.csv").write_text("x0,x1,y\n0,0,0\n")
+    files = [str(tmp_path / "d.csv"), "--study", str(tmp_path / "s.json"), "--out", str(tmp_path / "r.json"), "--yes"]
+    assert exit_code("regression", "fit", *files, *option) != 0
+    shown = capsys.readouterr()
+    assert f"{option[0]} must be left out with --study, which says it." in " ".join((shown.err + shown.out).split())
+
+
+def book(relation: str = "add-remove", name: str = "book") -> Ledger:
+    return Ledger.create(name, name=name, relation=relation, epsilon=9, delta="1e-4")
+
+
+def test_a_ledger_of_the_wrong_relation_is_refused_before_anything_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = book()
+    run("study", "init", "s.json", "--name", "s", *BOUNDS, "--epsilon", "1")
+    assert exit_code("regression", "fit", "no such file", "--study", "s.json", "--ledger", "book", "--out", "x.json") == 2
+    assert "ledger must be kept for replace-one neighbours, the only ones this promise is about; " in capsys.readouterr().err
+    assert ledger.entries() == ()
+    run("study", "init", "t.json", "--name", "t", *BOUNDS, "--epsilon", "1", "--relation", "add-remove")
+    run("fit", "north.csv", "--study", "t.json", "--ledger", "book", "--out", "t.release.json")
+    assert ledger.spent.epsilon == 1
+    dearer = book("replace-one", "dearer")  # which takes an add-remove promise at its price there
+    run("fit", "north.csv", "--study", "t.json", "--ledger", "dearer", "--out", "u.release.json")
+    assert dearer.spent.epsilon == 2
+
+
+@pytest.mark.parametrize("method", ["ssp-gauss", "ssp-laplace", "objpert"])
+def test_every_method_takes_an_add_remove_ledger(folder: Path, method: str) -> None:
+    ledger = book()
+    run("fit", "home.csv", *BOUNDS, "--epsilon", "1", "--ledger", "book", "--out", "h.json", "--method", method)
+    assert ledger.entries()[0].guarantee["relation"] == "add-remove"
+
+
+def test_a_retry_key_costs_nothing_again_and_gives_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = book("replace-one")
+    command = ["fit", "north.csv", *BOUNDS, "--epsilon", "1", "--ledger", "book", "--retry-key", "monday"]
+    run(*command, "--out", "one.json")
+    capsys.readouterr()
+    run(*command, "--out", "two.json", "--json")
+    assert json.loads(capsys.readouterr().out)["already_paid"] is True
+    assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
+    run(*command, "--out", "two.json")  # it holds the answer already
+    assert len(ledger.entries()) == 1
+    assert exit_code("regression", *command[:-1], "friday", "--out", "one.json") == 2
+    assert "out must be a new file; 'one.json' exists." in capsys.readouterr().err
+    assert len(ledger.entries()) == 1
+
+
+def test_the_verb_asks_the_public_class(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same terms give the same study, and the table is read once."""
+    reads: list[object] = []
+    read = PrivateRidge.read
+
+    def counted(self: PrivateRidge, *source: object) -> object:
+        reads.append(source)
+        return read(self, *source)
+
+    monkeypatch.setattr(PrivateRidge, "read", counted)
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert len(reads) == 1
+    assert found["out"] == "n.json"
+    bounds = {"age": (0, 120), "bmi": (10, 60)}
+    assert found["study_hash"] == PrivateRidge(epsilon=1, x_bounds=bounds, y_bounds={"dose": (0, 100)})._terms(None).hash
+
+
+def test_a_schema_beside_bounds_is_added_to_and_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (Column.number("age", lower=0, upper=5), Column.number("bmi", lower=10, upper=60))
+    Schema(columns=columns).save("schema.json")
+    extra = ["--schema", "schema.json", "--bounds", "age=0:120", "--bounds", "dose=0:100", "--target", "dose"]
+    run("study", "init", "s.json", "--name", "s", *extra, "--epsilon", "1")
+    features = Study.load("s.json").features
+    assert [(c.name, c.lower, c.upper) for c in features.columns] == [("age", 0, 120), ("bmi", 10, 60)]  # type: ignore[union-attr]
+    capsys.readouterr()
+    assert exit_code("regression", "plan", "--schema", "schema.json", "--target", "bmi", "--columns", "agee", *TINY) == 2
+    assert "columns must be declared; got 'agee', which is not. Did you mean 'age'?" in capsys.readouterr().err
+
+
+def test_a_plan_touches_no_data_and_says_what_it_assumes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("plan", "--n-records", "4000", "--organisations", "3", *BOUNDS, "--epsilon", "1", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["method"], found["n_records"], found["coefficients"]) == ("ssp-gauss", 4000, 3)
+    assert "fill their bounds evenly" in found["assumed"]
+    assert found["error_released"] < found["error_narrow"]
+    study()
+    capsys.readouterr()
+    run("plan", "--study", "study.json", "--rows", "4000", "--organisations", "3")  # an older name of the option
+    said = capsys.readouterr().out
+    assert "Yours was not looked at and may be far worse: if its features fill a third of their bounds" in said
+    assert f"public model {found['error_released']:.3g}" in said
+    assert exit_code("regression", "plan", *BOUNDS, "--epsilon", "100", "--n-records", "9") == 0
+    assert "Warning: epsilon 100 protects hardly anybody" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "1"], "columns must be declared: pass --schema or --bounds"),
+        (["--epsilon", "1", "--bounds", "dose=0:1", "--target", "dose"], "columns must hold a feature beside the target"),
+        (["--epsilon", "1", *BOUNDS, "--columns", "age,dose"], "target must be no feature; got 'dose'."),
+        (["--epsilon", "1", *BOUNDS, "--organisations", "0"], "organisations must be a whole number >= 1; got 0."),
+        ([*BOUNDS], "epsilon must be given. Pass --epsilon, or a --study that says it."),
+        (["--study", "s.json", "--delta", "1e-6"], "--delta must be left out with --study, which says it."),
+    ],
+)
+def test_a_plan_refuses_what_a_fit_refuses(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert exit_code("regression", "plan", "--n-records", "10", *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_message_speaks_python_where_there_is_an_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
+    wrong = (
+        ["combine", "n.json", "--method", "guard"],
+        ["combine", "n.json", "--own", "north"],
+        ["fit", "north.csv", "--epsilon", "1", "--out", "x.json"],
+        ["fit", "north.csv", "--bounds", "age=0:9", "--epsilon", "1", "--out", "x.json"],
+        ["study", "init", "s.json", "--name", "s"],
+    )
+    capsys.readouterr()
+    for arguments in wrong:
+        assert exit_code("regression", *arguments) == 2
+    run("combine", "n.json", "--home", "home.csv")
+    out, err = capsys.readouterr()
+    for spelling in ("X_home", "y_home", "x_bounds", "y_bounds", "own=", "Study(", "PrivateRidge"):
+        assert spelling not in out + err

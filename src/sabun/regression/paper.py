@@ -17,7 +17,7 @@ import numpy as np
 
 from sabun.privacy.noise import Coin, spherical_laplace
 from sabun.regression.design import UNIT
-from sabun.regression.moments import Moments
+from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
 __all__ = ["least_delta", "printed_estimate", "warning_of"]
@@ -27,18 +27,18 @@ _LARGEST = 700
 """e to a larger power is no float."""
 
 
-def printed_estimate(study: Study, moments: Moments, coin: Coin) -> dict[str, Any]:
+def printed_estimate(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
     """Eq. (8) in floating point. NOT PRIVATE for any epsilon; it is here to reproduce the paper."""
     epsilon, bound = Fraction(study.epsilon), Fraction(study.coef_bound)
     scale = 4 * (bound + 1) / epsilon
     draws = spherical_laplace(scale * _FINE, dimension=study.width, coin=coin)  # proof: printed-noise
     noise = np.array([float(draw) for draw in draws]) / _FINE
-    gram = moments.products[:-1, :-1] / UNIT**2
-    ridge = float(Fraction(study.ridge or 0) + 2 / epsilon)
-    right = moments.products[:-1, -1] / UNIT**2 + noise / 2
+    gram = totals.products[:-1, :-1] / UNIT**2
+    ridge = float(Fraction(study.regularization or 0) + 2 / epsilon)
+    right = totals.products[:-1, -1] / UNIT**2 + noise / 2
     theta = np.linalg.solve(gram + ridge * np.eye(study.width), right)  # proof: unconstrained
     public_rows = study.relation == "replace-one"
-    return {"estimate": theta, "rows": moments.rows if public_rows else None}
+    return {"estimate": theta, "rows": totals.rows if public_rows else None}
 
 
 def least_delta(epsilon: float, *, claimed: float, coef_bound: float = 1.0, ridge: float = 0.0) -> float:
@@ -67,9 +67,12 @@ def least_delta(epsilon: float, *, claimed: float, coef_bound: float = 1.0, ridg
 
 
 def warning_of(study: Study) -> str:
-    """What a release of this mechanism says about itself."""
+    """What a release of this method says about itself."""
     found = least_delta(
-        float(study.epsilon), claimed=float(study.epsilon), coef_bound=float(study.coef_bound), ridge=float(study.ridge or 0)
+        float(study.epsilon),
+        claimed=float(study.epsilon),
+        coef_bound=float(study.coef_bound),
+        ridge=float(study.regularization or 0),
     )
     return (
         "Eq. (8) of the paper as printed is not differentially private for any epsilon: the gradient is not bounded without a "

@@ -7,13 +7,14 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from regression.worlds import clinic, unit_study
+from regression.worlds import clinic, totals, unit_study
 from sabun.errors import BudgetExceeded
 from sabun.ledger import Ledger
 from sabun.privacy.noise import seeded_coin
-from sabun.regression import PrivateRidge
-from sabun.regression.moments import Moments
-from sabun.regression.printed import least_delta, printed_estimate
+from sabun.records import Column, Schema
+from sabun.regression import PrivateRidge, Study
+from sabun.regression.paper import least_delta, printed_estimate
+from sabun.regression.promise import guarantee_of
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0027), (0.5, 0.0125), (1.0, 0.0226), (2.0, 0.038), (10.0, 0.089)])
@@ -42,9 +43,9 @@ def test_no_epsilon_makes_delta_vanish() -> None:
 
 @pytest.mark.parametrize(("record", "centre", "scale"), [(0.0, 0.0, 2.0), (1.0, 1 / 3, 4 / 3)])
 def test_draws_have_the_densities_that_were_integrated(record: float, centre: float, scale: float) -> None:
-    study = unit_study(1, mechanism="paper", ridge=0, clip_radius=None)
+    study = unit_study(1, method="paper", ridge=0, clip_radius=None)
     coin = seeded_coin(0)
-    data = Moments.of(study.design, np.full((1, 1), record), np.full(1, record))
+    data = totals(study.design, np.full((1, 1), record), np.full(1, record))
     drawn = [printed_estimate(study, data, coin)["estimate"][0] for _ in range(700)]
     assert stats.kstest(drawn, stats.laplace(centre, scale).cdf).pvalue > 1e-4
     assert stats.kstest(drawn, stats.laplace(centre, scale * 1.4).cdf).pvalue < 1e-3
@@ -52,7 +53,7 @@ def test_draws_have_the_densities_that_were_integrated(record: float, centre: fl
 
 def test_its_guarantee_says_that_there_is_none() -> None:
     X, y = clinic(300)
-    model = PrivateRidge(epsilon=1, mechanism="paper", x_bounds=[(0, 120), (10, 60)], y_bounds=(0, 100)).fit(X, y)
+    model = PrivateRidge(epsilon=1, method="paper", x_bounds=[(0, 120), (10, 60)], y_bounds=(0, 100)).fit(X, y)
     assert model.guarantee_.epsilon == math.inf
     assert "no bound holds" in str(model.guarantee_)
     assert "not differentially private for any epsilon" in model.release_.provenance.notes[0]
@@ -61,7 +62,16 @@ def test_its_guarantee_says_that_there_is_none() -> None:
 def test_a_ledger_refuses_it(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "b", name="b", epsilon=100, delta="1e-3")
     with pytest.raises(BudgetExceeded):
-        PrivateRidge(epsilon=1, mechanism="paper", x_bounds=[(0, 120), (10, 60)], y_bounds=(0, 100), ledger=ledger).fit(
+        PrivateRidge(epsilon=1, method="paper", x_bounds=[(0, 120), (10, 60)], y_bounds=(0, 100), ledger=ledger).fit(
             *clinic(50)
         )
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("epsilon", [700, 701, 1000, 10**9])
+def test_the_printed_method_is_told_apart_at_any_epsilon(epsilon: int) -> None:
+    assert least_delta(float(epsilon), claimed=float(epsilon)) >= 0
+    study = Study(
+        features=Schema.of_bounds([(-1, 1)]), target=Column.number("y", lower=-1, upper=1), epsilon=epsilon, method="paper"
+    )
+    assert guarantee_of(study).epsilon == float("inf")

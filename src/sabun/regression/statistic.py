@@ -1,0 +1,188 @@
+"""Exact sums of products of whole-number rows: the statistic that adds up.
+
+The sums are whole numbers computed at the speed of matrix products, bit for bit independent of order, pieces or threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.errors import DataError, InternalError
+from sabun.records import Chunks, NumberColumn, Schema, open_source
+from sabun.records.tables import as_table
+from sabun.regression.design import UNIT, Design, Floats
+
+__all__ = ["Block", "Labelled", "Moments", "Totals"]
+
+_BLOCK = 4096
+"""Rows multiplied at a time so that they stay in the processor's cache; cannot change any result."""
+
+_SAMPLE = 64
+_STRIDES = 0.6180339887498949, 0.7548776662466927
+
+
+class Labelled(NamedTuple):
+    """A source in two tables of the same length: features and targets."""
+
+    features: object
+    target: object
+
+
+Block: TypeAlias = tuple[Floats, Floats]
+"""Feature values (see `Design.feature_values`) and encoded targets of some records. PRIVATE."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Totals:
+    """Totals over records of row products, in units of UNIT**-2. PRIVATE: never leaves without noise.
+
+    Args:
+        rows: Number of records.
+        products: Sum of (row, target) times its transpose, int64, shape (width + 1, width + 1).
+    """
+
+    rows: int
+    products: NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """The sums that a regression needs: a `Statistic`, whose state is `Totals`.
+
+    Args:
+        design: The public map from records to rows.
+
+    Example:
+        >>> from sabun.asking import state_of
+        >>> moments = Moments(design=Design(features=Schema.of_bounds([(0, 1)]), intercept=False, radius=None,
+        ...                                 target=NumberColumn(name="y", lower=0, upper=1, missing=0)))
+        >>> x, y = np.array([[1.0], [0.5]]), np.array([1.0, 1.0])
+        >>> whole = state_of(moments, Labelled(x, y))
+        >>> parts = [state_of(moments, Labelled(x[piece], y[piece])) for piece in (slice(1), slice(1, 2))]
+        >>> moments.pack(moments.merge(*parts)) == moments.pack(whole)
+        True
+    """
+
+    design: Design
+
+    @property
+    def name(self) -> str:
+        """What is summed."""
+        return "sums of products"
+
+    def blocks(self, source: object) -> Iterator[Block]:
+        """The records of a file, folder, stream or table that holds features and target under their names, or of two tables.
+
+        Raises:
+            DataError: It does not fit the declared columns, or the two tables differ in length.
+        """
+        if isinstance(source, Chunks):
+            for piece in source.pieces():
+                yield from self.blocks(piece)
+        elif isinstance(source, Labelled):
+            yield self._pair(source)
+        else:
+            yield from self._together(source)
+
+    def zero(self) -> Totals:
+        """No records."""
+        return Totals(rows=0, products=np.zeros((self.design.width + 1, self.design.width + 1), dtype=np.int64))
+
+    def add(self, state: Totals, block: Block) -> Totals:
+        """With one more block."""
+        values, targets = block
+        return Totals(rows=state.rows + len(values), products=state.products + _products(self.design, values, targets))
+
+    def merge(self, left: Totals, right: Totals) -> Totals:
+        """The records of both."""
+        return Totals(rows=left.rows + right.rows, products=left.products + right.products)
+
+    def pack(self, state: Totals) -> bytes:
+        """As bytes: the number of records, then the products row by row, 8 bytes each."""
+        return np.append(np.int64(state.rows), state.products.ravel()).astype("<i8").tobytes()
+
+    def unpack(self, content: bytes) -> Totals:
+        """From bytes.
+
+        Raises:
+            DataError: They are not the bytes of such a state.
+        """
+        side = self.design.width + 1
+        if len(content) != 8 * (1 + side**2):
+            raise DataError("sums must be bytes that the same statistic packed; they are not.")
+        numbers = np.frombuffer(content, dtype="<i8").astype(np.int64)
+        rows, products = int(numbers[0]), numbers[1:].reshape(side, side)
+        if rows < 0 or not np.array_equal(products, products.T):
+            raise DataError("sums must be bytes that the same statistic packed; they are not.")
+        return Totals(rows=rows, products=products)
+
+    def sample(self) -> Block:
+        """Made-up records that fill the bounds evenly and go beyond them."""
+        centres, halves = self.design.centres
+        middle, half = self.design.target_range
+        steps = np.arange(1, _SAMPLE + 1)
+        spread = 2.2 * np.modf(np.outer(steps, _STRIDES[0] * np.arange(1, len(halves) + 1)))[0] - 1.1
+        return centres + halves * spread, middle + half * (2.2 * np.modf(steps * _STRIDES[1])[0] - 1.1)
+
+    def _pair(self, source: Labelled) -> Block:
+        values, targets = self._features(source.features), self.design.encoded_target(source.target)
+        if len(targets) != len(values):
+            raise DataError("X and y must have the same number of rows; they do not.")
+        return values, targets
+
+    def _features(self, features: object) -> Floats:
+        """Feature values in own units; a plain array of numbers is left as it is, to be clipped block by block."""
+        if _is_plain(features) and self.design.takes_arrays:
+            return as_table(features, width=len(self.design.features.columns))  # type: ignore[return-value]
+        return self.design.feature_values(open_source(features, schema=self.design.features).matrix())
+
+    def _together(self, source: object) -> Iterator[Block]:
+        schema = Schema(columns=(*self.design.features.columns, self.design.target))
+        if _is_plain(source) and self.design.takes_arrays:
+            table = as_table(source, width=len(schema.columns))
+            yield table[:, :-1], self.design.encoded_target(table[:, -1])  # type: ignore[misc]
+            return
+        for piece in open_source(source, schema=schema).partitions():
+            yield self.design.feature_values(piece[:, :-1]), piece[:, -1]
+
+
+def _is_plain(table: object) -> bool:
+    """Whether a table is an array of numbers, which needs no encoding but clipping."""
+    return type(table) is np.ndarray and table.dtype.kind in "biuf" and table.ndim == 2
+
+
+def _products(design: Design, values: Floats, targets: Floats) -> NDArray[np.int64]:
+    total = np.zeros((design.width + 1, design.width + 1), dtype=np.int64)
+    buffer = np.empty((min(_BLOCK, len(values)), values.shape[1]))
+    for start in range(0, len(values), _BLOCK):
+        piece = values[start : start + _BLOCK]
+        total += _block_products(design, piece, targets[start : start + _BLOCK], buffer[: len(piece)])
+    return total
+
+
+def _block_products(design: Design, piece: Floats, goals: Floats, body: Floats) -> NDArray[np.int64]:
+    constant = design.whole_rows(piece, body)
+    inner = body.T @ body
+    if not np.isfinite(inner).all():  # a missing cell: fill it by the public rule, then do the same again
+        constant = design.whole_rows(_filled(design, piece), body)
+        inner = body.T @ body  # proof: exact-product
+    side = np.empty((len(body), design.intercept + 1))
+    side[:, 0] = constant
+    side[:, -1] = design.whole_targets(goals)
+    lengths = np.einsum("ij,ij->i", body, body) + np.square(constant)
+    if lengths.max(initial=0.0) > UNIT**2:  # proof: in-ball
+        raise InternalError("a row left the unit ball.")
+    across = body.T @ side
+    return np.block([[inner, across], [across.T, side.T @ side]]).astype(np.int64)
+
+
+def _filled(design: Design, piece: Floats) -> Floats:
+    missing = np.array([column.missing for column in design.features.columns if isinstance(column, NumberColumn)])
+    return np.where(np.isnan(piece), missing, piece)
