@@ -60,14 +60,14 @@ MUTANTS = (
         "WHOLE_ERROR = Fraction(1, 2) + Fraction(1, 1024)",
         "WHOLE_ERROR = Fraction(0)",
     ),
-    ("a copy of a part counted again", "asking/statistic.py", "if self.names & other.names:", "if False:"),
+    ("a copy of a part counted again", "engine/statistic.py", "if self.names & other.names:", "if False:"),
     (
         "a part with new rows forgets its name",
-        "asking/statistic.py",
+        "engine/statistic.py",
         "names=self.names or frozenset((os.urandom(16),))",
         "names=frozenset((os.urandom(16),))",
     ),
-    ("a piece counted again", "asking/statistic.py", "if self.seen & other.seen:", "if False:"),
+    ("a piece counted again", "engine/statistic.py", "if self.seen & other.seen:", "if False:"),
     (
         "sums of other tables merged",
         "density/rkhs.py",
