@@ -105,7 +105,7 @@ def test_the_solver_ends_whatever_the_rows(table: str, epsilon: float, regularis
 
 
 def test_a_regularisation_too_small_for_floats_is_refused() -> None:
-    with pytest.raises(ParameterError, match="regularisation must be at least 1/1000, so that the solver always ends"):
+    with pytest.raises(ParameterError, match="regularization must be at least 1/1000, so that the solver always ends"):
         PrivateClassifier(method="objective-perturbation", epsilon=40, regularisation="1e-15", classes=[0, 1]).fit(
             STEP, STEP.ravel().astype(int)
         )

@@ -89,7 +89,7 @@ def test_a_library_that_rounds_by_place_fails_its_trial(monkeypatch: pytest.Monk
     assert not row_by_row(Network(sizes=(5, 4, 2)), piece=64)
 
 
-@pytest.mark.parametrize(("precision", "way_out"), [("single", "Use precision='double'"), ("double", "Install a numpy")])
+@pytest.mark.parametrize(("precision", "way_out"), [("single", "Use the precision 'double'"), ("double", "Install a numpy")])
 def test_such_a_library_is_refused_before_the_charge(
     precision: str, way_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
