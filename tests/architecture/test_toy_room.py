@@ -17,7 +17,7 @@ VERBS = '''
 import typer
 from sabun.telling.terminal.charging import Payment
 from sabun.telling.terminal.options import Epsilon, Json, LedgerFile, Out, PrivateTable, Purpose
-from sabun.telling.terminal.output import new_file, print_line
+from sabun.telling.terminal.output import new_file, print_json, print_line
 
 app = typer.Typer(help="Which share said yes.\\n\\nExample:\\n\\n    sabun shares plan", no_args_is_help=True)
 
@@ -39,10 +39,11 @@ def yes(table: PrivateTable, epsilon: Epsilon, ledger: LedgerFile = None, purpos
     with payment:
         asked = YesShare(epsilon=epsilon, ledger=payment.book)
         found = asked.fit(np.genfromtxt(table, delimiter=",", skip_header=1, usecols=[0]).reshape(-1, 1) / 100)
-        if out is not None:
-            with payment.writing(found.release_):
-                found.release_.save(out)
-        payment.tell(found.release_, out)
+        payment.save(found.release_, out)
+        if json:
+            print_json({"share": found.share_} | payment.record(found.release_, out))
+        else:
+            payment.tell(found.release_, out)
 
 @app.command()
 def plan(epsilon: Epsilon = "1", json: Json = False) -> None:
