@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import LedgerError
+from sabun.ledger.address import is_address
 from sabun.ledger.admission import Price, budget_of, check_words, price
 from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
 from sabun.ledger.keys import answer, check_key, refuse_answered
@@ -79,7 +80,7 @@ class Ledger:
         """Makes a new ledger; its terms can never be changed.
 
         Args:
-            path: A free path on a local disk (or another `Store`).
+            path: A free path on a local disk, or `postgresql://USER@HOST/DATABASE?ledger=NAME` (or another `Store`).
             name: What people call it; it stands in receipts and refusals.
             unit: Whose data is protected, in your word ("patient").
             relation: `replace-one`, `add-remove` or `local`.
@@ -103,7 +104,7 @@ class Ledger:
         """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
-            path: Where it is.
+            path: Where it is: a file's path, or `postgresql://USER@HOST/DATABASE?ledger=NAME`.
             remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
 
         Raises:
@@ -381,6 +382,10 @@ def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remar
 
 
 def _store(path: str | os.PathLike[str] | Store) -> Store:
+    if is_address(path):
+        from sabun.ledger.postgres_store import PostgresStore  # an extra
+
+        return PostgresStore(os.fspath(path))  # type: ignore[arg-type]
     is_path = isinstance(path, str | os.PathLike) or not hasattr(path, "writing")
     return SqliteStore(path) if is_path else path  # type: ignore[arg-type, return-value]
 
