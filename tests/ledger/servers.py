@@ -7,7 +7,6 @@ import itertools
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -57,11 +56,10 @@ class Server:
         )
         return done.stdout
 
-    def start(self, *settings: str) -> None:
-        options = itertools.chain.from_iterable(("-c", setting) for setting in settings)
-        command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), "-h", "", *options]
+    def start(self) -> None:
+        command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), "-h", ""]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, process_group=0, **self._as)
+            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self._as)
         deadline = time.monotonic() + _PATIENCE
         while not self._is_up():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -77,22 +75,31 @@ class Server:
             return False
         return True
 
-    def kill(self) -> None:
-        """Ends the server and all its children at once, without a word; they are a process group of their own."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+    def set(self, name: str, value: str) -> None:
+        """Changes a setting of the whole server, and waits until it holds."""
+        import psycopg
 
-    def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)  # ends its clients; SIGTERM would wait for them
-            try:
-                self._process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        with psycopg.connect(self.address(ledger=None), autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET {name} = {value}")
+            connection.execute("SELECT pg_reload_conf()")
+        while self.execute(f"SHOW {name}") != [(value,)]:
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """Ends the server and all its children at once, without a word."""
+        import psutil  # comes with the server
+
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        for child in children:
+            child.kill()
+        self._process.wait()
+        psutil.wait_procs(children, timeout=_PATIENCE)
 
     def remove(self) -> None:
-        self.stop()
+        if self._process is not None and self._process.poll() is None:
+            self.kill()  # a farewell would write everything to disk first
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def address(self, user: str = "postgres", *, ledger: str | None = "sabun") -> str:

@@ -280,7 +280,7 @@ def plan(
     hidden: _Hidden = "auto",
     relation: _Relation = None,
     n_public: _Records = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger that would pay; it is not charged.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that would pay; it is not charged.")] = None,
     settings: _Settings = None,
     json: Json = False,
 ) -> None:

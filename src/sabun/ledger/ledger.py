@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 from types import TracebackType
@@ -322,6 +322,15 @@ class Ledger:
             raise LedgerError(f"a ledger must be kept in a file to be copied; {self._store.place} is not.")
         self._outlook.must_be_open()
         self._store.backup(path)
+
+    def records(self) -> Iterator[str]:
+        """Every row as it was hashed, oldest first: the hash of one is the SHA-256 of its text, and stands in the next."""
+        piece, after = [""], -1
+        while piece:
+            with self._outlook.reading() as (view, _):
+                piece = [row.record for row in view.rows(after, limit=256)]
+            after += len(piece)
+            yield from piece
 
     def show(self, *, last: int | None = 20) -> str:
         """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""

@@ -6,9 +6,9 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from sabun.errors import LedgerError, MissingExtra, ParameterError
 from sabun.ledger.address import Address
@@ -21,6 +21,8 @@ except ImportError:
 
 __all__ = ["Line", "certainly_undone", "is_lost"]
 
+T = TypeVar("T")
+
 _UNDONE = ("40001", "40P01")
 """The server took the change back by itself, because others stood in its way."""
 _STARTING = ("57P03", "53300")
@@ -31,6 +33,18 @@ _REFUSED = {
     "42501": "this user has no right to do that. Ask the owner of the ledger for the role it needs",
     "25006": "this server can only be read (a standby). Give the address of the primary server",
     "53": "the server has no room left (disk, memory or connections). Make room",
+}
+_SIGNS = {
+    "authentication failed": "28P01",
+    "no password supplied": "28P01",
+    "pg_hba.conf": "28000",
+    'FATAL:  role "': "28000",
+    'FATAL:  database "': "3D000",
+    "starting up": "57P03",
+    "shutting down": "57P03",
+    "recovery mode": "57P03",
+    "too many clients": "53300",
+    "remaining connection slots": "53300",
 }
 _WITHIN = 10
 """Seconds in which a server must answer a call."""
@@ -52,11 +66,11 @@ class Line:
         weakref.finalize(self, _hang_up, self._idle)
 
     @contextmanager
-    def connected(self, patience: float) -> Iterator[Any]:
-        """A connection that is kept for the next call if this one ends well."""
-        connection = self._taken() or self._called(patience)
+    def connected(self, patience: float, begin: Callable[[Any], T]) -> Iterator[tuple[Any, T]]:
+        """A connection with what `begin` made of it; it is kept for the next call if this one ends well."""
+        connection, begun = self._begun(patience, begin)
         try:
-            yield connection
+            yield connection, begun
         except BaseException:
             _end(os.getpid(), connection)
             raise
@@ -67,20 +81,22 @@ class Line:
         if spare:
             _end(os.getpid(), connection)
 
-    def forget(self) -> None:
-        """Ends the idle connection, if there is one."""
+    def _begun(self, patience: float, begin: Callable[[Any], T]) -> tuple[Any, T]:
+        """Begins on the idle connection, or on a new one where that is another process's or broke while it lay idle."""
         with self._lock:
-            _hang_up(self._idle)
-
-    def _taken(self) -> Any:
-        """The idle connection, when it is this process's own and still answers."""
-        with self._lock:
-            while self._idle:
-                owner, connection = self._idle.pop()
-                if owner == os.getpid() and _answers(connection):
-                    return connection
-                _end(owner, connection)
-        return None
+            owner, connection = self._idle.pop() if self._idle else (0, None)
+        if connection is not None and owner != os.getpid():
+            _end(owner, connection)
+            connection = None
+        kept = connection is not None
+        connection = connection or self._called(patience)
+        try:
+            return connection, begin(connection)
+        except BaseException as error:
+            _end(os.getpid(), connection)
+            if not kept or not is_lost(error):
+                raise
+        return self._begun(patience, begin)
 
     def _called(self, patience: float) -> Any:
         deadline = time.monotonic() + patience
@@ -96,7 +112,7 @@ class Line:
             try:
                 return psycopg.connect(**(settings | self._target), autocommit=True, prepare_threshold=None)
             except psycopg.Error as error:
-                if _state(error) not in _STARTING and "starting up" not in str(error) or time.monotonic() >= deadline:
+                if _state(error) not in _STARTING or time.monotonic() >= deadline:
                     raise
             time.sleep(0.05)
 
@@ -118,12 +134,14 @@ class Line:
         if state in ("3F000", "42P01"):
             return LedgerError(f"there is no ledger at {self._place}. Make one first, or check the address.")
         for beginning, words in _REFUSED.items():
-            if state.startswith(beginning) or (not state and beginning == "28" and "authentication" in str(error)):
+            if state.startswith(beginning):
                 return Unavailable(f"{self._place} cannot be used: {words}.", "")
         if is_lost(error):
             advice = "Check the address and the network, then try again."
             return Unavailable(f"{self._place} cannot be reached, or the connection broke.", advice)
-        return LedgerError(f"{self._place}: the server refuses ({state or 'no code'}). Do not release from it; look at its log.")
+        return LedgerError(
+            f"{self._place}: the server refuses ({state or 'no code'}). Do not release from it; look at its log."
+        )
 
 
 def is_lost(error: BaseException) -> bool:
@@ -138,15 +156,9 @@ def certainly_undone(error: BaseException) -> bool:
 
 
 def _state(error: BaseException) -> str:
-    return getattr(error, "sqlstate", None) or ""
-
-
-def _answers(connection: Any) -> bool:
-    try:
-        connection.execute("SELECT 1")
-    except psycopg.Error:
-        return False
-    return True
+    """The server's code; a refused connection has none, so its words are looked at."""
+    words = str(error) if isinstance(error, psycopg.OperationalError) else ""
+    return getattr(error, "sqlstate", None) or next((code for sign, code in _SIGNS.items() if sign in words), "")
 
 
 def _hang_up(idle: list[tuple[int, Any]]) -> None:

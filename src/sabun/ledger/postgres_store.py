@@ -16,7 +16,7 @@ from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger.address import Address
 from sabun.ledger.postgres_line import Line, certainly_undone, is_lost, psycopg
-from sabun.ledger.postgres_tables import GRANTS, must_be_whole, statements
+from sabun.ledger.postgres_tables import GRANTS, look, must_be_whole, statements
 from sabun.ledger.postgres_transaction import PostgresTransaction
 from sabun.ledger.row import Row
 from sabun.ledger.store import Unavailable
@@ -25,6 +25,11 @@ __all__ = ["PostgresStore"]
 
 _DURABLE = {"synchronous_commit": ("on", "remote_apply"), "fsync": ("on",), "full_page_writes": ("on",)}
 """Settings of the server without which a charge could be lost after its release."""
+_SETTINGS = (
+    "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), true), current_setting('fsync'), "
+    "current_setting('full_page_writes')"
+)
+_SEARCH = "SET LOCAL search_path = pg_catalog, pg_temp"
 _ABANDONED = 60
 """Seconds after which the server ends the change of a client that fell silent in the middle of it."""
 
@@ -57,19 +62,24 @@ class PostgresStore:
 
     def create(self, first: Row) -> None:
         """Makes the tables with their first row; a schema that holds anything is never touched."""
-        with self._line.translated(), self._line.connected(self._patience) as connection:
-            connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
-            self._must_be_durable(connection)
+        with self._line.translated(), self._line.connected(self._patience, self._blank) as (connection, view):
+            self._must_be_durable(connection.execute(_SETTINGS))
             self._claim(connection)
             for statement in statements(self._address.ledger):
                 connection.execute(statement)
-            self._view(connection).append(first)
+            view.append(first)
             _commit(connection)
+
+    def _blank(self, connection: Any) -> PostgresTransaction:
+        connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        return PostgresTransaction(connection, self._address.ledger, self.place)
 
     def _claim(self, connection: Any) -> None:
         """Makes the schema, or takes an empty one that an administrator made for us."""
         if connection.info.parameter_status("server_encoding") != "UTF8":
-            raise LedgerError(f"{self.place}: the database must have the encoding UTF8; it has another. Choose another database.")
+            raise LedgerError(
+                f"{self.place}: the database must have the encoding UTF8; it has another. Choose another database."
+            )
         schema = self._address.ledger
         try:
             connection.execute("SAVEPOINT alone")
@@ -102,9 +112,10 @@ class PostgresStore:
         checks.text(user=user)
         checks.one_of(tuple(GRANTS), role=role)
         schema, name = f'"{self._address.ledger}"', psycopg.sql.Identifier(user).as_string()
-        with self._line.translated(), self._line.connected(self._patience) as connection:
-            connection.execute("BEGIN")
-            must_be_whole(connection, self._address.ledger, self.place)
+        with self._line.translated(), self._line.connected(self._patience, self._changing) as (connection, _):
+            owned = "SELECT pg_has_role(relowner, 'MEMBER') FROM pg_class WHERE oid = to_regclass(%s)"
+            if connection.execute(owned, (f"{schema}.book",)).fetchone() != (True,):  # GRANT itself would only warn
+                raise LedgerError(f"{self.place} must be changed by its owner; you are not. Ask the owner.")
             try:
                 connection.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {name}")
             except psycopg.errors.UndefinedObject:
@@ -117,10 +128,8 @@ class PostgresStore:
     @contextmanager
     def reading(self) -> Iterator[PostgresTransaction]:
         """A consistent view: one snapshot, which holds nobody up."""
-        with self._line.translated(), self._line.connected(self._patience) as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp")
-            must_be_whole(connection, self._address.ledger, self.place)
-            yield self._view(connection)
+        with self._line.translated(), self._line.connected(self._patience, self._looking) as (connection, view):
+            yield view
             connection.execute("COMMIT")
 
     @contextmanager
@@ -129,8 +138,7 @@ class PostgresStore:
         ending = False
         with self._line.translated():
             try:
-                with self._line.connected(self._patience) as connection:
-                    view = self._begun(connection)
+                with self._line.connected(self._patience, self._changing) as (connection, view):
                     yield view
                     ending = True
                     _commit(connection)  # proof: durable-before-return
@@ -139,24 +147,40 @@ class PostgresStore:
                     raise
                 self._settle(view, known=certainly_undone(error))
 
-    def _begun(self, connection: Any) -> PostgresTransaction:
-        """Holds the turn before the transaction sees any row: LOCK makes no snapshot, and the first SELECT comes after it."""
-        connection.execute(
-            "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL search_path = pg_catalog, pg_temp; "
-            f"SET LOCAL lock_timeout = {max(int(1000 * self._patience), 1)}; "
-            f"SET LOCAL idle_in_transaction_session_timeout = '{_ABANDONED}s'; "
-            f'LOCK TABLE "{self._address.ledger}".turn IN EXCLUSIVE MODE'  # proof: one-writer
-        )
-        self._must_be_durable(connection)
-        must_be_whole(connection, self._address.ledger, self.place)
-        return self._view(connection)
+    def _looking(self, connection: Any) -> PostgresTransaction:
+        return self._begun(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _SEARCH)
 
-    def _must_be_durable(self, connection: Any) -> None:
-        """Refuses a server that answers before the disk does; what it found is fixed until the change ends."""
-        query = ", ".join(f"set_config('{name}', current_setting('{name}'), true)" for name in ("synchronous_commit",))
-        others = ", ".join(f"current_setting('{name}')" for name in _DURABLE if name != "synchronous_commit")
-        found = dict(zip(_DURABLE, connection.execute(f"SELECT {query}, {others}").fetchone(), strict=True))
-        for name, value in found.items():
+    def _changing(self, connection: Any) -> PostgresTransaction:
+        """Holds the turn before the transaction sees any row: LOCK makes no snapshot, and the first SELECT comes after it."""
+        return self._begun(
+            connection,
+            "BEGIN ISOLATION LEVEL SERIALIZABLE",
+            _SEARCH,
+            f"SET LOCAL lock_timeout = {max(int(1000 * self._patience), 1)}",
+            f"SET LOCAL idle_in_transaction_session_timeout = '{_ABANDONED}s'",
+            f'LOCK TABLE "{self._address.ledger}".turn IN EXCLUSIVE MODE',  # proof: one-writer
+            writing=True,
+        )
+
+    def _begun(self, connection: Any, *statements: str, writing: bool = False) -> PostgresTransaction:
+        """A transaction in which everything that is asked for first was asked for at once."""
+        view = PostgresTransaction(connection, self._address.ledger, self.place)
+        with connection.pipeline():
+            for statement in statements:
+                connection.execute(statement)
+            settings = connection.execute(_SETTINGS)
+            tables = look(connection, self._address.ledger)
+            newest = view.ask() if writing else None
+        if writing:
+            self._must_be_durable(settings)
+        must_be_whole(tables, self._address.ledger, self.place)
+        if newest is not None:
+            view.see(newest)
+        return view
+
+    def _must_be_durable(self, answer: Any) -> None:
+        """Refuses a server that answers before the disk does; what was found is fixed until the change ends."""
+        for name, value in zip(_DURABLE, answer.fetchone(), strict=True):
             if value not in _DURABLE[name]:  # proof: durable-settings
                 raise LedgerError(
                     f"{self.place}: {name} must be {' or '.join(_DURABLE[name])} on this server; it is {value!r:.40}, so a charge "
@@ -173,8 +197,7 @@ class PostgresStore:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                with self._line.connected(self._patience) as connection:
-                    view = self._begun(connection)
+                with self._line.connected(self._patience, self._changing) as (connection, view):
                     newest = cut.added[-1]
                     there = view.at(newest.sequence)
                     if there is None or there.hash != newest.hash:
@@ -197,9 +220,7 @@ class PostgresStore:
         """Lets the server read every row from the table itself, and compares that with what its indexes find."""
         book, by_table, by_index = f'"{self._address.ledger}".book', "enable_seqscan", "enable_indexscan"
         query = f"SELECT count(*), count(key), sum(hashtextextended(record || hash, entry)) FROM {book} WHERE "
-        with self._line.translated(), self._line.connected(self._patience) as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp")
-            must_be_whole(connection, self._address.ledger, self.place)
+        with self._line.translated(), self._line.connected(self._patience, self._looking) as (connection, _):
             connection.execute(f"SET LOCAL enable_bitmapscan = off; SET LOCAL {by_index} = off")
             whole = connection.execute(query + "true").fetchone()
             connection.execute(f"SET LOCAL {by_index} = on; SET LOCAL {by_table} = off")
@@ -208,9 +229,6 @@ class PostgresStore:
             connection.execute("COMMIT")
         if any(one != whole for one in found) or keyed != (whole[1],):
             raise LedgerError(f"{self.place} is damaged: its indexes do not fit its rows. Restore it from a backup.")
-
-    def _view(self, connection: Any) -> PostgresTransaction:
-        return PostgresTransaction(connection, self._address.ledger, self.place)
 
 
 def _commit(connection: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from sabun.errors import LedgerError
 from sabun.ledger.reservation import LARGEST_PAYLOAD
 
-__all__ = ["GRANTS", "must_be_whole", "statements"]
+__all__ = ["GRANTS", "look", "must_be_whole", "statements"]
 
 _LARGEST_RECORD = 16 * 2**20
 
@@ -28,7 +28,8 @@ GRANTS = {
 _FUNCTIONS = {
     "follow": r"""
 DECLARE
-  said json := regexp_replace(NEW.record, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g')::json;
+  said json := CASE WHEN strpos(NEW.record, '\u0000') = 0 THEN NEW.record
+    ELSE regexp_replace(NEW.record, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END;
   head record;
 BEGIN
   SELECT sequence, hash INTO head FROM {0}.book ORDER BY sequence DESC LIMIT 1;
@@ -143,13 +144,18 @@ def _made(schema: str) -> frozenset[str]:
     return frozenset(_MADE.strip().format(**guards).splitlines())
 
 
-def must_be_whole(connection: Any, schema: str, place: str) -> None:
+def look(connection: Any, schema: str) -> Any:
+    """Asks for the tables as they are; the answer is for `must_be_whole`."""
+    return connection.execute(_FOUND, {"schema": schema})
+
+
+def must_be_whole(answer: Any, schema: str, place: str) -> None:
     """Refuses a ledger whose tables or guards were changed: a trigger more could take back each row as it is written.
 
     Raises:
         LedgerError: There is no ledger, or it is not as it was made.
     """
-    found = [line for (line,) in connection.execute(_FOUND, {"schema": schema}).fetchall()]
+    found = [line for (line,) in answer.fetchall()]
     if len(found) == len(_made(schema)) and set(found) == _made(schema):
         return
     if not any(line.startswith("r book ") for line in found):

@@ -20,23 +20,39 @@ class PostgresTransaction:
     def __init__(self, connection: Any, schema: str, place: str) -> None:
         self._connection = connection
         self._book, self._payloads = f'"{schema}".book', f'"{schema}".payloads'
+        self._columns = f"SELECT sequence, entry, key, record, hash FROM {self._book}"
         self._place = place
+        self._newest: Row | None = None
         self.added: list[Row] = []
         self.kept: dict[int, bytes] = {}
 
     def last(self) -> Row:
-        """The newest row."""
-        for row in self._found("ORDER BY sequence DESC LIMIT 1"):
-            return row
-        raise LedgerError(f"{self._place}: the ledger has no rows; it was emptied. Restore it from a backup.")
+        """The newest row; asked for once, for nobody else can add one to what this transaction sees."""
+        if self._newest is None:
+            self.see(self.ask())
+        assert self._newest is not None
+        return self._newest
+
+    def ask(self) -> Any:
+        """Asks for the newest row; the answer is for `see`."""
+        return self._connection.execute(f"{self._columns} ORDER BY sequence DESC LIMIT 1")
+
+    def see(self, answer: Any) -> None:
+        """Takes the newest row from an answer."""
+        found = answer.fetchone()
+        if found is None:
+            raise LedgerError(f"{self._place}: the ledger has no rows; it was emptied. Restore it from a backup.")
+        self._newest = self._read(*found)
 
     def at(self, sequence: int) -> Row | None:
         """The row with that number, or None."""
+        if self._newest is not None and self._newest.sequence == sequence:
+            return self._newest
         return next(iter(self._found("WHERE sequence = %s", sequence)), None)
 
     def rows(self, after: int = -1, *, limit: int | None = None) -> Iterator[Row]:
         """The rows with a number above `after`, oldest first, at most `limit` of them; fetched in pieces."""
-        while limit is None or limit > 0:
+        while (limit is None or limit > 0) and after < self.last().sequence:
             size = _PIECE if limit is None else min(limit, _PIECE)
             piece = self._found("WHERE sequence > %s ORDER BY sequence LIMIT %s", after, size)
             yield from piece
@@ -53,8 +69,8 @@ class PostgresTransaction:
         return self._found("WHERE key = %s ORDER BY sequence", key)
 
     def _found(self, condition: str, *values: object) -> list[Row]:
-        query = f"SELECT sequence, entry, key, record, hash FROM {self._book} {condition}"
-        return [self._read(*columns) for columns in self._connection.execute(query, values).fetchall()]
+        answer = self._connection.execute(f"{self._columns} {condition}", values)
+        return [self._read(*columns) for columns in answer.fetchall()]
 
     def _read(self, sequence: int, entry: int, key: str | None, record: str, digest: str) -> Row:
         row = Row.read(record, digest, place=self._place)
@@ -78,16 +94,21 @@ class PostgresTransaction:
         """Adds a row, then reads it back: what is committed is what was meant."""
         values = row.sequence, row.entry, row.key, row.record, row.hash
         self.added.append(row)
-        self._connection.execute(f"INSERT INTO {self._book} VALUES (%s, %s, %s, %s, %s)", values)
+        with self._connection.pipeline():
+            self._connection.execute(f"INSERT INTO {self._book} VALUES (%s, %s, %s, %s, %s)", values)
+            answer = self.ask()
+        self.see(answer)
         if self.last().hash != row.hash:  # proof: read-back
             raise self._unlike(row.entry)
 
     def keep(self, entry: int, payload: bytes) -> None:
         """Keeps the bytes of an entry, then compares their digest with the server's."""
         self.kept[entry] = payload
-        self._connection.execute(f"INSERT INTO {self._payloads} VALUES (%s, %b)", (entry, payload))
         query = f"SELECT encode(sha256(payload), 'hex') FROM {self._payloads} WHERE entry = %s"
-        if self._connection.execute(query, (entry,)).fetchone() != (hashlib.sha256(payload).hexdigest(),):
+        with self._connection.pipeline():
+            self._connection.execute(f"INSERT INTO {self._payloads} VALUES (%s, %b)", (entry, payload))
+            answer = self._connection.execute(query, (entry,))
+        if answer.fetchone() != (hashlib.sha256(payload).hexdigest(),):
             raise self._unlike(entry)
 
     def repeat(self, other: PostgresTransaction) -> None:
