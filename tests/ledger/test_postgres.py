@@ -7,6 +7,7 @@ import os
 import pickle
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 
 import pytest
@@ -35,6 +36,16 @@ def cut(connection):
     """Breaks a connection as a network does: neither side hears a farewell."""
     with socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def suppressed(words):
+    """Lets a block fail, for want of the server alone and with these words."""
+    try:
+        yield
+    except Unavailable as error:
+        if words not in str(error):
+            raise
 
 
 class Cutting:
@@ -71,11 +82,9 @@ def test_a_connection_lost_at_any_step_of_a_charge_charges_once_or_says_so(ledge
             assert handle.remaining.epsilon > 0
         with monkeypatch.context() as patched:
             cutting = Cutting(patched, number, after=after)
-            try:
+            receipt = None
+            with suppressed("Nothing was charged"):
                 receipt = handle.charge(promise("1/100"), purpose="p")
-            except Unavailable as error:
-                receipt = None
-                assert "Nothing was charged" in str(error), cutting.at
         if cutting.at is None:
             break
         outcomes[cutting.at] = receipt is not None
@@ -122,10 +131,8 @@ def test_a_connection_lost_while_reading_says_so_and_the_next_look_works(ledger,
     handle = Ledger.open(place)
     with monkeypatch.context() as patched:
         cutting = Cutting(patched, number, after=False)
-        try:
+        with suppressed("cannot be reached, or the connection broke"):
             assert handle.spent.epsilon == 0
-        except Unavailable as error:
-            assert "cannot be reached, or the connection broke" in str(error)
     assert handle.spent.epsilon == 0, cutting.at
 
 
@@ -497,7 +504,7 @@ def test_the_server_takes_no_row_that_does_not_follow(shared, promise):
 
 
 def test_a_payload_on_the_server_is_bounded_too(shared):
-    query = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'payloads_payload_check'"
+    query = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND conrelid = 'payloads'::regclass"
     assert on_server(shared["owner"], query) == [(f"CHECK ((octet_length(payload) <= {LARGEST_PAYLOAD}))",)]
 
 

@@ -88,14 +88,15 @@ class Address:
         )
         if not well_formed:
             raise ParameterError(
-                f"a ledger's address must have the form {_FORM}; got another. A password with any of : / ? # @ % must have them "
-                "written as %3A %2F %3F %23 %40 %25; better leave it out and keep it in a password file."
+                f"a ledger's address must have the form {_FORM}; got another. A password with any of : / ? # @ % must have "
+                "them written as %3A %2F %3F %23 %40 %25; better leave it out and keep it in a password file."
             )
         given = dict(options)
         ledger = given.pop("ledger", "sabun")
         if not _LEDGER.fullmatch(ledger) or ledger.startswith("pg_") or ledger in ("public", "information_schema"):
             raise ParameterError(
-                f"ledger must be small letters, digits and _, beginning with no digit nor 'pg_', and not 'public'; got {ledger!r:.80}."
+                f"ledger must be small letters, digits and _, beginning with no digit nor 'pg_', and not 'public'; "
+                f"got {ledger!r:.80}."
             )
         secrets = {word: given.pop(word) for word in _SECRETS if word in given}
         if password:

@@ -28,7 +28,7 @@ _UNDONE = ("40001", "40P01")
 _STARTING = ("57P03", "53300")
 """It starts or stops, or has no room for one more connection: worth waiting for."""
 _REFUSED = {
-    "28": "the server does not let this user in. Check user and password; a password is best kept in a password file (PGPASSFILE)",
+    "28": "the server does not let this user in. Check user and password; best keep that in a password file (PGPASSFILE)",
     "3D": "there is no such database. Check the address, or let its administrator create it",
     "42501": "this user has no right to do that. Ask the owner of the ledger for the role it needs",
     "25006": "this server can only be read (a standby). Give the address of the primary server",

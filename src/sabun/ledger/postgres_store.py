@@ -1,8 +1,8 @@
 """A ledger in a schema of a PostgreSQL database, charged from many machines.
 
-One writer at a time: whoever writes begins by locking an empty table, before the transaction's view of the rows is made. Rows are
-only ever appended, so a change depends on the newest row alone; a change whose end was cut off is looked up, and where it is
-certain that it did not arrive and nobody wrote meanwhile, it is made again.
+One writer at a time: whoever writes begins by locking an empty table, before the transaction's view of the rows is made. Rows
+are only ever appended, so a change depends on the newest row alone; a change whose end was cut off is looked up, and where it
+certainly did not arrive and nobody wrote meanwhile, it is made again.
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ class PostgresStore:
         for name, value in zip(_DURABLE, answer.fetchone(), strict=True):
             if value not in _DURABLE[name]:  # proof: durable-settings
                 raise LedgerError(
-                    f"{self.place}: {name} must be {' or '.join(_DURABLE[name])} on this server; it is {value!r:.40}, so a charge "
-                    "could be lost after its release. Let its administrator change that."
+                    f"{self.place}: {name} must be {' or '.join(_DURABLE[name])} on this server; it is {value!r:.40}, so a "
+                    "charge could be lost after its release. Let its administrator change that."
                 )
 
     def _settle(self, cut: PostgresTransaction, *, known: bool) -> None:

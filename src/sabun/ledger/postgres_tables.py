@@ -83,19 +83,21 @@ _TRIGGERS = (
 )
 
 _FOUND = """
-WITH mine AS MATERIALIZED (SELECT oid, relname, relkind, relnamespace, concat_ws(' ', relkind, relname, relpersistence,
+WITH mine AS MATERIALIZED (SELECT oid, relname AS name, relkind, concat_ws(' ', relkind, relname, relpersistence,
     relrowsecurity, relhasrules, relhassubclass, relispartition) AS line
   FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = %(schema)s)),
 tables AS MATERIALIZED (SELECT array_agg(oid) AS ids FROM mine WHERE relkind <> 'i')
 SELECT line FROM mine WHERE relkind <> 'i'
-UNION ALL SELECT concat_ws(' ', 'column', (SELECT relname FROM mine WHERE oid = attrelid), attname, format_type(atttypid, atttypmod), attnotnull)
+UNION ALL SELECT concat_ws(' ', 'column', (SELECT name FROM mine WHERE oid = attrelid), attname,
+    format_type(atttypid, atttypmod), attnotnull)
   FROM pg_attribute WHERE attrelid = ANY ((SELECT ids FROM tables)::oid[]) AND attnum > 0 AND NOT attisdropped
-UNION ALL SELECT concat_ws(' ', 'index', (SELECT relname FROM mine WHERE oid = indexrelid), indisunique, indisvalid, indisready, indkey, indnatts,
-    indpred IS NULL, indexprs IS NULL) FROM pg_index WHERE indrelid = ANY ((SELECT ids FROM tables)::oid[])
-UNION ALL SELECT concat_ws(' ', 'trigger', (SELECT relname FROM mine WHERE oid = tgrelid), tgname, tgtype, tgenabled, tgnargs, tgattr, tgqual IS NULL,
-    prosecdef, array_to_string(proconfig, ' '), encode(sha256(convert_to(prosrc, 'UTF8')), 'hex'))
+UNION ALL SELECT concat_ws(' ', 'index', (SELECT name FROM mine WHERE oid = indexrelid), indisunique, indisvalid, indisready,
+    indkey, indnatts, indpred IS NULL, indexprs IS NULL)
+  FROM pg_index WHERE indrelid = ANY ((SELECT ids FROM tables)::oid[])
+UNION ALL SELECT concat_ws(' ', 'trigger', (SELECT name FROM mine WHERE oid = tgrelid), tgname, tgtype, tgenabled, tgnargs,
+    tgattr, tgqual IS NULL, prosecdef, array_to_string(proconfig, ' '), encode(sha256(convert_to(prosrc, 'UTF8')), 'hex'))
   FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = ANY ((SELECT ids FROM tables)::oid[])
-UNION ALL SELECT concat_ws(' ', 'constraint', (SELECT relname FROM mine WHERE oid = conrelid), contype, conkey::text, convalidated)
+UNION ALL SELECT concat_ws(' ', 'constraint', (SELECT name FROM mine WHERE oid = conrelid), contype, conkey::text, convalidated)
   FROM pg_constraint WHERE conrelid = ANY ((SELECT ids FROM tables)::oid[]) AND contype <> 'n'
 """
 _MADE = """
@@ -131,9 +133,8 @@ def statements(schema: str) -> Iterator[str]:
     yield from (statement.format(schema) for statement in _TABLES)
     for name, body in _FUNCTIONS.items():
         text = body.format(schema)
-        yield (
-            f"CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $${text}$$"
-        )
+        head = f"CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp"
+        yield f"{head} AS $${text}$$"
     yield from (statement.format(schema) for statement in _TRIGGERS)
 
 

@@ -1,8 +1,8 @@
 """What a ledger says to outsiders: everything that was charged, with the rows from which anybody can check it.
 
-A statement holds the rows as they were hashed, so whoever holds a head hash that was published can recompute the chain up to it;
-`docs/ledger-statement.md` has the format and a checker that needs nothing of Sabun. With rows from one entry on, it is the proof
-that this one release was charged.
+A statement holds the rows as they were hashed, so whoever holds a head hash that was published can recompute the chain up to
+it; `docs/ledger-statement.md` has the format and a checker that needs nothing of Sabun. With rows from one entry on, it is the
+proof that this one release was charged.
 """
 
 from __future__ import annotations
