@@ -12,11 +12,14 @@ from fractions import Fraction
 
 import pytest
 
+from cli.terminal import exit_code
 from ledger.behind import on_server
 from sabun.errors import BudgetExceeded, LedgerError
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import LARGEST_PAYLOAD
 from sabun.ledger.store import Unavailable
+from sabun.privacy import Guarantee
+from sabun.telling.terminal.charging import Payment
 
 psycopg = pytest.importorskip("psycopg")
 postgres_store = pytest.importorskip("sabun.ledger.postgres_store")
@@ -568,3 +571,65 @@ def test_a_database_that_is_not_there_is_said(running):
 def test_a_ledger_on_a_server_is_copied_by_the_server(ledger, tmp_path):
     with pytest.raises(LedgerError, match="must be kept in a file to be copied"):
         ledger.backup(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("table", ["book", "payloads"])
+def test_what_did_not_arrive_as_it_was_meant_is_not_committed(ledger, place, promise, monkeypatch, table):
+    execute, other = psycopg.Connection.execute, {"book": "SELECT 1", "payloads": "SELECT 2"}
+
+    def losing(connection, statement, *values, **how):
+        if "INSERT INTO" in str(statement) and f".{table} " in str(statement):
+            return execute(connection, other[table])
+        return execute(connection, statement, *values, **how)
+
+    held = ledger.reserve(promise(), purpose="p")
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg.Connection, "execute", losing)
+        with pytest.raises(LedgerError):
+            held.commit(b"result")
+    assert Ledger.open(place).entry(1).state == "reserved"
+    held.commit(b"result")
+    ledger.verify()
+
+
+# --- the command line
+
+
+def test_every_verb_that_takes_a_ledger_takes_an_address_and_never_shows_its_password(
+    running, place, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    secret = place.replace("postgres@", "postgres:hush-hush@")
+    running.execute("DROP ROLE IF EXISTS anna", "CREATE ROLE anna LOGIN")
+    count = f"summaries count t.csv --schema t.json --ledger {secret} --epsilon"
+    for code, words in (
+        (0, "datasets save wdbc t.csv --schema t.json"),
+        (0, f"ledger create {secret} --name clinic --epsilon 9 --relation add-remove"),
+        (0, f"{count} 1 --purpose report --out count.json"),
+        (2, f"{count} 1 --out count.json"),
+        (3, f"{count} 99"),
+        (0, f"ledger show {secret}"),
+        (0, f"ledger show {secret} --json"),
+        (0, f"ledger verify {secret} --json"),
+        (0, f"ledger recover {secret} 1 --out again.json --json"),
+        (0, f"release verify count.json --ledger {secret}"),
+        (0, f"ledger statement {secret} --out stated.json --html stated.html --json"),
+        (0, f"ledger allow {secret} anna --as reader"),
+        (4, f"ledger create {secret} --name clinic --epsilon 9"),
+        (4, f"ledger show {secret.replace('/postgres?', '/nowhere?')}"),
+    ):
+        assert exit_code(*words.split()) == code, (words, capsys.readouterr())
+        said = capsys.readouterr()
+        assert "hush" not in said.out + said.err, words
+    assert "hush" not in "".join(file.read_text("utf-8") for file in tmp_path.iterdir())
+    assert "hush" not in str(on_server(place, "SELECT record FROM book"))
+    assert Ledger.open(place).spent.epsilon == 1
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "count.json").read_bytes()
+
+
+def test_a_result_that_cannot_be_written_is_pointed_to_without_the_password(place):
+    Ledger.create(place, name="x", unit="patient", epsilon=1)
+    payment = Payment.of(place.replace("postgres@", "postgres:hush-hush@"), None)
+    payment.book.reserve(Guarantee(epsilon="1/2", unit="patient"), purpose="p").commit(b"x")
+    assert "Get it with: sabun ledger recover 'postgresql://postgres@/postgres?host=" in payment.stands()
+    assert "hush" not in payment.stands()

@@ -19,7 +19,7 @@ try:
 except ImportError:
     raise MissingExtra(job="a ledger on PostgreSQL", package="psycopg", extra="postgres") from None
 
-__all__ = ["Line", "certainly_undone", "is_lost"]
+__all__ = ["Line", "certainly_undone", "is_lost", "psycopg"]
 
 T = TypeVar("T")
 

@@ -68,6 +68,7 @@ class PostgresStore:
             for statement in statements(self._address.ledger):
                 connection.execute(statement)
             view.append(first)
+            view.send()
             _commit(connection)
 
     def _blank(self, connection: Any) -> PostgresTransaction:
@@ -140,6 +141,7 @@ class PostgresStore:
             try:
                 with self._line.connected(self._patience, self._changing) as (connection, view):
                     yield view
+                    view.send()
                     ending = True
                     _commit(connection)  # proof: durable-before-return
             except psycopg.Error as error:
@@ -204,6 +206,7 @@ class PostgresStore:
                         if view.last().hash != cut.added[0].previous:  # proof: same-head
                             raise self._overtaken(written=not known)
                         view.repeat(cut)
+                        view.send()
                     _commit(connection)
                     return
             except psycopg.Error as error:
