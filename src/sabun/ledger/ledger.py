@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import LedgerError
-from sabun.ledger.address import is_address
 from sabun.ledger.admission import Price, budget_of, check_words, price
 from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
 from sabun.ledger.keys import answer, check_key, refuse_answered
+from sabun.ledger.opening import store_at
 from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
 from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
@@ -95,7 +95,7 @@ class Ledger:
         check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
         terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
-        store, first = _store(path), first_row(terms, software=_software())
+        store, first = store_at(path), first_row(terms, software=_software())
         store.create(first)
         return cls(store, book=Book(terms=terms, head=first))
 
@@ -112,7 +112,7 @@ class Ledger:
         """
         checks.require(isinstance(remark, str), "a text", remark=remark)
         check_words(remark=remark)
-        store = _store(path)
+        store = store_at(path)
         with store.reading() as view:
             return cls(store, book=opened(view, place=store.place), remark=remark)
 
@@ -325,12 +325,7 @@ class Ledger:
 
     def records(self) -> Iterator[str]:
         """Every row as it was hashed, oldest first: the hash of one is the SHA-256 of its text, and stands in the next."""
-        piece, after = [""], -1
-        while piece:
-            with self._outlook.reading() as (view, _):
-                piece = [row.record for row in view.rows(after, limit=256)]
-            after += len(piece)
-            yield from piece
+        return self._outlook.records()
 
     def show(self, *, last: int | None = 20) -> str:
         """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
@@ -388,15 +383,6 @@ class Ledger:
 def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remark: str) -> dict[str, Any]:
     body = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()}
     return body | amount.to_dict() | ({"remark": remark} if remark else {})
-
-
-def _store(path: str | os.PathLike[str] | Store) -> Store:
-    if is_address(path):
-        from sabun.ledger.postgres_store import PostgresStore  # an extra
-
-        return PostgresStore(os.fspath(path))  # type: ignore[arg-type]
-    is_path = isinstance(path, str | os.PathLike) or not hasattr(path, "writing")
-    return SqliteStore(path) if is_path else path  # type: ignore[arg-type, return-value]
 
 
 @cache

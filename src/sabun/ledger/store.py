@@ -1,6 +1,6 @@
 """What a ledger needs from the place where its rows are kept.
 
-A store keeps bytes and gives transactions; it knows nothing of privacy. There are two, `sqlite_store.py` and `postgres_store.py`.
+A store keeps bytes and gives transactions; it knows nothing of privacy. Two are there: `sqlite_store.py`, `postgres_store.py`.
 Whoever adds one implements these two protocols and hands the store to `Ledger.create` or `Ledger.open` in place of a path. The
 laws it must keep:
 

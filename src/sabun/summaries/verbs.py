@@ -307,7 +307,7 @@ def _ask(
     *,
     schema: Path | None,
     bounds: list[str] | None,
-    paid: tuple[Path | None, str | None, str | None],
+    paid: tuple[str | None, str | None, str | None],
     out: Path | None,
     json: bool,
 ) -> None:
