@@ -35,16 +35,16 @@ class Server:
         self.programs = max(Path(found.origin).parent.glob("pginstall*/bin"))
         self.folder = Path(tempfile.mkdtemp(prefix="pg"))
         self._as = {}
-        if os.geteuid() == 0:
-            who = pwd.getpwnam(_USER)
-            os.chown(self.folder, who.pw_uid, who.pw_gid)
-            self._as = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
         self._process: subprocess.Popen[bytes] | None = None
         try:
+            if os.geteuid() == 0:
+                who = pwd.getpwnam(_USER)
+                os.chown(self.folder, who.pw_uid, who.pw_gid)
+                self._as = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
             setup = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
             self.run("initdb", "-D", str(self.folder / "data"), *setup)
             self.start()
-        except (OSError, subprocess.SubprocessError, NoServer) as error:
+        except (OSError, KeyError, subprocess.SubprocessError, NoServer) as error:
             self.remove()
             raise NoServer(f"PostgreSQL cannot be started: {error}") from None
 

@@ -592,6 +592,24 @@ def test_what_did_not_arrive_as_it_was_meant_is_not_committed(ledger, place, pro
     ledger.verify()
 
 
+@pytest.mark.parametrize("index", ["book_by_entry", "book_by_key"])
+def test_an_index_that_lost_a_row_is_damage(ledger, place, promise, index):
+    """While the server thinks that an index is not ready, it puts no row into it."""
+    ledger.charge(promise(0.1), purpose="p", key="k")
+    with ledger._store.reading() as view:
+        row = dataclasses.replace(ledger_row(view, promise(0.1)), key="l")
+    ready = "UPDATE pg_index SET indisready = {} WHERE indexrelid = '{}'::regclass"
+    on_server(place, ready.format("false", index))
+    insert(place, row)
+    with pytest.raises(LedgerError, match="the tables of the ledger were changed"):
+        ledger.verify()
+    on_server(place, ready.format("true", index))
+    with pytest.raises(LedgerError, match="is damaged: its indexes do not fit its rows"):
+        Ledger.open(place).verify()
+    on_server(place, f"REINDEX INDEX {index}")
+    assert ledger.verify().entries == 2
+
+
 # --- the command line
 
 
