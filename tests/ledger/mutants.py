@@ -61,12 +61,6 @@ MUTANTS = (
     ("a server that answers before the disk", "ledger/postgres_store.py", "if value not in _DURABLE[name]:", "if False:"),
     ("a rollback taken for a commit", "ledger/postgres_store.py", 'if answer != "COMMIT":', "if False:"),
     (
-        "a cut change made on other rows",
-        "ledger/postgres_store.py",
-        "if view.last().hash != cut.added[0].previous:",
-        "if False:",
-    ),
-    (
         "a cut change taken for made",
         "ledger/postgres_store.py",
         "if there is None or there.hash != newest.hash:",
