@@ -141,7 +141,7 @@ class PostgresTransaction:
             there = self._connection.execute(digests, (list(kept),))
         found = [self._read(*columns).hash for columns in newest.fetchall()]
         meant = {entry: hashlib.sha256(payload).hexdigest() for entry, payload in kept.items()}
-        if found != [row.hash for row in reversed(rows)] or dict(there.fetchall()) != meant:  # proof: read-back
+        if found != [row.hash for row in reversed(rows)] or dict(there.fetchall()) != meant:
             raise LedgerError(
                 f"{self._place} must hold every row as it was written, and does not: another program changes the tables. "
                 "Nothing was written; restore the ledger from a backup."
