@@ -1,24 +1,49 @@
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ledger.behind import edited
+from ledger.servers import NoServer, Server
 from sabun.ledger import Ledger
 from sabun.privacy.guarantee import Guarantee
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "clinic.ledger"
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The laws of the ledger hold in a file and on a server: a test gets both, unless it or its module is about one."""
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "place" in metafunc.fixturenames and "place" not in named and not hasattr(metafunc.module, "place"):
+        about_files = "path" in metafunc.fixturenames or getattr(metafunc.module, "ABOUT_FILES", False)
+        metafunc.parametrize("place", ["file"] if about_files else ["file", "server"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Server]:
+    """A PostgreSQL server for the whole run."""
+    try:
+        server = Server()
+    except NoServer as reason:
+        pytest.skip(str(reason))
+    yield server
+    server.remove()
 
 
 @pytest.fixture
-def ledger(path: Path) -> Ledger:
-    return Ledger.create(path, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6")
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a ledger may be made: a free path, or a free name on the server."""
+    return tmp_path / "clinic.ledger" if request.param == "file" else request.getfixturevalue("running").place()
+
+
+@pytest.fixture
+def path(place: Path) -> Path:
+    return place
+
+
+@pytest.fixture
+def ledger(place: Path | str) -> Ledger:
+    return Ledger.create(place, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6")
 
 
 @pytest.fixture
@@ -31,16 +56,5 @@ def promise() -> Callable[..., Guarantee]:
 
 @pytest.fixture
 def edit() -> Callable[..., None]:
-    """Changes a ledger behind its back: the guards are lifted, the statement is run, the guards are put back."""
-
-    def run(path: Path, *statements: str) -> None:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-            for name, _ in guards:
-                connection.execute(f"DROP TRIGGER {name}")
-            for statement in statements:
-                connection.execute(statement)
-            for _, text in guards:
-                connection.execute(text)
-
-    return run
+    """Changes a ledger behind its back."""
+    return edited

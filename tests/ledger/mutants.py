@@ -2,7 +2,14 @@
 
 ROOM = "ledger"
 
-TESTS = ("ledger/test_durability.py", "release/test_order.py", "contracts/test_estimators.py", "release", "ledger")
+TESTS = (
+    "ledger/test_durability.py",
+    "ledger/test_postgres.py",
+    "release/test_order.py",
+    "contracts/test_estimators.py",
+    "release",
+    "ledger",
+)
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
@@ -50,5 +57,27 @@ MUTANTS = (
         '            case [opening, *_] if opening.kind == "reserve":\n                return opening\n',
     ),
     ("foreign rows pass", "ledger/chain.py", "view.counts() != (piece.newest + 1, kept)", "False"),
+    ("two clients at once", "ledger/postgres_store.py", "IN EXCLUSIVE MODE", "IN ACCESS SHARE MODE"),
+    ("a server that answers before the disk", "ledger/postgres_store.py", "if value not in _DURABLE[name]:", "if False:"),
+    ("a rollback taken for a commit", "ledger/postgres_store.py", 'if answer != "COMMIT":', "if False:"),
+    (
+        "a cut change taken for made",
+        "ledger/postgres_store.py",
+        "if there is None or there.hash != newest.hash:",
+        "if False:",
+    ),
+    (
+        "rows on a server are not read back",
+        "ledger/postgres_transaction.py",
+        "found != [row.hash for row in reversed(rows)]",
+        "False",
+    ),
+    (
+        "changed tables on a server pass",
+        "ledger/postgres_tables.py",
+        "len(found) == len(_made(schema)) and set(found) ==",
+        "set(found) >=",
+    ),
+    ("anybody may change the terms", "ledger/postgres_tables.py", "AND NOT pg_has_role(", "AND NOT true AND NOT pg_has_role("),
     ("seeded results are charged", "release/publish.py", "    if promise.simulated:", "    if False:"),
 )

@@ -11,6 +11,8 @@ import pytest
 from sabun.errors import LedgerError
 from sabun.ledger import Ledger
 
+ABOUT_FILES = True
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -12,6 +12,8 @@ import pytest
 from sabun import Guarantee, Ledger
 from sabun.ledger import sqlite_store
 
+ABOUT_FILES = True
+
 PROMISE = Guarantee(epsilon=1, unit="record")
 PRAGMAS = {"synchronous": 3, "fullfsync": 1, "cache_spill": 0, "journal_mode": "delete"}
 """EXTRA, every cache down to the disk, pages in their order, a rollback journal."""

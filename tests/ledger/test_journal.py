@@ -21,6 +21,8 @@ from sabun.ledger import Ledger
 from sabun.ledger.lock import held, lock_of, turn_of
 from sabun.ledger.sqlite_store import SqliteStore
 
+ABOUT_FILES = True
+
 PAGE, SECTOR, NONCE = 4096, 512, 77
 posix = pytest.mark.skipif(os.name != "posix", reason="needs locks that belong to a descriptor")
 

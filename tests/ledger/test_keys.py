@@ -8,10 +8,10 @@ from sabun.errors import LedgerError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
 
 
-def test_a_recalled_release_is_free_and_identical(ledger, path, promise):
+def test_a_recalled_release_is_free_and_identical(ledger, place, promise):
     reservation = ledger.reserve(promise(), purpose="count", key="monday")
     receipt = reservation.commit(b"\x00exactly these bytes\xff")
-    for handle in (ledger, Ledger.open(path)):
+    for handle in (ledger, Ledger.open(place)):
         assert handle.recall("monday", guarantee=promise(), purpose="count") == (receipt, b"\x00exactly these bytes\xff")
     assert ledger.spent.epsilon == Fraction(1, 2)
     assert len(ledger.entries()) == 1
@@ -87,8 +87,8 @@ def test_a_key_is_a_short_printable_text(ledger, promise, key):
     assert ledger.entries() == ()
 
 
-def test_a_recall_of_changed_bytes_is_refused(ledger, path, promise, edit):
+def test_a_recall_of_changed_bytes_is_refused(ledger, place, promise, edit):
     ledger.reserve(promise(), purpose="p", key="k").commit(b"result")
-    edit(path, "UPDATE payloads SET payload = x'00'")
+    edit(place, "UPDATE payloads SET payload = x'00'")
     with pytest.raises(LedgerError, match=r"the kept bytes of entry 1 were changed"):
         ledger.recall("k", guarantee=promise(), purpose="p")

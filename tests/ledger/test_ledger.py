@@ -21,8 +21,8 @@ from sabun.errors import (
 from sabun.ledger import Budget, Ledger, Receipt
 
 
-def test_ten_tenths_fit_a_budget_of_one_and_the_eleventh_is_refused(path, promise):
-    ledger = Ledger.create(path, name="one", unit="patient", epsilon=1)
+def test_ten_tenths_fit_a_budget_of_one_and_the_eleventh_is_refused(place, promise):
+    ledger = Ledger.create(place, name="one", unit="patient", epsilon=1)
     for _ in range(10):
         ledger.charge(promise(0.1), purpose="a tenth")
     assert ledger.remaining == Budget(Fraction(0), Fraction(0))
@@ -108,16 +108,16 @@ def test_an_add_remove_guarantee_is_restated_in_a_replace_one_ledger(ledger, pro
         ("local", "add-remove", "Use a ledger with relation='add-remove' or relation='replace-one'"),
     ],
 )
-def test_relations_that_do_not_convert_are_refused(path, promise, of_ledger, of_guarantee, advice):
-    ledger = Ledger.create(path, name="x", unit="patient", relation=of_ledger, epsilon=1)
+def test_relations_that_do_not_convert_are_refused(place, promise, of_ledger, of_guarantee, advice):
+    ledger = Ledger.create(place, name="x", unit="patient", relation=of_ledger, epsilon=1)
     model = "local" if of_guarantee == "local" else "central"
     rule = f"relation must be '{of_ledger}', as in ledger 'x'; got '{of_guarantee}'.*{advice}"
     with pytest.raises(IncompatibleGuarantees, match=rule):
         ledger.charge(promise(relation=of_guarantee, model=model), purpose="p")
 
 
-def test_a_local_ledger_takes_local_guarantees(path, promise):
-    ledger = Ledger.create(path, name="device", unit="patient", relation="local", epsilon=1)
+def test_a_local_ledger_takes_local_guarantees(place, promise):
+    ledger = Ledger.create(place, name="device", unit="patient", relation="local", epsilon=1)
     ledger.charge(promise(relation="local", model="local"), purpose="report")
     assert ledger.remaining.epsilon == Fraction(1, 2)
 
@@ -135,8 +135,8 @@ def test_amounts_too_long_to_write_are_refused_in_words(ledger, path, promise):
         Ledger.create(path.with_suffix(".other"), name="x", epsilon=long)
 
 
-def test_sums_of_awkward_fractions_stay_writable_and_never_fall_below_the_truth(path, promise):
-    ledger = Ledger.create(path, name="x", unit="patient", epsilon=1)
+def test_sums_of_awkward_fractions_stay_writable_and_never_fall_below_the_truth(place, promise):
+    ledger = Ledger.create(place, name="x", unit="patient", epsilon=1)
     parts = [Fraction(1, 3 * (2**1024 + 2 * step + 1)) for step in range(3)]
     for part in parts:
         ledger.charge(promise(part), purpose="p")
@@ -209,9 +209,9 @@ def test_a_folder_is_not_a_ledger(tmp_path):
         Ledger.create(tmp_path / "no" / "such" / "folder", name="x", epsilon=1)
 
 
-def test_an_opened_ledger_has_the_terms_it_was_created_with(ledger, path, promise):
+def test_an_opened_ledger_has_the_terms_it_was_created_with(ledger, place, promise):
     ledger.charge(promise(), purpose="p")
-    again = Ledger.open(str(path))
+    again = Ledger.open(str(place))
     assert (again.name, again.unit, again.relation) == ("clinic-2026", "patient", "replace-one")
     assert again.budget == Budget(Fraction(2), Fraction(1, 10**6))
     assert again.to_dict() == ledger.to_dict()
@@ -255,13 +255,13 @@ def test_a_cloned_estimator_spends_from_the_same_budget(ledger, promise):
     assert ledger.spent.epsilon == Fraction(1, 2)
 
 
-def test_a_closed_handle_refuses_but_its_reservations_can_commit(ledger, path, promise):
+def test_a_closed_handle_refuses_but_its_reservations_can_commit(ledger, place, promise):
     with ledger as same:
         reservation = same.reserve(promise(), purpose="p")
     with pytest.raises(LedgerError, match=r"handle of ledger 'clinic-2026' must be open; it was closed"):
         ledger.charge(promise(), purpose="p")
     reservation.commit(b"kept")
-    assert [entry.state for entry in Ledger.open(path).entries()] == ["committed"]
+    assert [entry.state for entry in Ledger.open(place).entries()] == ["committed"]
 
 
 def test_a_receipt_survives_json(ledger, promise):
@@ -323,24 +323,24 @@ def test_words_that_no_file_can_hold_are_refused_before_the_charge(ledger, path,
     assert ledger.spent.epsilon == 0
 
 
-def test_a_handle_knows_the_charges_it_made(ledger, path, promise):
+def test_a_handle_knows_the_charges_it_made(ledger, place, promise):
     assert ledger.receipts == ()
     receipt = ledger.charge(promise(0.1), purpose="a count")
     assert ledger.receipts == (receipt,)
-    assert Ledger.open(path).receipts == ()
+    assert Ledger.open(place).receipts == ()
 
 
-def test_a_remark_is_kept_with_each_charge_but_is_no_part_of_its_purpose(ledger, path, promise):
-    noted = Ledger.open(path, remark="annual report")
+def test_a_remark_is_kept_with_each_charge_but_is_no_part_of_its_purpose(ledger, place, promise):
+    noted = Ledger.open(place, remark="annual report")
     noted.reserve(promise(0.1), purpose="a count", key="monday").commit(b"bytes")
     ledger.charge(promise(0.1), purpose="another")
     assert [entry.remark for entry in ledger.entries()] == ["annual report", ""]
     assert "annual report: a count" in ledger.show()
-    receipt, payload = Ledger.open(path, remark="monthly").recall("monday", guarantee=promise(0.1), purpose="a count")
+    receipt, payload = Ledger.open(place, remark="monthly").recall("monday", guarantee=promise(0.1), purpose="a count")
     assert (receipt.entry, payload) == (1, b"bytes")
     ledger.verify()
     with pytest.raises(ParameterError, match="remark must be a text; got 3"):
-        Ledger.open(path, remark=3)
+        Ledger.open(place, remark=3)
 
 
 def test_kept_bytes_come_back_by_the_number_of_their_charge(ledger, promise):
@@ -360,7 +360,7 @@ def test_an_open_charge_is_explained(ledger, promise):
     assert ledger.show().endswith("Records may have been read, so it cannot be given back.")
 
 
-def test_a_delta_that_does_not_fit_comes_with_a_way_out(path, promise):
-    small = Ledger.create(path, name="small", unit="patient", epsilon=1, delta="1e-6")
+def test_a_delta_that_does_not_fit_comes_with_a_way_out(place, promise):
+    small = Ledger.create(place, name="small", unit="patient", epsilon=1, delta="1e-6")
     with pytest.raises(BudgetExceeded, match=r"needs 1e-05\..* Ask for a smaller delta, or use a mechanism that needs none"):
         small.charge(promise(0.1, delta="1e-5"), purpose="a")

@@ -18,6 +18,8 @@ from sabun.ledger import Ledger, chain, lock
 from sabun.ledger.lock import held, lock_of, turn_of
 from sabun.ledger.sqlite_store import SqliteStore
 
+ABOUT_FILES = True
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks that belong to a descriptor")
 
 READING = """

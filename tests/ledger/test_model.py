@@ -1,4 +1,4 @@
-"""The ledger against a plain list: any order of operations, on disk and on a store of our own."""
+"""The ledger against a plain list: any order of operations, on disk, on a server and on a store of our own."""
 
 from __future__ import annotations
 
@@ -222,3 +222,13 @@ def test_the_ledger_does_what_a_list_would_do_in_memory():
 
 def test_the_ledger_does_what_a_list_would_do_on_disk():
     run_state_machine_as_test(LedgerOnDisk, settings=settings(max_examples=15, stateful_step_count=25, deadline=None))
+
+
+def test_the_ledger_does_what_a_list_would_do_on_a_server(running):
+    class LedgerOnServer(LedgerModel):
+        """The same rules on a real server."""
+
+        def place(self):
+            return running.place()
+
+    run_state_machine_as_test(LedgerOnServer, settings=settings(max_examples=8, stateful_step_count=25, deadline=None))

@@ -18,6 +18,8 @@ from sabun.errors import LedgerError
 from sabun.ledger import Ledger
 from sabun.ledger.sqlite_store import SqliteStore
 
+ABOUT_FILES = True
+
 PAGE = 4096
 
 KILLED = """

@@ -27,8 +27,8 @@ from sabun.ledger import Ledger
 from sabun.privacy.guarantee import Guarantee
 
 for line in sys.stdin:
-    path, touched = line.split()
-    reservation = Ledger.open(path).reserve(Guarantee(epsilon=0.5, unit="patient"), purpose="doomed", key="k")
+    place, touched = line.split()
+    reservation = Ledger.open(place).reserve(Guarantee(epsilon=0.5, unit="patient"), purpose="doomed", key="k")
     if touched == "touched":
         reservation.touch()
     print("reserved", flush=True)
@@ -55,13 +55,13 @@ def started(script):
 
 
 @pytest.mark.parametrize("touched", ["touched", "untouched"])
-def test_a_process_killed_between_reserve_and_commit_leaves_the_charge_spent(ledger, path, promise, touched):
+def test_a_process_killed_between_reserve_and_commit_leaves_the_charge_spent(ledger, place, promise, touched):
     with started(CRASHING) as process:
-        process.stdin.write(f"{path} {touched}\n")
+        process.stdin.write(f"{place} {touched}\n")
         assert process.stdout.readline() == "reserved\n"
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    survivor = Ledger.open(path)
+    survivor = Ledger.open(place)
     assert survivor.spent.epsilon == Fraction(1, 2)
     assert [entry.state for entry in survivor.entries()] == ["reserved"]
     assert survivor.recall("k", guarantee=promise(), purpose="doomed") is None
@@ -88,8 +88,8 @@ def test_of_processes_racing_for_the_last_tenth_exactly_one_wins(tmp_path):
             racer.communicate()
 
 
-def test_threads_share_a_handle_without_overspending(path, promise):
-    ledger = Ledger.create(path, name="threads", unit="patient", epsilon=1)
+def test_threads_share_a_handle_without_overspending(place, promise):
+    ledger = Ledger.create(place, name="threads", unit="patient", epsilon=1)
     outcomes = []
 
     def spend():

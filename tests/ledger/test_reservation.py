@@ -4,7 +4,7 @@ import copy
 import pickle
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 
 import pytest
@@ -16,9 +16,9 @@ from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.store import Unavailable
 
 
-def test_a_reservation_is_spent_before_it_returns(ledger, path, promise):
+def test_a_reservation_is_spent_before_it_returns(ledger, place, promise):
     ledger.reserve(promise(), purpose="p")
-    assert Ledger.open(path).spent.epsilon == Fraction(1, 2)
+    assert Ledger.open(place).spent.epsilon == Fraction(1, 2)
     assert [entry.state for entry in ledger.entries()] == ["reserved"]
 
 
@@ -175,36 +175,44 @@ def test_a_reservation_of_a_replaced_ledger_cannot_be_closed(ledger, path, promi
         reservation.commit(b"")
 
 
-class _Interrupting(sqlite3.Connection):
-    """A connection that Ctrl-C reaches while its change goes to disk: Python raises it once that is done."""
+def interrupted(monkeypatch, *, after):
+    """Ctrl-C reaches the ledger while its change goes to disk: before it is there, or after, when Python raises it."""
 
-    def execute(self, sql, *values):
-        done = super().execute(sql, *values)
-        if sql == "COMMIT":
-            raise KeyboardInterrupt
-        return done
+    def wrapped(execute):
+        def run(connection, sql, *values, **how):
+            if sql == "COMMIT" and not after:
+                raise KeyboardInterrupt
+            done = execute(connection, sql, *values, **how)
+            if sql == "COMMIT":
+                raise KeyboardInterrupt
+            return done
+
+        return run
+
+    connect, factory = (
+        sqlite3.connect,
+        type("Interrupting", (sqlite3.Connection,), {"execute": wrapped(sqlite3.Connection.execute)}),
+    )
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=factory))
+    with suppress(ImportError):
+        import psycopg
+
+        monkeypatch.setattr(psycopg.Connection, "execute", wrapped(psycopg.Connection.execute))
 
 
 def test_a_charge_that_was_interrupted_on_its_way_to_disk_is_among_the_receipts(ledger, promise, monkeypatch):
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=_Interrupting))
-    with pytest.raises(KeyboardInterrupt):
-        ledger.reserve(promise(0.5), purpose="stopped")
-    monkeypatch.setattr(sqlite3, "connect", connect)
+    with monkeypatch.context() as patched:
+        interrupted(patched, after=True)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.reserve(promise(0.5), purpose="stopped")
     assert [(made.entry, made.entry_hash) for made in ledger.receipts] == [(1, ledger.entry(1).entry_hash)]
 
 
 def test_a_charge_that_the_disk_refused_is_not_among_the_receipts(ledger, promise, monkeypatch):
-    def refuse(connection, sql, *values):
-        if sql == "COMMIT":
-            raise KeyboardInterrupt
-        return sqlite3.Connection.execute(connection, sql, *values)
-
-    connect, refusing = sqlite3.connect, type("Refusing", (sqlite3.Connection,), {"execute": refuse})
-    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=refusing))
-    with pytest.raises(KeyboardInterrupt):
-        ledger.reserve(promise(0.5), purpose="stopped")
-    monkeypatch.setattr(sqlite3, "connect", connect)
+    with monkeypatch.context() as patched:
+        interrupted(patched, after=False)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.reserve(promise(0.5), purpose="stopped")
     assert ledger.receipts == ()
     ledger.charge(promise(0.5), purpose="another, with the same number")
     assert [made.entry_hash for made in ledger.receipts] == [ledger.entry(1).entry_hash]

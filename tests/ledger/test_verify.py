@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import pytest
 
+from ledger.behind import on_server, written
 from ledger.long_books import long_book
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger, Verification
@@ -32,13 +33,38 @@ def test_an_honest_ledger_verifies(busy_ledger):
     assert busy_ledger.verify() == Verification(entries=4, head_hash=busy_ledger.to_dict()["head_hash"])
 
 
+FILE_CHANGES = [
+    "UPDATE book SET record = CAST(record AS BLOB) WHERE sequence = 3",
+    "UPDATE payloads SET payload = CAST(payload AS TEXT) WHERE entry = 1",
+    "CREATE TABLE more (x)",
+    "CREATE TRIGGER forget AFTER INSERT ON book BEGIN DELETE FROM book WHERE sequence > 0; END",
+    "PRAGMA application_id = 7",
+    "PRAGMA user_version = 2",
+]
+SERVER_CHANGES = [
+    "CREATE TABLE more (x int)",
+    "ALTER TABLE book DISABLE TRIGGER book_keeps",
+    "ALTER TABLE book DISABLE TRIGGER book_follows",
+    "ALTER TABLE book ENABLE REPLICA TRIGGER book_keeps",
+    "DROP TRIGGER payloads_keep ON payloads",
+    "ALTER TABLE book ENABLE ROW LEVEL SECURITY",
+    "CREATE RULE forget AS ON INSERT TO book DO INSTEAD NOTHING",
+    "CREATE OR REPLACE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+    "CREATE TRIGGER forget BEFORE INSERT ON book FOR EACH ROW EXECUTE FUNCTION keep()",
+    "ALTER TABLE book ADD COLUMN more int",
+    "ALTER TABLE book ALTER COLUMN hash DROP NOT NULL",
+    "ALTER TABLE payloads DROP CONSTRAINT payloads_payload_check",
+    "ALTER TABLE payloads SET UNLOGGED",
+    "CREATE TABLE heir () INHERITS (book)",
+]
+
+
 @pytest.mark.parametrize(
     "change",
     [
         """UPDATE book SET record = replace(record, '"epsilon":"1/4"', '"epsilon":"1/8"') WHERE sequence = 1""",
         "UPDATE book SET record = replace(record, 'visits', 'visitz') WHERE sequence = 1",
         "UPDATE book SET record = record || ' '",
-        "UPDATE book SET record = CAST(record AS BLOB) WHERE sequence = 3",
         "UPDATE book SET record = 'null', hash = '74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b'",
         "UPDATE book SET hash = replace(hash, substr(hash, 1, 1), 'x') WHERE sequence = 2",
         "UPDATE book SET key = 'tuesday' WHERE key = 'monday'",
@@ -48,22 +74,36 @@ def test_an_honest_ledger_verifies(busy_ledger):
         "DELETE FROM book WHERE sequence = 0",
         "DELETE FROM book",
         "UPDATE payloads SET payload = x'00' WHERE entry = 1",
-        "UPDATE payloads SET payload = CAST(payload AS TEXT) WHERE entry = 1",
         "DELETE FROM payloads WHERE entry = 1",
         "INSERT INTO payloads VALUES (2, x'00')",
         "DROP INDEX book_by_key",
-        "CREATE TABLE more (x)",
-        "CREATE TRIGGER forget AFTER INSERT ON book BEGIN DELETE FROM book WHERE sequence > 0; END",
-        "PRAGMA application_id = 7",
-        "PRAGMA user_version = 2",
     ],
 )
-def test_every_change_by_sql_is_found(busy_ledger, path, edit, change):
+def test_every_change_by_sql_is_found(busy_ledger, place, edit, change):
+    edit(place, change)
+    must_be_found(busy_ledger, place)
+
+
+def must_be_found(ledger, place):
+    with pytest.raises(LedgerError):
+        ledger.verify()
+    with pytest.raises(LedgerError):
+        Ledger.open(place).verify()
+
+
+@pytest.mark.parametrize("change", FILE_CHANGES)
+def test_every_change_of_a_file_is_found(busy_ledger, path, edit, change):
     edit(path, change)
-    with pytest.raises(LedgerError):
-        busy_ledger.verify()
-    with pytest.raises(LedgerError):
-        Ledger.open(path).verify()
+    must_be_found(busy_ledger, path)
+
+
+@pytest.mark.parametrize("place", ["server"], indirect=True)
+@pytest.mark.parametrize("change", SERVER_CHANGES)
+def test_every_change_of_tables_on_a_server_is_found(busy_ledger, place, promise, change):
+    on_server(place, change)
+    must_be_found(busy_ledger, place)
+    with pytest.raises(LedgerError, match="the tables of the ledger were changed by another program"):
+        busy_ledger.charge(promise(0.1), purpose="p")
 
 
 FORGETFUL = "CREATE TRIGGER forget AFTER INSERT ON book BEGIN DELETE FROM book WHERE sequence = NEW.sequence; END"
@@ -141,10 +181,9 @@ def test_rows_cannot_be_changed_or_deleted_by_plain_sql(busy_ledger, path):
     busy_ledger.verify()
 
 
-def rewritten(path, edit, change):
+def rewritten(place, edit, change):
     """Forges rows with hashes that fit again, as someone who read our source would."""
-    with closing(sqlite3.connect(path)) as connection:
-        records = [json.loads(text) for (text,) in connection.execute("SELECT record FROM book ORDER BY sequence")]
+    records = [json.loads(text) for text, _ in written(place)]
     change(records)
     previous, statements = "0" * 64, ["DELETE FROM book"]
     for record in records:
@@ -154,7 +193,7 @@ def rewritten(path, edit, change):
         key = "NULL" if row.key is None else f"'{row.key}'"
         text = row.record.replace("'", "''")
         statements.append(f"INSERT INTO book VALUES ({row.sequence}, {row.entry}, {key}, '{text}', '{row.hash}')")
-    edit(path, *statements)
+    edit(place, *statements)
 
 
 def _set(sequence, **values):
@@ -185,53 +224,51 @@ def _set(sequence, **values):
         (lambda records: records.pop(3), "row 4 must follow the row before it"),
     ],
 )
-def test_a_forged_chain_must_still_obey_the_rules(busy_ledger, path, edit, change, rule):
-    rewritten(path, edit, change)
+def test_a_forged_chain_must_still_obey_the_rules(busy_ledger, place, edit, change, rule):
+    rewritten(place, edit, change)
     with pytest.raises(LedgerError, match=rule):
-        Ledger.open(path).entries()
+        Ledger.open(place).entries()
 
 
-def test_one_row_swapped_for_another_with_a_hash_of_its_own_breaks_the_chain(busy_ledger, path, edit):
-    with closing(sqlite3.connect(path)) as connection:
-        [(record, digest)] = connection.execute("SELECT record, hash FROM book WHERE sequence = 1").fetchall()
+def test_one_row_swapped_for_another_with_a_hash_of_its_own_breaks_the_chain(busy_ledger, place, edit):
+    record, digest = written(place)[1]
     forged = Row.read(record, digest, place="here")
     forged = dataclasses.replace(forged, body=dict(forged.body) | {"purpose": "something else"})
-    edit(path, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 1")
+    edit(place, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 1")
     with pytest.raises(LedgerError, match="row 2 must follow the row before it"):
-        Ledger.open(path).verify()
+        Ledger.open(place).verify()
 
 
-def test_a_forged_total_in_the_newest_row_buys_nothing(path, edit, promise):
-    ledger = Ledger.create(path, name="x", unit="patient", epsilon=1)
+def test_a_forged_total_in_the_newest_row_buys_nothing(place, edit, promise):
+    ledger = Ledger.create(place, name="x", unit="patient", epsilon=1)
     ledger.charge(promise(1), purpose="all of it")
-    elsewhere = Ledger.open(path)
+    elsewhere = Ledger.open(place)
     ledger.reserve(promise(0), purpose="free")
-    with closing(sqlite3.connect(path)) as connection:
-        [(record, digest)] = connection.execute("SELECT record, hash FROM book ORDER BY sequence DESC LIMIT 1").fetchall()
+    record, digest = written(place)[-1]
     forged = dataclasses.replace(Row.read(record, digest, place="here"), spent=Budget(Fraction(0), Fraction(0)))
-    edit(path, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 3")
+    edit(place, f"UPDATE book SET record = '{forged.record}', hash = '{forged.hash}' WHERE sequence = 3")
     with pytest.raises(LedgerError, match="must still hold what this handle has seen"):
         ledger.reserve(promise(1), purpose="again")
     with pytest.raises(LedgerError, match="row 3 must carry the sums of the rows before it"):
         elsewhere.reserve(promise(1), purpose="again")
     with pytest.raises(LedgerError, match="row 3 must carry the sums of the rows before it"):
-        Ledger.open(path)
+        Ledger.open(place)
 
 
-def test_a_chain_written_anew_is_found_by_whoever_kept_a_head(busy_ledger, path, edit):
+def test_a_chain_written_anew_is_found_by_whoever_kept_a_head(busy_ledger, place, edit):
     head = busy_ledger.verify().head_hash
-    rewritten(path, edit, lambda records: records[1]["body"].update(purpose="something else"))
-    anew = Ledger.open(path)
+    rewritten(place, edit, lambda records: records[1]["body"].update(purpose="something else"))
+    anew = Ledger.open(place)
     anew.verify()
     with pytest.raises(LedgerError, match="expect_head must be part of the chain; it is not"):
         anew.verify(expect_head=head)
 
 
-def test_a_cut_off_tail_is_found_by_whoever_kept_a_head(busy_ledger, path, edit, promise):
+def test_a_cut_off_tail_is_found_by_whoever_kept_a_head(busy_ledger, place, edit, promise):
     early, receipt = busy_ledger.verify().head_hash, busy_ledger.charge(promise(0.1), purpose="last")
     head = busy_ledger.verify(expect_head=early).head_hash
-    edit(path, "DELETE FROM book WHERE entry = 5", "DELETE FROM payloads WHERE entry = 5")
-    shorter = Ledger.open(path)
+    edit(place, "DELETE FROM book WHERE entry = 5", "DELETE FROM payloads WHERE entry = 5")
+    shorter = Ledger.open(place)
     assert shorter.verify(expect_head=early).entries == 4
     for kept in (head, receipt.entry_hash):
         with pytest.raises(LedgerError, match=r"expect_head must be part of the chain; it is not\. The ledger was cut short"):
@@ -326,7 +363,7 @@ def test_a_forged_row_outside_the_window_is_refused_in_words(tmp_path, edit, cha
             look()
 
 
-def test_newest_rows_written_anew_are_found_by_a_kept_head_alone(ledger, promise, path, edit):
+def test_newest_rows_written_anew_are_found_by_a_kept_head_alone(ledger, promise, place, edit):
     ledger.charge(promise(0.5), purpose="one")
     kept = ledger.reserve(promise(1), purpose="two").receipt.entry_hash
 
@@ -334,10 +371,10 @@ def test_newest_rows_written_anew_are_found_by_a_kept_head_alone(ledger, promise
         records[-1]["body"].update(epsilon="1/8")
         records[-1]["spent"].update(epsilon="5/8")
 
-    rewritten(path, edit, cheaper)
-    assert Ledger.open(path).verify().entries == 2  # the hashes have no key: what the documents say of it
+    rewritten(place, edit, cheaper)
+    assert Ledger.open(place).verify().entries == 2  # the hashes have no key: what the documents say of it
     with pytest.raises(LedgerError, match="expect_head must be part of the chain"):
-        Ledger.open(path).verify(expect_head=kept)
+        Ledger.open(place).verify(expect_head=kept)
 
 
 def test_a_log_that_cannot_be_looked_at_is_refused_in_words(ledger, path):

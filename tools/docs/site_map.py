@@ -97,7 +97,14 @@ def navigation() -> list[dict[str, Any]]:
         ),
         ("Jobs", [*({title: page} for title, page in _jobs()), *_own("why-joint.md")]),
         ("Notebooks", _taken(foreign, *(page for page in foreign if page.startswith("notebooks/")))),
-        ("Reference", [*_own("reference/cli.md"), {"Python": _api()}, {"Formats and notes": _notes(foreign)}]),
+        (
+            "Reference",
+            [
+                *_own("reference/cli.md", "ledger-on-postgresql.md", "ledger-statement.md"),
+                {"Python": _api()},
+                {"Formats and notes": _notes(foreign)},
+            ],
+        ),
         (
             "Evidence",
             [

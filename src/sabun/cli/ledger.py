@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from sabun.cli._ledger_outside import allow, statement
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
+from sabun.ledger.address import shown
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
@@ -33,7 +35,7 @@ _AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 _LISTED = 20
 
-_Path = Annotated[Path, typer.Argument(help="The ledger's file.")]
+_Path = Annotated[str, typer.Argument(help="The ledger's file, or its address on a server (postgresql://…).")]
 
 
 @app.command()
@@ -58,7 +60,7 @@ def create(
     if json:
         print_json(_record(path, ledger))
         return
-    print_line(f"Created {str(path)!r}.", style="bold")
+    print_line(f"Created {shown(path)!r}.", style="bold")
     print_line(_summary(ledger))
     warn_if_large(ledger.budget.epsilon)
 
@@ -108,7 +110,7 @@ def verify(
         found = ledger.verify(expect_head=head, progress=progress)
     if json:
         record = {
-            "path": str(path),
+            "path": shown(path),
             "ok": True,
             "entries": found.entries,
             "head_hash": found.head_hash,
@@ -145,9 +147,13 @@ def recover(
     found = recovered(Ledger.open(path), entry)
     found.save(out)
     if json:
-        print_json({"path": str(path), "entry": entry, "out": str(out), "kind": found.provenance.kind})
+        print_json({"path": shown(path), "entry": entry, "out": str(out), "kind": found.provenance.kind})
     else:
         print_line(f"Wrote {str(out)!r}: {found.provenance.kind}, {found.provenance.charge}.", style="bold")
+
+
+app.command()(statement)
+app.command()(allow)
 
 
 def _amount(text: str, name: str) -> Amount:
@@ -156,8 +162,8 @@ def _amount(text: str, name: str) -> Amount:
     return exact(text, name=name)
 
 
-def _record(path: Path, ledger: Ledger, *, last: int | None = None) -> dict[str, Any]:
-    return {"path": str(path)} | ledger.to_dict(last=last)
+def _record(path: str, ledger: Ledger, *, last: int | None = None) -> dict[str, Any]:
+    return {"path": shown(path)} | ledger.to_dict(last=last)
 
 
 def _summary(ledger: Ledger) -> str:

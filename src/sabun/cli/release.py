@@ -109,7 +109,7 @@ def sign(
 def verify(
     file: _File,
     trusted_key: TrustedKeys = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger in which its charge must stand.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger in which its charge must stand.")] = None,
     json: Json = False,
 ) -> None:
     """Check that a trusted key signed a release, that its charge stands in a ledger, or both.

@@ -10,6 +10,7 @@ import typer
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
+from sabun.ledger.address import is_address
 from sabun.records.files import check_file
 from sabun.release.files import write_whole
 from sabun.telling.terminal.charging import Payment, warn_if_large
@@ -95,7 +96,8 @@ def weights(
     written = [out, Path(f"{out}.release.json"), *([] if plot is None else [plot])]
     for file, option in zip(written, ("out", "out", "plot"), strict=False):
         new_file(file, name=option, overwrite=overwrite)
-    _refuse_shared(written, [file for file in (private, public, schema, ledger) if file is not None])
+    book = None if ledger is None or is_address(ledger) else Path(ledger)
+    _refuse_shared(written, [file for file in (private, public, schema, book) if file is not None])
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
     payment = Payment.of(ledger, purpose)

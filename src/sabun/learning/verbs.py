@@ -297,7 +297,7 @@ def plan(
     hidden: _Hidden = "auto",
     relation: Relation = None,
     n_public: _Public = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger that would pay; it is not charged.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that would pay; it is not charged.")] = None,
     settings: _Settings = None,
     json: Json = False,
 ) -> None:

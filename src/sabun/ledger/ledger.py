@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 from types import TracebackType
@@ -17,6 +17,7 @@ from sabun.errors import LedgerError
 from sabun.ledger.admission import Price, budget_of, check_words, price
 from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
 from sabun.ledger.keys import answer, check_key, refuse_answered
+from sabun.ledger.opening import store_at
 from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
 from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
@@ -79,7 +80,7 @@ class Ledger:
         """Makes a new ledger; its terms can never be changed.
 
         Args:
-            path: A free path on a local disk (or another `Store`).
+            path: A free path on a local disk, or `postgresql://USER@HOST/DATABASE?ledger=NAME` (or another `Store`).
             name: What people call it; it stands in receipts and refusals.
             unit: Whose data is protected, in your word ("patient").
             relation: `replace-one`, `add-remove` or `local`.
@@ -94,7 +95,7 @@ class Ledger:
         check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
         terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
-        store, first = _store(path), first_row(terms, software=_software())
+        store, first = store_at(path), first_row(terms, software=_software())
         store.create(first)
         return cls(store, book=Book(terms=terms, head=first))
 
@@ -103,7 +104,7 @@ class Ledger:
         """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
-            path: Where it is.
+            path: Where it is: a file's path, or `postgresql://USER@HOST/DATABASE?ledger=NAME`.
             remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
 
         Raises:
@@ -111,7 +112,7 @@ class Ledger:
         """
         checks.require(isinstance(remark, str), "a text", remark=remark)
         check_words(remark=remark)
-        store = _store(path)
+        store = store_at(path)
         with store.reading() as view:
             return cls(store, book=opened(view, place=store.place), remark=remark)
 
@@ -322,6 +323,10 @@ class Ledger:
         self._outlook.must_be_open()
         self._store.backup(path)
 
+    def records(self) -> Iterator[str]:
+        """Every row as it was hashed, oldest first: the hash of one is the SHA-256 of its text, and stands in the next."""
+        return self._outlook.records()
+
     def show(self, *, last: int | None = 20) -> str:
         """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
         head, entries = self._outlook.standing(last)
@@ -378,11 +383,6 @@ class Ledger:
 def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remark: str) -> dict[str, Any]:
     body = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()}
     return body | amount.to_dict() | ({"remark": remark} if remark else {})
-
-
-def _store(path: str | os.PathLike[str] | Store) -> Store:
-    is_path = isinstance(path, str | os.PathLike) or not hasattr(path, "writing")
-    return SqliteStore(path) if is_path else path  # type: ignore[arg-type, return-value]
 
 
 @cache

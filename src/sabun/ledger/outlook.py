@@ -96,6 +96,15 @@ class Outlook:
             return True
         return found is not None and found.entry_hash == receipt.entry_hash
 
+    def records(self) -> Iterator[str]:
+        """The text of every row, oldest first; a piece at a time, between which others may write."""
+        piece, after = [""], -1
+        while piece:
+            with self.reading() as (view, _):
+                piece = [row.record for row in view.rows(after, limit=256)]
+            after += len(piece)
+            yield from piece
+
     def standing(self, last: int | None) -> tuple[Row, tuple[Entry, ...]]:
         """The newest row, with the newest entries (through the index) or with all (by reading the whole chain)."""
         checks.require(last is None or (isinstance(last, int) and last >= 0), "a whole number of at least 0", last=last)

@@ -1,7 +1,8 @@
 """What a ledger needs from the place where its rows are kept.
 
-A store keeps bytes and gives transactions; it knows nothing of privacy. Whoever adds one (a database server, say) implements
-these two protocols and hands the store to `Ledger.create` or `Ledger.open` in place of a path. The laws it must keep:
+A store keeps bytes and gives transactions; it knows nothing of privacy. Two are there: `sqlite_store.py`, `postgres_store.py`.
+Whoever adds one implements these two protocols and hands the store to `Ledger.create` or `Ledger.open` in place of a path. The
+laws it must keep:
 
 1. Two `writing` blocks never overlap, whichever processes they are in; each sees all that earlier ones appended.
 2. When a `writing` block ends without an exception, what it appended survives a crash of the machine, and is part of whatever a
@@ -76,7 +77,7 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """A durable place for one ledger; picklable, with no open resources between calls."""
+    """A durable place for one ledger; picklable. What it keeps open between calls belongs to its own process, not to a fork."""
 
     @property
     def place(self) -> str:

@@ -175,7 +175,7 @@ def save_once(release: Release, out: Path) -> None:
         release.save(out)
 
 
-def own_release(name: str | None, ledger: Path | None) -> str | Ledger | None:
+def own_release(name: str | None, ledger: str | None) -> str | Ledger | None:
     """Which releases were made of the home table: by a name, by the book that paid."""
     from sabun.ledger import Ledger
 

@@ -221,7 +221,7 @@ def combine(
         typer.Option(help="Which release was made of the --home table (its organisation, or the hash of its ledger row)."),
     ] = None,
     own_ledger: Annotated[
-        Path | None, typer.Option(help="The home organisation's ledger: releases it paid for were made of the --home table.")
+        str | None, typer.Option(help="The home organisation's ledger: releases it paid for were made of the --home table.")
     ] = None,
     method: Annotated[str, typer.Option(help="pool, guard, mirror, average, stack or best.")] = "pool",
     tau: Annotated[str, typer.Option(help="Temperature of mirror: theory, or a number.")] = "theory",

@@ -11,6 +11,7 @@ from sabun.release.provenance import Provenance
 from sabun.release.publish import ResultNotKept, publish, recovered, refuse_seeded
 from sabun.release.signature import Signature, Signer
 from sabun.release.signing_keys import fingerprint, generate_key, load_key, save_key
+from sabun.release.statement import Statement, state
 
 __all__ = [
     "MAX_BYTES",
@@ -20,6 +21,7 @@ __all__ = [
     "ResultNotKept",
     "Signature",
     "Signer",
+    "Statement",
     "derived",
     "fingerprint",
     "generate_key",
@@ -28,4 +30,5 @@ __all__ = [
     "recovered",
     "refuse_seeded",
     "save_key",
+    "state",
 ]

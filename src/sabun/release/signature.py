@@ -68,8 +68,8 @@ class Signature:
             )
 
     @classmethod
-    def of(cls, content: bytes, private_key: Ed25519PrivateKey) -> Self:
-        """Signs bytes.
+    def of(cls, content: bytes, private_key: Ed25519PrivateKey, *, domain: bytes = _DOMAIN) -> Self:
+        """Signs bytes; `domain` stands before them, and says what they are.
 
         Raises:
             ParameterError: The key is not a private Ed25519 key.
@@ -78,9 +78,9 @@ class Signature:
 
         if not isinstance(private_key, Ed25519PrivateKey):
             raise ParameterError(f"private_key must be a private Ed25519 key; got {type(private_key).__name__}.")
-        return cls(public_key=public_bytes(private_key), signature=private_key.sign(_DOMAIN + content))
+        return cls(public_key=public_bytes(private_key), signature=private_key.sign(domain + content))
 
-    def check(self, content: bytes, trusted: TrustedKeys = None) -> Signer:
+    def check(self, content: bytes, trusted: TrustedKeys = None, *, domain: bytes = _DOMAIN) -> Signer:
         """Makes sure that these bytes were signed, by a trusted key when keys are given.
 
         Raises:
@@ -89,13 +89,13 @@ class Signature:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-        name = fingerprint(self.public_key)
+        name, what = fingerprint(self.public_key), "the release" if domain == _DOMAIN else "the statement"
         if trusted is not None and self.public_key not in _all_bytes(trusted):
-            raise ReleaseError(f"the release must be signed by a trusted key; it is signed by {name}.")
+            raise ReleaseError(f"{what} must be signed by a trusted key; it is signed by {name}.")
         try:
-            Ed25519PublicKey.from_public_bytes(self.public_key).verify(self.signature, _DOMAIN + content)
+            Ed25519PublicKey.from_public_bytes(self.public_key).verify(self.signature, domain + content)
         except (InvalidSignature, ValueError):
-            raise ReleaseError("the release must be as it was signed; it was changed or forged. Do not use it.") from None
+            raise ReleaseError(f"{what} must be as it was signed; it was changed or forged. Do not use it.") from None
         return Signer(fingerprint=name, trusted=trusted is not None)
 
     def to_dict(self) -> dict[str, str]:

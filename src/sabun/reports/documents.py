@@ -13,11 +13,12 @@ from sabun.asking import renamed
 from sabun.release import Release
 from sabun.release.files import write_whole
 from sabun.release.signature import TrustedKeys
+from sabun.release.statement import Statement
 from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
 from sabun.telling.story import Grid
 
-__all__ = ["collection", "report", "save_page"]
+__all__ = ["collection", "report", "save_page", "statement"]
 
 
 @renamed(trusted="trusted_key")
@@ -70,6 +71,16 @@ def collection(
         grids=grids,
         version=version("sabun"),
     )
+
+
+def statement(stated: Statement, *, trusted: TrustedKeys = None) -> str:
+    """A ledger's statement as a page: what was released, when, at what cost, what is left.
+
+    Raises:
+        ReleaseError: The signature does not fit the content, or is not by a trusted key.
+    """
+    signer = None if stated.signature is None else stated.verify(trusted)
+    return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
 
 
 def save_page(page: str, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

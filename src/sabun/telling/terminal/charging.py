@@ -16,6 +16,7 @@ import typer
 
 from sabun.errors import DataError, ParameterError, SabunError
 from sabun.ledger import Ledger
+from sabun.ledger.address import shown
 from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
 
-LedgerFile: TypeAlias = Annotated[Path | None, typer.Option("--ledger", help="The ledger to charge.")]
+LedgerFile: TypeAlias = Annotated[
+    str | None, typer.Option("--ledger", help="The ledger to charge: its file, or its address on a server (postgresql://…).")
+]
 Purpose: TypeAlias = Annotated[
     str | None, typer.Option("--purpose", help="A note for the ledger, such as 'annual report'; public, like all of it.")
 ]
@@ -52,16 +55,16 @@ class Payment:
 
     Args:
         book: The ledger.
-        file: Its file, as it was typed.
+        file: Its file or address, as it was typed.
         checkpoint: Folder an interrupted run can go on from.
     """
 
     book: Ledger | None
-    file: Path | None
+    file: str | None
     checkpoint: Path | None = None
 
     @classmethod
-    def of(cls, file: Path | None, purpose: str | None, *, checkpoint: Path | None = None) -> Self:
+    def of(cls, file: str | None, purpose: str | None, *, checkpoint: Path | None = None) -> Self:
         """Opens the ledger that was named, if any."""
         if file is None and purpose is not None:
             raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
@@ -171,7 +174,7 @@ class Payment:
         return "reserved" if entry is None else entry.state
 
     def _recovery(self, receipt: Receipt) -> str:
-        return f"Get it with: sabun ledger recover {shlex.quote(str(self.file))} {receipt.entry} --out FILE"
+        return f"Get it with: sabun ledger recover {shlex.quote(shown(self.file or ''))} {receipt.entry} --out FILE"
 
     def _way_back(self, receipt: Receipt) -> str:
         entry = self._entry(receipt)
