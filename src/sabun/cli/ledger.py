@@ -11,7 +11,7 @@ import typer
 from sabun.cli._ledger_outside import allow, statement
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
-from sabun.ledger.address import shown
+from sabun.ledger.address import is_address, shown
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
@@ -54,7 +54,8 @@ def create(
 
         sabun ledger create clinic.ledger --name clinic --unit patient --epsilon 3
     """
-    new_file(path, name="path")
+    if not is_address(path):
+        new_file(Path(path), name="path")
     budget = {"epsilon": _amount(epsilon, "epsilon"), "delta": _amount(delta, "delta")}
     ledger = Ledger.create(path, name=name, unit=unit, relation=relation, **budget)
     if json:
