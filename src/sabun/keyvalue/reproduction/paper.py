@@ -67,8 +67,8 @@ BY_SIZE: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 NOTE_EPSILON = (
-    "The paper averages 10 trials. Its PrivKVM rows cannot differ from its PrivKV rows in distribution (both take the frequency "
-    "from a first round with the same budget), and at epsilon 0.1 the printed PrivKVM values are below what its unclipped "
+    "The paper averages 10 trials. Its PrivKVM rows cannot differ from its PrivKV rows in distribution (both take the "
+    "frequency from a first round with the same budget), and at epsilon 0.1 the printed PrivKVM values are below what its unclipped "
     "estimator can reach. About four fifths of EM's gain at epsilon 0.1 come from staying between 0 and 1, the paper's own "
     "motive; the rest comes from stopping before the limit."
 )
