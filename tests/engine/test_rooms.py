@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +47,16 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def plain(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {name: plain(branch) for name, branch in tree.items()}
+    return tree.tolist() if isinstance(tree, np.ndarray) else tree
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_release_from_pieces_is_that_of_the_table(name: str, table: Path) -> None:
     whole, pieces = (QUESTIONS[name](source).release_ for source in (table, spread(table)))
-    assert json.loads(pieces.to_json())["value"] == json.loads(whole.to_json())["value"]
+    assert plain(pieces.value) == plain(whole.value)
     assert pieces.provenance.parameters == whole.provenance.parameters
 
 
