@@ -115,7 +115,10 @@ def stamp(proof: Path) -> bool:
     own = f"module `{proved_module(proof).name}`"
     after = before
     if own not in listed(proof):
-        *_, last = _LISTED.finditer(before)
+        found = list(_LISTED.finditer(before))
+        if not found:
+            raise SystemExit(f"{proof}: list what it proves first, such as: - `name` · digest `{'0' * 12}`")
+        last = found[-1]
         after = f"{before[: last.end()]}\n- {own} · digest `{'0' * 12}`{before[last.end() :]}"
     after = _LISTED.sub(
         lambda match: f"- {match['name']} · digest `{_digest_of(proof, match['name']) or match['digest']}`", after

@@ -41,7 +41,8 @@ FRAME = pandas.DataFrame({"x": TABLE[:, 0], "y": TABLE[:, 1], "z": ["u", "v", "w
 
 
 def _classifier(method: str, X: Any = TABLE, y: Any = LABELS, **how: Any) -> PrivateClassifier:
-    facts: dict[str, Any] = {"epsilon": 1.0, "hidden": (), "classes": ["a", "b"], "n_synthetic": 50} | how
+    few = {"n_synthetic": 50} if method == "anonymizing-first" else {}
+    facts: dict[str, Any] = {"epsilon": 1.0, "hidden": (), "classes": ["a", "b"]} | few | how
     return PrivateClassifier(method=method, **facts).fit(X, y)
 
 

@@ -6,6 +6,7 @@ A room's `room.py` holds one constant, `ROOM`. All else is found by fixed module
     story         `story(release)`: how its releases are told
     reproduction  `reproduce(quick, progress)`: its paper, run again
     demo          `JOBS`: what `sabun demo` shows of it
+    evidence      `SPECIMENS`, `COMMANDS`, `PROMISING`: what it shows to whoever checks all rooms
 
 A package elsewhere becomes a room by an entry point in the group `sabun.rooms` whose value is the package's name.
 """
