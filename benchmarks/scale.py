@@ -23,6 +23,7 @@ from sabun.summaries.ruler import Ruler
 from sabun.summaries.statistic import PowerSums
 
 FILES = 20
+MEASURES = ("src/sabun/engine", "src/sabun/summaries/statistic.py")
 LOOP = "the plain loop over the same files"
 
 

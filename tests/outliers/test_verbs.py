@@ -8,7 +8,7 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun.ledger import Ledger
-from sabun.records import sources
+from sabun.records import FilePart, sources
 from sabun.release import Release
 
 
@@ -177,7 +177,7 @@ def test_a_table_is_parsed_once_for_one_command(here: Path, more: tuple[str, ...
     parse = sources._stream
 
     def counted(origin: object, *rest: Any) -> Any:
-        parsed.extend([origin] if isinstance(origin, Path) else [])
+        parsed.extend([origin] if isinstance(origin, FilePart) else [])
         return parse(origin, *rest)
 
     monkeypatch.setattr(sources, "_stream", counted)

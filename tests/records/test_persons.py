@@ -14,8 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sabun.errors import DataError, ParameterError
-from sabun.records import Column, Schema, chunks, open_source, persons, read
+from sabun.density import DensityRatio
+from sabun.errors import DataError, LedgerError, ParameterError
+from sabun.learning import PrivateClassifier
+from sabun.ledger import Ledger
+from sabun.outliers import OutlierCount
+from sabun.records import Column, Persons, Schema, chunks, open_source, persons
+from sabun.regression import PrivateRidge
 from sabun.summaries import Mean
 
 SCHEMA = Schema(
@@ -29,6 +34,10 @@ SCHEMA = Schema(
 )
 RULES = {"age": "last", "visits": "count", "state": "any"}
 Row = dict[str, Any]
+
+
+def rows_of(table: Persons, *, schema: Schema) -> Any:
+    return open_source(table, schema=schema, by_person=True).matrix()
 
 
 def table(rows: list[Row]) -> pd.DataFrame:
@@ -77,7 +86,7 @@ def test_each_person_has_the_row_worked_out_by_hand() -> None:
     rows = [row for each in people.values() for row in each]
     mixed = [rows[place] for place in rng.permutation(len(rows))]
     expected = sorted(tuple(by_hand([row for row in mixed if row["who"] == who])) for who in people)
-    found = sorted_rows(read(persons(table(mixed), id="who", rules=RULES), schema=SCHEMA))
+    found = sorted_rows(rows_of(persons(table(mixed), id="who", rules=RULES), schema=SCHEMA))
     assert np.asarray(found) == pytest.approx(np.asarray(expected), abs=1e-6)
     exact = [index for index in range(5) if index != 1]  # all but the means, which are rounded to steps
     assert [tuple(row[i] for i in exact) for row in found] == [tuple(row[i] for i in exact) for row in expected]
@@ -92,7 +101,7 @@ def test_replacing_a_person_replaces_one_row_and_moves_no_bit_of_the_others(coun
     for mine in (one, another):
         rows = others + mine
         tables.append(table([rows[place] for place in rng.permutation(len(rows))]))
-    before, after = (Counter(sorted_rows(read(persons(each, id="who", rules=RULES), schema=SCHEMA))) for each in tables)
+    before, after = (Counter(sorted_rows(rows_of(persons(each, id="who", rules=RULES), schema=SCHEMA))) for each in tables)
     # The others' last ages depend on the order of their own rows, which the shuffle changed: compare without them.
     plain = [Counter((row[1:]) for row in each.elements()) for each in (before, after)]
     assert before.total() == after.total() == 61
@@ -105,15 +114,15 @@ def test_pieces_of_any_size_give_the_same_rows(size: int) -> None:
     rng = np.random.default_rng(5)
     rows = [row for number in range(40) for row in made_up(rng, number, 5)]
     frame = table([rows[place] for place in rng.permutation(len(rows))])
-    whole = sorted_rows(read(persons(frame, id="who", rules=RULES), schema=SCHEMA))
+    whole = sorted_rows(rows_of(persons(frame, id="who", rules=RULES), schema=SCHEMA))
     pieces = chunks([frame.iloc[start : start + size] for start in range(0, len(frame), size)])
-    assert sorted_rows(read(persons(pieces, id="who", rules=RULES), schema=SCHEMA)) == whole
+    assert sorted_rows(rows_of(persons(pieces, id="who", rules=RULES), schema=SCHEMA)) == whole
 
 
 def test_the_order_of_persons_is_drawn_anew_and_is_not_that_of_the_table() -> None:
     frame = pa.table({"who": list(range(400)), "age": [float(number % 100) for number in range(400)]})
     schema = Schema.of_bounds({"age": (0, 120)})
-    orders = [read(persons(frame, id="who"), schema=schema).ravel().tolist() for _ in range(2)]
+    orders = [rows_of(persons(frame, id="who"), schema=schema).ravel().tolist() for _ in range(2)]
     assert orders[0] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1])
     assert orders[0] != frame["age"].to_pylist()
@@ -121,7 +130,7 @@ def test_the_order_of_persons_is_drawn_anew_and_is_not_that_of_the_table() -> No
 
 def test_one_source_read_twice_shows_one_order() -> None:
     frame = pa.table({"who": list(range(300)), "age": [float(number) for number in range(300)]})
-    source = open_source(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 400)}))
+    source = open_source(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 400)}), by_person=True)
     assert np.array_equal(source.matrix(), np.concatenate(list(source.partitions(rows=7))))
 
 
@@ -136,7 +145,7 @@ def test_one_source_read_twice_shows_one_order() -> None:
 def test_ids_are_read_as_declared(spelling: str, ids: list[Any], count: int) -> None:
     frame = pd.DataFrame({"who": pd.Series(ids, dtype=object), "age": [30.0] * len(ids)})
     schema = Schema.of_bounds({"age": (0, 120)})
-    assert len(read(persons(frame, id="who", spelling=spelling), schema=schema)) == count
+    assert len(rows_of(persons(frame, id="who", spelling=spelling), schema=schema)) == count
 
 
 def test_first_and_last_follow_the_declared_column() -> None:
@@ -144,14 +153,14 @@ def test_first_and_last_follow_the_declared_column() -> None:
     schema = Schema.of_bounds({"age": (0, 120)})
 
     def age(rule: str, order: str | None) -> float:
-        return float(read(persons(frame, id="who", rules={"age": rule}, order=order), schema=schema)[0, 0])
+        return float(rows_of(persons(frame, id="who", rules={"age": rule}, order=order), schema=schema)[0, 0])
 
     assert [age("first", None), age("last", None), age("first", "day"), age("last", "day")] == [33.0, 34.0, 11.0, 34.0]
 
 
 def test_whole_means_are_whole() -> None:
     frame = pa.table({"who": ["a", "a", "b", "b"], "age": [40.0, 42.0, 41.0, 41.0]})
-    assert read(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 120)})).ravel().tolist() == [41.0, 41.0]
+    assert rows_of(persons(frame, id="who"), schema=Schema.of_bounds({"age": (0, 120)})).ravel().tolist() == [41.0, 41.0]
 
 
 def test_a_question_about_persons_is_asked_like_any_other(tmp_path: Path) -> None:
@@ -171,14 +180,68 @@ def test_what_makes_no_sense_is_refused_before_a_row_is_read() -> None:
     with pytest.raises(ParameterError, match="rule must be one of"):
         persons(frame, id="who", rules={"age": "median"})
     with pytest.raises(ParameterError, match=r"rule must be one of mode, any, first, last for column 'ward'"):
-        read(persons(frame, id="who", rules={"ward": "mean"}), schema=SCHEMA.select(["ward"]))
+        rows_of(persons(frame, id="who", rules={"ward": "mean"}), schema=SCHEMA.select(["ward"]))
     with pytest.raises(ParameterError, match="spelling must be one of"):
         persons(frame, id="who", spelling="any")
     with pytest.raises(DataError, match="no column 'nobody'"):
-        read(persons(frame, id="nobody"), schema=ages)
+        rows_of(persons(frame, id="nobody"), schema=ages)
     with pytest.raises(ParameterError, match="rules must be about columns of the table"):
-        read(persons(frame, id="who", rules={"wrad": "mode"}), schema=ages)
+        rows_of(persons(frame, id="who", rules={"wrad": "mode"}), schema=ages)
     with pytest.raises(DataError, match="must have column names; got an array"):
-        read(persons(np.zeros((3, 2)), id="x0"), schema=Schema.of_bounds({"x1": (0, 1)}))
+        rows_of(persons(np.zeros((3, 2)), id="x0"), schema=Schema.of_bounds({"x1": (0, 1)}))
     with pytest.raises(ParameterError, match="id must be no declared column"):
-        read(persons(frame, id="age"), schema=ages)
+        rows_of(persons(frame, id="age"), schema=ages)
+
+
+def test_whoever_puts_other_rows_beside_persons_refuses_them_before_any_charge(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.repeat(np.arange(30), 2), "a": np.repeat(np.linspace(0, 1, 30), 2), "t": 0.5})
+    people, target = persons(frame, id="id"), np.linspace(0, 1, 30)
+    schema = Schema.of_bounds({"a": (0, 1)})
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=9, delta="1e-5")
+    ridge = PrivateRidge(epsilon=1, delta="1e-6", x_bounds={"a": (0, 1)}, y_bounds={"t": (0, 1)}, ledger=book)
+    asked: list[Any] = [
+        lambda: ridge.fit(people, target),
+        lambda: ridge.fit(people),
+        lambda: ridge.fit(chunks([people, people])),
+        lambda: DensityRatio(epsilon=1, schema=schema, ledger=book).fit(private=people, public=np.linspace(0, 1, 9)[:, None]),
+        lambda: DensityRatio(epsilon=1, schema=schema, ledger=book).fit(private=np.linspace(0, 1, 9)[:, None], public=people),
+        lambda: OutlierCount(k=2, radius=0.1, epsilon=1, schema=schema, ledger=book).fit(people),
+        lambda: PrivateClassifier(epsilon=1, schema=schema, classes=[0, 1], ledger=book).fit(people, target > 0.5),
+    ]
+    for ask in asked:
+        with pytest.raises(DataError, match=r"several rows per person|must be a 2-D array|must be|got Persons"):
+            ask()
+    assert book.entries() == ()
+
+
+def test_a_release_says_how_persons_were_collapsed_and_a_retry_with_another_rule_is_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.repeat(np.arange(50), 2), "a": np.tile([0.2, 0.8], 50)})
+    book = Ledger.create(tmp_path / "book", name="book", unit="patient", epsilon=9)
+
+    def ask(rule: str) -> Mean:
+        asked = Mean(column="a", epsilon=1, schema=Schema.of_bounds({"a": (0, 1)}), ledger=book, retry_key="monday")
+        return asked.fit(persons(frame, id="id", rules={"a": rule}))
+
+    first = ask("max")
+    assert first.release_.provenance.parameters["persons"]["rules"] == {"a": "max"}
+    assert "rows without a 'id' are left out" in first.guarantee_.assumptions
+    assert "each patient has at most one row" not in first.guarantee_.assumptions
+    assert ask("max").mean_ == first.mean_
+    with pytest.raises((ParameterError, LedgerError)):
+        ask("min")
+    assert len(book.entries()) == 1
+
+
+@pytest.mark.parametrize(("cell", "bounds"), [(5e-324, (0, 1e10)), (1e-316, (0, 1e-315)), (1e308, (-8e307, 8e307))])
+def test_no_cell_can_make_numpy_raise(cell: float, bounds: tuple[float, float]) -> None:
+    frame = pa.table({"id": ["p", "p"], "a": [cell, 0.0]})
+    with np.errstate(all="raise"):
+        assert len(rows_of(persons(frame, id="id"), schema=Schema.of_bounds({"a": bounds}))) == 1
+
+
+def test_a_row_that_does_not_say_when_counts_only_alone() -> None:
+    frame = pa.table({"who": ["a", "a", "b"], "day": [None, 5, None], "age": [33.0, 11.0, 22.0]})
+    schema = Schema.of_bounds({"age": (0, 120)})
+    for rule in ("first", "last"):
+        found = rows_of(persons(frame, id="who", rules={"age": rule}, order="day"), schema=schema)
+        assert sorted(found.ravel().tolist()) == [11.0, 22.0]

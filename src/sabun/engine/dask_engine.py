@@ -11,7 +11,7 @@ from sabun import checks
 from sabun.engine.counting import Report, Task
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
-from sabun.engine.statistic import Statistic
+from sabun.engine.statistic import Elsewhere, Statistic
 from sabun.errors import DataError, ParameterError
 
 __all__ = ["Dask", "DaskFrame"]
@@ -78,7 +78,7 @@ class Dask:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class DaskFrame:
+class DaskFrame(Elsewhere):
     """A Dask DataFrame, counted partition by partition where it lies."""
 
     engine: Dask

@@ -74,14 +74,15 @@ class Processes:
     def _round(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
         """What can be had until a process dies."""
         import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from concurrent.futures import Future, ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
 
         # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(max_workers=min(self.count, len(pieces)), mp_context=context) as pool:
-            waiting = [pool.submit(task.counted, piece) for piece in pieces]
+            waiting: list[Future[Report]] = []
             try:
+                waiting += [pool.submit(task.counted, piece) for piece in pieces]
                 for done in as_completed(waiting):
                     yield done.result()
             except BrokenProcessPool:

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, final
 from sabun.engine.counting import Report, Task
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
-from sabun.engine.statistic import Statistic
+from sabun.engine.statistic import Elsewhere, Statistic
 from sabun.errors import DataError, ParameterError
 from sabun.records import chunks
 
@@ -80,7 +80,7 @@ class Spark:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class SparkFrame:
+class SparkFrame(Elsewhere):
     """A Spark DataFrame, counted partition by partition where it lies."""
 
     frame: Any = field(repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
@@ -10,6 +11,7 @@ from sabun.engine.counting import Task
 from sabun.engine.engines import Engine, engine_named, gathered
 from sabun.engine.pieces import Piece, cut, plan_of
 from sabun.engine.statistic import Elsewhere, Statistic
+from sabun.errors import DataError
 
 __all__ = ["Spread", "spread"]
 
@@ -18,7 +20,7 @@ State = TypeVar("State")
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class Spread(Elsewhere):
     """A table in pieces and who counts them; made by `spread`."""
 
     pieces: tuple[Piece, ...] = field(repr=False)
@@ -61,7 +63,16 @@ def spread(source: Any, *, engine: Any = "serial", progress: Callable[[int, int]
         sabun.errors.DataError: 'no/such/*.parquet' must match at least one file; it matches none.
     """
     found = engine_named(engine)
-    if hasattr(found, "frame") and not isinstance(source, str) and hasattr(source, "columns"):
-        frame: Elsewhere = found.frame(source, progress)
+    files = isinstance(source, str | os.PathLike | list | tuple)
+    if not files and not (hasattr(found, "frame") and hasattr(source, "columns") and _home(source) == _home(found)):
+        raise DataError(f"a table to spread must be files, or a frame of the engine's own; got {type(source).__name__}.")
+    if not files:
+        frame: Elsewhere = found.frame(source, progress)  # type: ignore[attr-defined]
         return frame
     return Spread(pieces=cut(source), engine=found, progress=progress)
+
+
+def _home(thing: Any) -> str:
+    """Whose frame or engine it is: ``dask`` or ``pyspark``."""
+    module = type(thing).__module__
+    return "dask" if "dask" in module else "pyspark" if "spark" in module else module

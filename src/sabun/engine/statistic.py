@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar, final, runtime_checkable
+from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
@@ -61,13 +62,15 @@ class Statistic(Protocol[State]):
         ...
 
 
-@runtime_checkable
-class Elsewhere(Protocol):
-    """A source that is counted where it lies, in pieces: see `sabun.engine.spread`."""
+class Elsewhere(ABC):
+    """A source that is counted where it lies, in pieces: see `sabun.engine.spread`.
 
+    Told by its class: a frame may have a column of any name.
+    """
+
+    @abstractmethod
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all its pieces, each counted once."""
-        ...
 
 
 def state_of(statistic: Statistic[State], source: Any) -> State:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -142,6 +143,10 @@ def table_files(path: Path) -> list[Path]:
         files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
         if not files:
             raise DataError(f"folder {path.name} must hold .parquet files; got none.")
+        if len({(status.st_dev, status.st_ino) for status in map(os.stat, files)}) < len(files):
+            raise DataError(
+                f"folder {path.name} must hold each file once; a link names one again, and its rows would count twice."
+            )
         return files
     if not path.is_file():
         raise DataError(f"{str(path)!r} must be a file or folder; there is none of that name.")

@@ -29,7 +29,10 @@ _NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
 _LABEL_RULES = ("mode", "any", "first", "last")
 _SPELLINGS = ("text", "number")
 _BITS = 32
-"""Numbers are summed in steps of 2**-32 of the power of two above their bounds: whole numbers and short fractions exactly."""
+"""Numbers are summed in steps of 2**-32 of the power of two above their bounds: whole numbers below 2**32 exactly."""
+
+_FINEST = -1022
+"""The exponent of the smallest step; below it a step could not be divided by."""
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 
@@ -52,6 +55,10 @@ class Persons:
     rules: tuple[tuple[str, str], ...]
     spelling: str
     order: str | None
+
+    def facts(self) -> dict[str, Any]:
+        """The public choices, as a release keeps them."""
+        return {"id": self.id, "rules": dict(self.rules), "spelling": self.spelling, "order": self.order}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -83,7 +90,8 @@ def persons(
 ) -> Persons:
     """A table with several rows per person, to be given to `fit` in the place of a table with one row each.
 
-    The number of rows becomes private; the number of persons takes its place.
+    The number of rows becomes private; the number of persons takes its place. Questions of `sabun.summaries` take it; others
+    refuse it.
 
     Args:
         table: As in `sabun.records.open_source`, with column names.
@@ -94,22 +102,25 @@ def persons(
             nothing are passed over; where a person has no other, the column's `missing` stands for them.
         spelling: ``text``: ids are equal when their text is, apart from blanks around it and wide characters; ``number``: when
             they are the same whole number (``007`` is ``7``), and anything else is no id.
-        order: A column of numbers that says which row is first; the order of the rows when left out.
+        order: A column of numbers that says which row is first; the order of the rows when left out. A row without such a
+            number counts only where a person has no other.
 
     Raises:
         ParameterError: A rule or spelling is not known.
 
     Example:
         >>> import pyarrow as pa
-        >>> from sabun.records import read
+        >>> from sabun.records import open_source
         >>> visits = pa.table({"patient": ["a", "b", "a"], "cost": [10.0, 40.0, 30.0]})
         >>> schema = Schema.of_bounds({"cost": (0, 100)})
-        >>> sorted(read(persons(visits, id="patient"), schema=schema).ravel().tolist())
+        >>> source = open_source(persons(visits, id="patient"), schema=schema, by_person=True)
+        >>> sorted(source.matrix().ravel().tolist())
         [20.0, 40.0]
     """
     checks.require(isinstance(id, str) and id != "", "the name of a column", id=id)
     checks.one_of(_SPELLINGS, spelling=spelling)
     checks.require(order is None or (isinstance(order, str) and order != ""), "the name of a column", order=order)
+    checks.require(rules is None or isinstance(rules, Mapping), "a mapping from columns to rules", rules=rules)
     given = dict(rules or {})
     for rule in given.values():
         checks.one_of(tuple(dict.fromkeys(_NUMBER_RULES + _LABEL_RULES)), rule=rule)
@@ -127,6 +138,7 @@ class _Kept(Protocol):
         ...
 
 
+@np.errstate(all="ignore")  # whoever made numpy raise would hear of a private cell
 def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any], *, keep_missing: bool) -> Floats:
     """One encoded row for each person, in an order drawn anew.
 
@@ -146,7 +158,7 @@ def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any], *, keep_missi
         known = who >= 0
         # The table has more columns than those: encoded finds them by name.
         cells = encoded(read, table, keep_missing=True) if read else np.zeros((len(who), 0))
-        when = np.zeros(len(who)) if how.order is None else np.nan_to_num(numbers(cells_of(table, names)[-1], name=how.order))
+        when = np.zeros(len(who)) if how.order is None else numbers(cells_of(table, names)[-1], name=how.order)
         columns = {column.name: cells[:, index] for index, column in enumerate(read)}
         for name, each in kept.items():
             of_column = columns.get(name, np.zeros(len(who)))
@@ -228,7 +240,7 @@ class _Mean:
 
     def __init__(self, column: NumberColumn) -> None:
         largest = max(abs(column.lower), abs(column.upper))
-        self._step = 2.0 ** (int(np.frexp(largest)[1]) - _BITS)
+        self._step = 2.0 ** max(int(np.frexp(largest)[1]) - _BITS, _FINEST)
         self._sum, self._said = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self._low, self._high = _Extreme(largest=False), _Extreme(largest=True)
 
@@ -288,6 +300,8 @@ class _Edge:
         self._cell = _grown(self._cell, count, np.nan)
         self._when = _grown(self._when, count, -np.inf if self._last else np.inf)
         said = ~np.isnan(cells)
+        # A row that does not say when is taken only where no other does.
+        when = np.where(np.isnan(when), -np.inf if self._last else np.inf, when)
         who, cells, when = who[said], cells[said], when[said]
         rows = np.arange(len(who))
         order = np.lexsort((rows, when, who)) if self._last else np.lexsort((-rows, -when, who))

@@ -118,7 +118,7 @@ class Source:
                 yield self.schema.encode(chunk, keep_missing=self.keep_missing)
 
 
-def open_source(source: object, *, schema: Schema, keep_missing: bool = False) -> Source:
+def open_source(source: object, *, schema: Schema, keep_missing: bool = False, by_person: bool = False) -> Source:
     """Opens a private table under a public schema.
 
     Args:
@@ -127,6 +127,8 @@ def open_source(source: object, *, schema: Schema, keep_missing: bool = False) -
             of any of these: a generator, or something wrapped in `chunks`.
         schema: The public facts; nothing is inferred.
         keep_missing: As in `Schema.encode`.
+        by_person: Whether `persons` are taken. Their rows come in an order of their own, all at once: whoever takes them must
+            not put other rows beside them, must read them once, and must state their assumptions.
 
     Returns:
         The source. Names and shapes of tables and files are checked now, streams when they are read.
@@ -142,7 +144,11 @@ def open_source(source: object, *, schema: Schema, keep_missing: bool = False) -
     """
     checks.require(isinstance(schema, Schema), "a Schema", schema=schema)
     checks.boolean(keep_missing=keep_missing)
-    origin = _of_persons(source, schema) if isinstance(source, Persons) else _settled(source, schema.names)
+    if isinstance(source, Persons):
+        if not by_person:
+            raise DataError("a table with several rows per person is not taken here. Collapse it to one row per person first.")
+        return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=_of_persons(source, schema))
+    origin = _settled(source, schema.names)
     return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=origin)
 
 

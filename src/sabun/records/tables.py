@@ -27,6 +27,9 @@ _FIXED = frozenset({"StringDtype", "ArrowDtype", "BooleanDtype", "DatetimeTZDtyp
 }
 """The pandas extension types whose arrow type follows from the column's type and never from its cells."""
 
+_SERIES = "x0"
+"""What a series is called as a frame of one column; its own name is nobody's business."""
+
 _KINDS = "a 2-D array, a list of rows, a pandas, polars or pyarrow frame"
 
 
@@ -46,7 +49,7 @@ def as_table(thing: object, *, width: int | None = None) -> Table:
         return rows_as_array(thing, width)
     found = _native(thing)
     if isinstance(found, nw.Series):
-        return _only_one(found.alias("x0").to_frame(), width)
+        return _only_one(found.alias(_SERIES).to_frame(), width)
     if found is None:
         raise DataError(f"a table must be {_KINDS}; got {type(thing).__name__}.")
     return _with_names(found)
@@ -71,12 +74,12 @@ def names_in(table: Table) -> tuple[str, ...]:
 
 
 def check_columns(table: Table, names: Sequence[str]) -> None:
-    """Refuses a frame without all the named columns; a single column goes by any name.
+    """Refuses a frame without all the named columns; a series or list of cells, for a single column, goes by any name.
 
     Raises:
         DataError: One of them is absent.
     """
-    if isinstance(table, np.ndarray) or len(names) == len(table.columns) == 1:
+    if isinstance(table, np.ndarray) or _is_series(table, names):
         return
     absent = [name for name in names if name not in table.columns]
     if absent:
@@ -88,9 +91,13 @@ def cells_of(table: Table, names: Sequence[str]) -> list[Cells]:
     check_columns(table, names)
     if isinstance(table, np.ndarray):
         return [table[:, index] for index in range(table.shape[1])]
-    if len(names) == len(table.columns) == 1:
-        return [_cells(table[table.columns[0]])]
+    if _is_series(table, names):
+        return [_cells(table[_SERIES])]
     return [_cells(table[name]) for name in names]
+
+
+def _is_series(table: nw.DataFrame[Any], names: Sequence[str]) -> bool:
+    return len(names) == 1 and list(table.columns) == [_SERIES]
 
 
 def _native(thing: object) -> nw.DataFrame[Any] | nw.Series[Any] | None:

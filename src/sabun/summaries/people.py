@@ -99,7 +99,7 @@ class People:
         """The rows of a table, encoded; no cell can raise."""
         # Tables with names need the columns in question only; rows without names are told apart by their order.
         schema = self.schema.select(self.names) if has_names(source) else self.schema
-        for matrix in open_source(source, schema=schema).partitions(rows=CHUNK_ROWS):
+        for matrix in open_source(source, schema=schema, by_person=True).partitions(rows=CHUNK_ROWS):
             yield self._block(matrix, schema.names)
 
     def _block(self, matrix: NDArray[np.float64], names: tuple[str, ...]) -> Block:

@@ -12,7 +12,7 @@ from sabun.asking import Ask, Question, state_of
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
-from sabun.records import Schema
+from sabun.records import Persons, Schema
 from sabun.summaries.kinds import ANSWERS
 from sabun.summaries.people import EVERYBODY, People, Where
 from sabun.summaries.plan import SummaryPlan
@@ -164,8 +164,8 @@ class Summary(Question):
         """Sums the table up, charges the ledger, adds noise.
 
         Args:
-            X: A 2-D array or list of rows (columns in the schema's order), a frame, the name of a CSV or Parquet file, or a
-                stream of these.
+            X: A 2-D array or list of rows (columns in the schema's order), a frame, the name of a CSV or Parquet file, a
+                stream of these, files to `spread` over an engine, or `persons` with several rows each.
             y: Ignored.
 
         Raises:
@@ -182,11 +182,12 @@ class Summary(Question):
         known = {"records": recipe.sums.rows(state)} if recipe.terms.counted else {}
         if known == {"records": 0}:
             raise DataError("a table must have at least one row; got none.")
-        chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts}
+        collapsed = {"persons": X.facts()} if isinstance(X, Persons) else {}
+        chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts, **collapsed}
         release = ask.answer(
             lambda: self._value(recipe.draw(state), people.groups),
             kind=f"summaries.{self.word}",
-            promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask)),
+            promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask, X)),
             facts=people.facts() | chosen,
             subject=people.names,
             schema=self.schema,
@@ -209,8 +210,8 @@ class Summary(Question):
         return answers[EVERYBODY] if self.by is None else dict(answers)
 
 
-def _assumptions(ask: Ask) -> tuple[str, ...]:
+def _assumptions(ask: Ask, table: object) -> tuple[str, ...]:
     return (
-        f"each {ask.unit} has at most one row",
+        *(table.assumptions if isinstance(table, Persons) else (f"each {ask.unit} has at most one row",)),
         "schema, groups, condition and confidence were fixed without looking at the table",
     )
