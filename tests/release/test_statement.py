@@ -32,7 +32,7 @@ def ledger(tmp_path):
 @pytest.fixture
 def check(tmp_path):
     """The checker of the page, as a reader would save and run it: with nothing but the standard library."""
-    [code] = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    [code] = re.findall(r"```py\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
     program = tmp_path / "check.py"
     program.write_text(code, encoding="utf-8")
 
@@ -45,7 +45,7 @@ def check(tmp_path):
 
 
 def test_the_checker_on_the_page_is_short():
-    [code] = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    [code] = re.findall(r"```py\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 35
 
 
