@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
-    return Ledger.create(path, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6")
+    return Ledger.create(path, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6", accounting="sums")
 
 
 @pytest.fixture

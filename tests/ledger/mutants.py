@@ -18,8 +18,9 @@ MUTANTS = (
     (
         "charge after the draw",
         "release/publish.py",
-        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
-        "    draw, drawn = (lambda: drawn), draw()\n    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
+        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key, price=price)",
+        "    draw, drawn = (lambda: drawn), draw()\n"
+        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key, price=price)",
     ),
     ("void after data was touched", "release/publish.py", "    reservation.touch()\n", ""),
     (

@@ -91,7 +91,7 @@ class LedgerModel(RuleBasedStateMachine):
     @initialize()
     def create(self):
         self.at = self.place()
-        self.ledger = Ledger.create(self.at, name="model", epsilon=BUDGET[0], delta=BUDGET[1])
+        self.ledger = Ledger.create(self.at, name="model", epsilon=BUDGET[0], delta=BUDGET[1], accounting="sums")
         self.model = []
         self.commits = 0
 

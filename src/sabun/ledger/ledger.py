@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from types import TracebackType
@@ -14,18 +14,23 @@ from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import LedgerError
-from sabun.ledger.admission import Price, budget_of, check_words, price
+from sabun.ledger import changes
+from sabun.ledger.admission import asked, booking, budget_of, check_words
 from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
+from sabun.ledger.forecast import Forecast, Rest, forecast, rest
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
-from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
+from sabun.ledger.row import Row, first_row, next_row, seal_of
+from sabun.ledger.shares import Limits, Usage
 from sabun.ledger.sqlite_store import SqliteStore
+from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
 from sabun.ledger.store import Store
-from sabun.ledger.wording import page, refusal
+from sabun.ledger.wording import page
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
+from sabun.privacy.pricing import Price
 
 __all__ = ["Ledger"]
 
@@ -34,7 +39,11 @@ class Ledger:
     """A durable budget for one protected dataset.
 
     Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
-    (budget.epsilon, budget.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
+    (promised.epsilon, promised.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
+
+    A ledger with a delta counts two ways at once, by sums and by one Rényi order with shares of delta, and admits what either
+    admits (`shares.proof.md`): a hundred small questions cost much less than their sum. With `accounting="sums"`, or without a
+    delta, it counts by sums alone.
 
     The ledger guards against accidents, races and edited files: before each charge its tables, its first row and its newest
     rows are checked, 64 of them, so that a long ledger opens as quickly as a short one; what was forged further back shows in
@@ -58,10 +67,11 @@ class Ledger:
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, *, book: Book, remark: str = "") -> None:
+    def __init__(self, store: Store, *, book: Book, remark: str = "", account: str = "") -> None:
         self._store = store
         self._outlook = Outlook(store, book)
         self._remark = remark
+        self._account = account
         self._made: list[Receipt] = []
         self._unsure: list[Receipt] = []
 
@@ -75,8 +85,14 @@ class Ledger:
         relation: str = "replace-one",
         epsilon: AmountLike,
         delta: AmountLike = 0,
+        ceiling: AmountLike | None = None,
+        group: int = 1,
+        accounts: Mapping[str, AmountLike] | None = None,
+        accounting: str = "shares",
+        order: int | None = None,
+        shares: Sequence[AmountLike] | None = None,
     ) -> Self:
-        """Makes a new ledger; its terms can never be changed.
+        """Makes a new ledger. Its budget grows at most to the ceiling declared here, never without a reason on record.
 
         Args:
             path: A free path on a local disk (or another `Store`).
@@ -85,6 +101,13 @@ class Ledger:
             relation: `replace-one`, `add-remove` or `local`.
             epsilon: The whole budget, finite and above zero; 0.1 is read as one tenth.
             delta: The whole budget for delta, at least 0 and below 1.
+            ceiling: The epsilon that `raise_to` may raise the budget to; every promise is made for it.
+            group: How many units one change may concern together; every charge is priced for that many.
+            accounts: Names with limits as parts of the whole, such as {"cardiology": "1/3"}.
+            accounting: `shares` (with a delta: by sums or by a Rényi order, whichever admits) or `sums`.
+            order: The Rényi order; None takes the one that leaves room for the most Gaussian noise.
+            shares: Three parts of delta: for deltas that priced releases state where sums decide, for releases known by
+                (epsilon, delta) alone, for the order; None takes 1/10, 2/5 and 1/2.
 
         Raises:
             ParameterError: A term breaks its rule.
@@ -93,27 +116,35 @@ class Ledger:
         checks.text(name=name, unit=unit)
         check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
-        terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
-        store, first = _store(path), first_row(terms, software=_software())
+        budget = budget_of(epsilon, delta)
+        top, size = changes.ceiling_of(ceiling, budget), changes.group_of(group)
+        terms = Terms(name=name, unit=unit, relation=relation, budget=budget, ceiling=top, group=size)
+        standing = changes.beginning(terms, accounts=accounts, accounting=accounting, order=order, shares=shares)
+        store, first = _store(path), first_row(terms, software=_software(), standing=standing)
         store.create(first)
         return cls(store, book=Book(terms=terms, head=first))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "") -> Self:
+    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "", account: str = "") -> Self:
         """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
             path: Where it is.
             remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
+            account: The account that charges through this handle go to; empty for the whole budget alone.
 
         Raises:
+            ParameterError: It has no such account.
             LedgerError: There is none, or it is not one, or it is damaged or was changed.
         """
         checks.require(isinstance(remark, str), "a text", remark=remark)
         check_words(remark=remark)
         store = _store(path)
         with store.reading() as view:
-            return cls(store, book=opened(view, place=store.place), remark=remark)
+            book = opened(view, place=store.place)
+        known = book.standing.accounts
+        checks.require(account == "" or account in known, f"an account of {book.terms.name!r}", account=account)
+        return cls(store, book=book, remark=remark, account=account)
 
     @property
     def name(self) -> str:
@@ -132,18 +163,99 @@ class Ledger:
 
     @property
     def budget(self) -> Budget:
-        """The whole budget."""
-        return self._outlook.terms.budget
+        """The whole budget as it stands."""
+        terms = self._outlook.terms
+        return terms.budget if terms.ceiling is None else Budget(self._standing().limit, terms.budget.delta)
+
+    @property
+    def promised(self) -> Budget:
+        """What all releases together keep for ever: the budget, or the ceiling where one was declared."""
+        return self._outlook.terms.promised
 
     @property
     def spent(self) -> Budget:
-        """What is gone: every reservation that was not voided."""
+        """The sums of what was stated: of every reservation that was not voided.
+
+        No guarantee by itself: a ledger that counts by a Rényi order too admits more than its budget of them.
+        """
         return self._outlook.head().spent
 
     @property
     def remaining(self) -> Budget:
-        """What is left, exactly."""
-        return self.budget.minus(self.spent)
+        """The largest epsilon and delta of one more release of which nothing else is known.
+
+        Exact where the sums decide, else rounded down to six decimals; through an account, what is left to that.
+        """
+        return changes.remaining(self._standing(), self._account)
+
+    @property
+    def share_used(self) -> Fraction:
+        """How much of the budget (through an account: of its limit) is gone, from 0 to 1."""
+        return Limits.share_used(*self._limits())
+
+    def forecast(self, epsilon: AmountLike) -> Forecast:
+        """What one more question of an epsilon (with no delta) would take, and how many such are left.
+
+        Raises:
+            ParameterError: Epsilon breaks its rule.
+        """
+        return forecast(*self._limits(), self._outlook.terms, epsilon)
+
+    def rest(self, *, delta: AmountLike | None = None) -> Rest:
+        """What to ask for in one last release with Gaussian noise that takes all that is left.
+
+        Args:
+            delta: The delta that the release is to state; None takes a share of the ledger's.
+
+        Raises:
+            ParameterError: Nothing is left for such a release.
+        """
+        return rest(*self._limits(), self._outlook.terms, delta=delta)
+
+    def accounts(self) -> dict[str, Fraction]:
+        """The accounts by name, each with the share of its limit that is used."""
+        standing = self._standing()
+        return {name: changes.limits_of(standing, name)[0].share_used(own.used) for name, own in standing.accounts.items()}
+
+    def raise_to(self, epsilon: AmountLike, *, reason: str) -> None:
+        """Raises the budget, never above the ceiling declared at creation: an entry of its own, chained like the rest.
+
+        Raises:
+            ParameterError: Epsilon is not above the present budget, or above the ceiling, or there is none.
+        """
+        self._change(lambda standing: changes.raised(self._outlook.terms, standing, epsilon), reason)
+
+    def open_account(self, name: str, part: AmountLike, *, reason: str) -> None:
+        """Opens an account whose limit is a part of the whole.
+
+        Raises:
+            ParameterError: The name is taken, or the part is not above 0 and at most 1.
+        """
+        self._change(lambda standing: changes.opened(standing, name, part), reason)
+
+    def convert(self, *, reason: str, order: int | None = None, shares: Sequence[AmountLike] | None = None) -> None:
+        """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
+
+        Raises:
+            ParameterError: It has no delta left, or counts by shares already.
+        """
+        self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
+
+    def _change(self, make: Callable[[Standing], dict[str, Any]], reason: str) -> None:
+        checks.text(reason=reason)
+        check_words(reason=reason)
+        with self._outlook.charging() as (view, book):
+            body = make(book.standing) | {"reason": reason, "software": _software()}
+            row = changes.change_row(book, body)
+            view.append(row)
+        self._outlook.has_written(row)
+
+    def _standing(self) -> Standing:
+        with self._outlook.reading() as (_, book):
+            return book.standing
+
+    def _limits(self) -> tuple[Limits, Usage]:
+        return changes.limits_of(self._standing(), self._account)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -153,7 +265,7 @@ class Ledger:
         """
         return tuple(dict.fromkeys((*self._made, *filter(self._outlook.may_hold, self._unsure))))
 
-    def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
+    def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None, price: Price | None = None) -> Reservation:
         """Books a charge durably; draw noise only after this has returned.
 
         Args:
@@ -161,6 +273,7 @@ class Ledger:
                 ledger is restated first, which the receipt's `note` says.
             purpose: What it is for, in words. Public: never put private data here.
             key: An idempotency key for `recall`, at most 200 printable characters.
+            price: What is run for it, where that is known: a ledger that counts by a Rényi order then books what that costs.
 
         Raises:
             BudgetExceeded: It does not fit; nothing was charged.
@@ -170,28 +283,34 @@ class Ledger:
             LedgerError: The ledger cannot be written, or went back in time.
         """
         token = secrets.token_bytes(32)
-        row = self._booked(guarantee, purpose, key, token)
+        row = self._booked(guarantee, purpose, key, token, price)
         return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
 
-    def _booked(self, guarantee: Guarantee, purpose: str, key: str | None, token: bytes, *, result: bytes | None = None) -> Row:
+    def _booked(
+        self,
+        guarantee: Guarantee,
+        purpose: str,
+        key: str | None,
+        token: bytes,
+        price: Price | None,
+        *,
+        result: bytes | None = None,
+    ) -> Row:
         """The reserving row, once it is on disk; with a result, so is the row that closes it."""
-        cost = price(guarantee, self._outlook.terms)
+        wanted = asked(guarantee, self._outlook.terms, price)
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
         with self._outlook.charging() as (view, book):  # proof: one-writer
             if key is not None:
                 refuse_answered(view, key, guarantee, purpose)
-            last = book.head  # proof: recomputed
-            amount = self._affordable(last.spent, cost)
-            row = next_row(
-                last,
-                kind="reserve",
-                entry=last.entries + 1,
-                body=_body(guarantee, purpose, cost, amount, self._remark) | {"void_seal": seal_of(token)},
-                amount=amount,
-                key=key,
-            )
+            last, standing = book.head, book.standing  # proof: recomputed
+            amount = booking(standing, wanted, account=self._account)  # proof: admitted
+            if amount is None:
+                raise changes.refused(self._outlook.terms, standing, wanted, self._account)
+            words = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": wanted.note, "software": _software()}
+            body = words | amount | ({"remark": self._remark} if self._remark else {}) | {"void_seal": seal_of(token)}
+            row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=changes.amount_in(body), key=key)
             view.append(row)
             newest = row if result is None else keep_result(view, row, result)
             receipt = self._receipt(row)
@@ -201,16 +320,7 @@ class Ledger:
         self._outlook.has_written(newest)
         return row
 
-    def _affordable(self, spent: Budget, cost: Price) -> Budget:
-        """The amount to book, or the refusal."""
-        if isinstance(cost.epsilon, Fraction) and isinstance(cost.delta, Fraction):
-            amount = Budget(cost.epsilon, cost.delta)
-            after = total_after(spent, "reserve", amount)
-            if after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta:  # proof: filter
-                return amount
-        raise refusal(self._outlook.terms, self.budget.minus(spent), cost)
-
-    def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
+    def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None, price: Price | None = None) -> Receipt:
         """Books a charge whose result is kept elsewhere: `reserve` and `commit` with no bytes, in one change of the file.
 
         A repeated key is refused, not free: with no kept bytes to return, a free retry could hide a second draw.
@@ -219,7 +329,7 @@ class Ledger:
             BudgetExceeded: It does not fit; nothing was charged.
             ParameterError: The key was charged before. Every other error is as in `reserve`.
         """
-        return self._receipt(self._booked(guarantee, purpose, key, secrets.token_bytes(32), result=b""))
+        return self._receipt(self._booked(guarantee, purpose, key, secrets.token_bytes(32), price, result=b""))
 
     def recall(self, key: str, *, guarantee: Guarantee, purpose: str) -> tuple[Receipt, bytes] | None:
         """The receipt with the identical bytes that were committed under a key; costs nothing.
@@ -231,7 +341,7 @@ class Ledger:
             ParameterError: The key was used for another guarantee or purpose.
             LedgerError: The kept bytes were changed.
         """
-        price(guarantee, self._outlook.terms)
+        asked(guarantee, self._outlook.terms)
         checks.text(purpose=purpose)
         checks.text(key=key)
         check_key(key)
@@ -322,21 +432,29 @@ class Ledger:
         self._outlook.must_be_open()
         self._store.backup(path)
 
-    def show(self, *, last: int | None = 20) -> str:
-        """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
+    def show(self, *, last: int | None = 20, epsilon: AmountLike | None = None) -> str:
+        """The ledger as a page of text: terms, what is used, a line for each of the newest entries (None: for every entry).
+
+        Args:
+            last: How many entries to list.
+            epsilon: A size of question to tell the cost of, beside the usual ones.
+        """
         head, entries = self._outlook.standing(last)
-        return page(self._outlook.terms, head.spent, entries, earlier=head.entries - len(entries))
+        book, sizes = Book(terms=self._outlook.terms, head=head), (None if epsilon is None else (epsilon,))
+        return page(book.terms, book.standing, head.spent, entries, earlier=head.entries - len(entries), sizes=sizes)
 
     def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
         """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
         head, entries = self._outlook.standing(last)
+        book = Book(terms=self._outlook.terms, head=head)
         return {
             "name": self.name,
             "unit": self.unit,
             "relation": self.relation,
-            "budget": self.budget.to_dict(),
+            "budget": Budget(book.standing.limit, book.standing.delta).to_dict(),
             "spent": head.spent.to_dict(),
-            "remaining": self.budget.minus(head.spent).to_dict(),
+            "remaining": changes.remaining(book.standing, self._account).to_dict(),
+            "standing": book.standing.to_dict() | {"promised": book.terms.promised.to_dict(), "group": book.terms.group},
             "entries": [entry.to_dict() for entry in entries],
             "head_hash": head.hash,
         }
@@ -373,11 +491,6 @@ class Ledger:
             note=row.body["note"],
             time=row.time,
         )
-
-
-def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remark: str) -> dict[str, Any]:
-    body = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()}
-    return body | amount.to_dict() | ({"remark": remark} if remark else {})
 
 
 def _store(path: str | os.PathLike[str] | Store) -> Store:

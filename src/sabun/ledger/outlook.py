@@ -106,5 +106,5 @@ class Outlook:
                 return book.head, tuple(read_entry(view, number, place=place) for number in numbers)
         for piece in walk(self.view, place=place):
             head = piece.book.head
-            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows}
+            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows if row.entry}
         return head, tuple(found.values())
