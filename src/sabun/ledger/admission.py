@@ -10,7 +10,7 @@ from typing import Any
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError, SimulatedError
 from sabun.ledger.amounts import write_amount
-from sabun.ledger.shares import Usage
+from sabun.ledger.shares import Shares, Usage
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
 from sabun.privacy.amounts import Amount, AmountLike, exact
@@ -42,10 +42,14 @@ class Asked:
     price: Price | None = None
     steps: int = 1
 
+    def prepare(self, shares: Shares | None) -> None:
+        """Reckons prices that take a while before others have to wait for them; they are remembered."""
+        if shares is not None and self.price is not None:
+            self.price.cost(order=shares.order, steps=self.steps)
+
     def forms(self, order: int) -> Iterator[tuple[str, Usage]]:
         """The true statements about it that a ledger of this order may book, the one that is cheaper there first."""
-        assert isinstance(self.epsilon, Fraction)
-        epsilon, delta = self.epsilon, Fraction(self.delta)
+        epsilon, delta = Fraction(self.epsilon), Fraction(self.delta)
         cost = None if self.price is None else self.price.cost(order=order, steps=self.steps)
         stated = "stated", Usage(epsilon, delta, Fraction(0), pure_cost(epsilon, order=order))
         curve = [] if cost is None else [("curve", Usage(epsilon, cost.delta, delta, cost.tau))]

@@ -30,6 +30,7 @@ __all__ = [
     "raised",
     "refused",
     "remaining",
+    "whole",
 ]
 
 _LARGEST_GROUP = 1000
@@ -138,12 +139,16 @@ def remaining(standing: Standing, account: str) -> Budget:
     return Budget(*map(min, zip(*left, strict=True)))
 
 
-def refused(terms: Terms, standing: Standing, wanted: Asked, account: str) -> BudgetExceeded:
-    """The error for a charge that does not fit."""
+def whole(standing: Standing, account: str) -> Budget:
+    """What `remaining` begins with under the rule that is in force."""
     part = standing.accounts[account].part if account else Fraction(1)
     split = standing.shares if standing.rule == "shares" else None
-    whole = Budget(part * standing.limit, part * (standing.delta if split is None else split.stated))
-    return refusal(terms, remaining(standing, account), wanted, whole=whole, account=account)
+    return Budget(part * standing.limit, part * (standing.delta if split is None else split.stated))
+
+
+def refused(terms: Terms, standing: Standing, wanted: Asked, account: str) -> BudgetExceeded:
+    """The error for a charge that does not fit."""
+    return refusal(terms, remaining(standing, account), wanted, whole=whole(standing, account), account=account)
 
 
 def amount_in(body: Mapping[str, Any]) -> Budget:

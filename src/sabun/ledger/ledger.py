@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from functools import cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, final
 
 from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger import changes
 from sabun.ledger.admission import asked, booking, budget_of, check_words
-from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
-from sabun.ledger.forecast import Forecast, Rest, forecast, rest
+from sabun.ledger.chain import Book, check_payload, opened
 from sabun.ledger.keys import answer, check_key, refuse_answered
-from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
 from sabun.ledger.row import Row, first_row, next_row, seal_of
-from sabun.ledger.shares import Limits, Usage
 from sabun.ledger.sqlite_store import SqliteStore
 from sabun.ledger.standing import Standing
-from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
+from sabun.ledger.statement import Receipt, Terms
 from sabun.ledger.store import Store
-from sabun.ledger.wording import page
+from sabun.ledger.view import View
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
 from sabun.privacy.pricing import Price
@@ -35,7 +30,8 @@ from sabun.privacy.pricing import Price
 __all__ = ["Ledger"]
 
 
-class Ledger:
+@final
+class Ledger(View):
     """A durable budget for one protected dataset.
 
     Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
@@ -68,10 +64,8 @@ class Ledger:
     """
 
     def __init__(self, store: Store, *, book: Book, remark: str = "", account: str = "") -> None:
-        self._store = store
-        self._outlook = Outlook(store, book)
+        super().__init__(store, book=book, account=account)
         self._remark = remark
-        self._account = account
         self._made: list[Receipt] = []
         self._unsure: list[Receipt] = []
 
@@ -147,117 +141,6 @@ class Ledger:
         return cls(store, book=book, remark=remark, account=account)
 
     @property
-    def name(self) -> str:
-        """What people call it."""
-        return self._outlook.terms.name
-
-    @property
-    def unit(self) -> str:
-        """Whose data is protected."""
-        return self._outlook.terms.unit
-
-    @property
-    def relation(self) -> str:
-        """The neighbour relation of the budget."""
-        return self._outlook.terms.relation
-
-    @property
-    def budget(self) -> Budget:
-        """The whole budget as it stands."""
-        terms = self._outlook.terms
-        return terms.budget if terms.ceiling is None else Budget(self._standing().limit, terms.budget.delta)
-
-    @property
-    def promised(self) -> Budget:
-        """What all releases together keep for ever: the budget, or the ceiling where one was declared."""
-        return self._outlook.terms.promised
-
-    @property
-    def spent(self) -> Budget:
-        """The sums of what was stated: of every reservation that was not voided.
-
-        No guarantee by itself: a ledger that counts by a Rényi order too admits more than its budget of them.
-        """
-        return self._outlook.head().spent
-
-    @property
-    def remaining(self) -> Budget:
-        """The largest epsilon and delta of one more release of which nothing else is known.
-
-        Exact where the sums decide, else rounded down to six decimals; through an account, what is left to that.
-        """
-        return changes.remaining(self._standing(), self._account)
-
-    @property
-    def share_used(self) -> Fraction:
-        """How much of the budget (through an account: of its limit) is gone, from 0 to 1."""
-        return Limits.share_used(*self._limits())
-
-    def forecast(self, epsilon: AmountLike) -> Forecast:
-        """What one more question of an epsilon (with no delta) would take, and how many such are left.
-
-        Raises:
-            ParameterError: Epsilon breaks its rule.
-        """
-        return forecast(*self._limits(), self._outlook.terms, epsilon)
-
-    def rest(self, *, delta: AmountLike | None = None) -> Rest:
-        """What to ask for in one last release with Gaussian noise that takes all that is left.
-
-        Args:
-            delta: The delta that the release is to state; None takes a share of the ledger's.
-
-        Raises:
-            ParameterError: Nothing is left for such a release.
-        """
-        return rest(*self._limits(), self._outlook.terms, delta=delta)
-
-    def accounts(self) -> dict[str, Fraction]:
-        """The accounts by name, each with the share of its limit that is used."""
-        standing = self._standing()
-        return {name: changes.limits_of(standing, name)[0].share_used(own.used) for name, own in standing.accounts.items()}
-
-    def raise_to(self, epsilon: AmountLike, *, reason: str) -> None:
-        """Raises the budget, never above the ceiling declared at creation: an entry of its own, chained like the rest.
-
-        Raises:
-            ParameterError: Epsilon is not above the present budget, or above the ceiling, or there is none.
-        """
-        self._change(lambda standing: changes.raised(self._outlook.terms, standing, epsilon), reason)
-
-    def open_account(self, name: str, part: AmountLike, *, reason: str) -> None:
-        """Opens an account whose limit is a part of the whole.
-
-        Raises:
-            ParameterError: The name is taken, or the part is not above 0 and at most 1.
-        """
-        self._change(lambda standing: changes.opened(standing, name, part), reason)
-
-    def convert(self, *, reason: str, order: int | None = None, shares: Sequence[AmountLike] | None = None) -> None:
-        """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
-
-        Raises:
-            ParameterError: It has no delta left, or counts by shares already.
-        """
-        self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
-
-    def _change(self, make: Callable[[Standing], dict[str, Any]], reason: str) -> None:
-        checks.text(reason=reason)
-        check_words(reason=reason)
-        with self._outlook.charging() as (view, book):
-            body = make(book.standing) | {"reason": reason, "software": _software()}
-            row = changes.change_row(book, body)
-            view.append(row)
-        self._outlook.has_written(row)
-
-    def _standing(self) -> Standing:
-        with self._outlook.reading() as (_, book):
-            return book.standing
-
-    def _limits(self) -> tuple[Limits, Usage]:
-        return changes.limits_of(self._standing(), self._account)
-
-    @property
     def receipts(self) -> tuple[Receipt, ...]:
         """The charges made through this handle, oldest first; a result that was recalled made none.
 
@@ -301,6 +184,7 @@ class Ledger:
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
+        wanted.prepare(self._outlook.shares)
         with self._outlook.charging() as (view, book):  # proof: one-writer
             if key is not None:
                 refuse_answered(view, key, guarantee, purpose)
@@ -355,69 +239,38 @@ class Ledger:
         assert payload is not None
         return self._receipt(reserved), payload
 
-    def kept(self, entry: int) -> bytes:
-        """The bytes committed with a charge, for whoever lost the file they were written to; costs nothing.
+    def raise_to(self, epsilon: AmountLike, *, reason: str) -> None:
+        """Raises the budget, never above the ceiling declared at creation: an entry of its own, chained like the rest.
 
         Raises:
-            ParameterError: There is no such entry, or no result was kept with it.
-            LedgerError: The kept bytes were changed.
+            ParameterError: Epsilon is not above the present budget, or above the ceiling, or there is none.
         """
-        with self._outlook.reading() as (view, book):
-            found = self._outlook.entry(view, book, entry)
-            has_result = found is not None and bool(found.payload_size)
-            checks.require(has_result, f"an entry of {self.name!r} with a kept result", entry=entry)
-            assert found is not None
-            payload = view.payload(entry)
-            check_payload(entry, payload, found.payload_sha256, place=self._store.place)
-        assert payload is not None
-        return payload
+        self._change(lambda standing: changes.raised(self._outlook.terms, standing, epsilon), reason)
 
-    def entry(self, number: int) -> Entry:
-        """One charge as it stands now, found by its number: as quickly in a long ledger as in a short one.
+    def open_account(self, name: str, part: AmountLike, *, reason: str) -> None:
+        """Opens an account whose limit is a part of the whole.
 
         Raises:
-            ParameterError: There is no such entry.
+            ParameterError: The name is taken, or the part is not above 0 and at most 1.
         """
-        with self._outlook.reading() as (view, book):
-            found = self._outlook.entry(view, book, number)
-        checks.require(found is not None, f"the number of an entry of {self.name!r}", number=number)
-        assert found is not None
-        return found
+        self._change(lambda standing: changes.opened(standing, name, part), reason)
 
-    def entries(self, *, last: int | None = None) -> tuple[Entry, ...]:
-        """Every charge as it stands now, oldest first; the whole chain is checked on the way.
-
-        Args:
-            last: Only so many of the newest, which needs no reading of the whole ledger.
-        """
-        return self._outlook.standing(last)[1]
-
-    def with_key(self, key: str) -> tuple[Entry, ...]:
-        """The charges made under an idempotency key, oldest first; as quickly in a long ledger as in a short one."""
-        checks.text(key=key)
-        check_key(key)
-        with self._outlook.reading() as (view, _):
-            return tuple(read_entry(view, row.entry, place=self._store.place) for row in view.with_key(key))
-
-    def verify(self, *, expect_head: str | None = None, progress: Callable[[float, str], None] | None = None) -> Verification:
-        """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages; others may charge meanwhile.
-
-        A row changed alone cannot hide; but rows cut off the *end*, or a chain written anew from any row on (the newest one is
-        enough), are sound in themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still
-        be part of the chain.
-
-        Args:
-            expect_head: A `head_hash` of an earlier check, or the `entry_hash` of any receipt.
-            progress: Called now and then with the share that is done (0 to 1) and with words.
+    def convert(self, *, reason: str, order: int | None = None, shares: Sequence[AmountLike] | None = None) -> None:
+        """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
 
         Raises:
-            LedgerError: Something was changed, or the expected hash is gone.
+            ParameterError: It has no delta left, or counts by shares already.
         """
-        good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
-        checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
-        self._outlook.must_be_open()
-        self._store.inspect()
-        return inspected(self._outlook.view, place=self._store.place, expect_head=expect_head, progress=progress)
+        self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
+
+    def _change(self, make: Callable[[Standing], dict[str, Any]], reason: str) -> None:
+        checks.text(reason=reason)
+        check_words(reason=reason)
+        with self._outlook.charging() as (view, book):
+            body = make(book.standing) | {"reason": reason, "software": _software()}
+            row = changes.change_row(book, body)
+            view.append(row)
+        self._outlook.has_written(row)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copies the ledger while nobody writes to it; a copy made by other means may catch a charge half written.
@@ -431,37 +284,6 @@ class Ledger:
             raise LedgerError(f"a ledger must be kept in a file to be copied; {self._store.place} is not.")
         self._outlook.must_be_open()
         self._store.backup(path)
-
-    def show(self, *, last: int | None = 20, epsilon: AmountLike | None = None) -> str:
-        """The ledger as a page of text: terms, what is used, a line for each of the newest entries (None: for every entry).
-
-        Args:
-            last: How many entries to list.
-            epsilon: A size of question to tell the cost of, beside the usual ones.
-        """
-        head, entries = self._outlook.standing(last)
-        book, sizes = Book(terms=self._outlook.terms, head=head), (None if epsilon is None else (epsilon,))
-        return page(book.terms, book.standing, head.spent, entries, earlier=head.entries - len(entries), sizes=sizes)
-
-    def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
-        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
-        head, entries = self._outlook.standing(last)
-        book = Book(terms=self._outlook.terms, head=head)
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "relation": self.relation,
-            "budget": Budget(book.standing.limit, book.standing.delta).to_dict(),
-            "spent": head.spent.to_dict(),
-            "remaining": changes.remaining(book.standing, self._account).to_dict(),
-            "standing": book.standing.to_dict() | {"promised": book.terms.promised.to_dict(), "group": book.terms.group},
-            "entries": [entry.to_dict() for entry in entries],
-            "head_hash": head.hash,
-        }
-
-    def close(self) -> None:
-        """Ends this handle; the file stays, as do reservations already made."""
-        self._outlook.close()
 
     def __enter__(self) -> Self:
         return self

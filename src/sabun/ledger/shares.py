@@ -135,8 +135,8 @@ class Limits:
 
     def sums_admit(self, used: Usage) -> bool:
         """Whether the epsilons and the stated deltas of priced releases fit by their sums."""
-        assert self.shares is not None
-        return used.epsilon <= self.part * self.epsilon and used.extra <= self.part * self.shares.sums  # proof: sums-of-good
+        sums = self.delta if self.shares is None else self.shares.sums
+        return used.epsilon <= self.part * self.epsilon and used.extra <= self.part * sums  # proof: sums-of-good
 
     def left(self, used: Usage) -> tuple[Fraction, Fraction]:
         """The largest epsilon and delta of one more release of which no more is known; exact unless the order gives more."""
@@ -179,5 +179,5 @@ def _checked(parts: object) -> tuple[Fraction, Fraction, Fraction]:
         raise ParameterError(
             f"shares must be three numbers from 0 on, together at most 1, the last above 0; got {parts!r:.80}."
         )
-    sums, stated, tail = map(Fraction, read)
-    return sums, stated, tail
+    sums, stated, tail = read
+    return Fraction(sums), Fraction(stated), Fraction(tail)

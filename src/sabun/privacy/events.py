@@ -106,7 +106,7 @@ class Approximate(Event):
         """The worst case of pure epsilon, and delta beside it."""
         epsilon, delta = renyi.grouped(self.epsilon, self.delta, steps=steps)
         tau = renyi.pure_cost(Fraction(epsilon), order=order)
-        return Cost(self.count * tau, min(self.count * delta, Fraction(1)))
+        return Cost(self.count * tau, min(self.count * Fraction(delta), Fraction(1)))
 
     def privacy_loss(self) -> Any:
         """The worst pair of distributions for (epsilon, delta)."""

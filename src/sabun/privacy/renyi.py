@@ -116,8 +116,9 @@ def best_order(epsilon: Fraction, *, tail: Fraction) -> int:
         >>> [best_order(Fraction(e), tail=Fraction(1, 10**6)) for e in (1, 3, 5, 10)]
         [22, 9, 6, 4]
     """
-    size, log_tail = float(min(epsilon, 10**6)), float(log_up(tail))
-    orders = sorted({*range(2, 513), *(min(LARGEST_ORDER, int(512 * 1.02**power)) for power in range(267))})
+    size, log_tail = float(min(epsilon, Fraction(10**6))), float(log_up(tail))
+    sparse = (min(LARGEST_ORDER, int(512 * math.pow(1.02, power))) for power in range(267))
+    orders: list[int] = sorted({*range(2, 513), *sparse})
 
     def room(order: int) -> float:
         return (size - math.log1p(-1 / order) + (math.log(order) + log_tail) / (order - 1)) / order
@@ -136,7 +137,7 @@ def largest_pure(left: Fraction, *, order: int) -> Fraction:
     return Fraction(low, 10**6)
 
 
-def grouped(epsilon: Amount, delta: Fraction, *, steps: int) -> tuple[Amount, Fraction]:
+def grouped(epsilon: Amount, delta: Amount, *, steps: int) -> tuple[Amount, Amount]:
     """What an (epsilon, delta) promise about one neighbour step says about k of them.
 
     Guarantee: (k epsilon, delta (1 + e^epsilon + … + e^((k-1) epsilon))), rounded up.
@@ -153,7 +154,7 @@ def grouped(epsilon: Amount, delta: Fraction, *, steps: int) -> tuple[Amount, Fr
         total += exp_up(step * epsilon)  # proof: group
         if total * delta >= 1:
             return steps * epsilon, Fraction(1)
-    return steps * epsilon, Fraction(total) * delta
+    return steps * epsilon, total * delta
 
 
 def stepped(value: Fraction) -> Fraction:

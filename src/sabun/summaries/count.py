@@ -128,7 +128,8 @@ class Count(Summary):
             return {"counts": named(people, counts), "intervals": named(people, intervals)}
 
         facts = {"noise": noise.size}
-        return self._released(state, state.rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts)
+        price = noise.price(ask.relation)
+        return self._released(state, state.rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts, price=price)
 
 
 def with_ends(noisy: Sequence[int], reach: int, top: int) -> tuple[list[int], list[list[int]]]:

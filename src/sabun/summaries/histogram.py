@@ -180,6 +180,7 @@ class Histogram(Summary):
 
         edges = list(bins.edges) if isinstance(self.schema[str(people.column)], NumberColumn) else None
         facts = {"noise": noise.size, "bins": list(bins.labels), "edges": edges}
-        self._released(state, rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts)
+        price = noise.price(ask.relation)
+        self._released(state, rows, draw, ask=ask, people=people, mechanism=noise.words, facts=facts, price=price)
         self.bins_ = bins.labels
         return self

@@ -121,7 +121,10 @@ class Moment(Summary):
             return self._drawn(state, how)
 
         facts = {"noise": how.noise.size, "step": how.ruler.step}
-        return self._released(state, state.rows, draw, ask=how.ask, people=how.people, mechanism=how.noise.words, facts=facts)
+        price, words = how.noise.price(how.ask.relation), how.noise.words
+        return self._released(
+            state, state.rows, draw, ask=how.ask, people=how.people, mechanism=words, facts=facts, price=price
+        )
 
     def _drawn(self, state: Tally, how: Settled) -> dict[str, Any]:
         by_group = [self._numbers(moments, how) for moments in state.groups]

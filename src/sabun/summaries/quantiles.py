@@ -19,7 +19,9 @@ from sabun import checks
 from sabun.asking import Ask
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike, exact, plain
+from sabun.privacy.events import BoundedRange
 from sabun.privacy.noise import Coin, exponential_choice
+from sabun.privacy.pricing import Price
 from sabun.records import Schema
 from sabun.summaries.people import People, Where
 from sabun.summaries.plan import SummaryPlan
@@ -207,8 +209,22 @@ class Quantiles(Summary):
             "step": ruler.step,
         }
         return self._released(
-            state, int(state.sum()), draw, ask=ask, people=people, mechanism="exponential mechanism", facts=facts
+            state,
+            int(state.sum()),
+            draw,
+            ask=ask,
+            people=people,
+            mechanism="exponential mechanism",
+            facts=facts,
+            price=self._price(ask, len(ranks)),
         )
+
+    def _price(self, ask: Ask, ranks: int) -> Price:
+        """What is drawn: for each rank one choice, and one for each end of its interval."""
+        each, bar = ask.epsilon / ranks, Fraction(exact(self.error_bar))
+        middle = BoundedRange(epsilon=(1 - bar) * each, count=ranks)
+        ends = (BoundedRange(epsilon=bar / 2 * each, count=2 * ranks),) if bar else ()
+        return Price(events=(middle, *ends), relation=ask.relation)  # proof: price
 
     def _of_group(
         self, cells: NDArray[np.int64], ranks: Sequence[Rank], ruler: Ruler, coin: Coin

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sabun import checks
 from sabun.asking import Ask, Question, Statistic, state_of
 from sabun.errors import DataError
+from sabun.privacy.pricing import Price
 from sabun.release import Release
 from sabun.summaries.people import EVERYBODY, People
 from sabun.summaries.plan import SummaryPlan
@@ -55,6 +56,7 @@ class Summary(Question):
         people: People,
         mechanism: str,
         facts: Mapping[str, Any],
+        price: Price | None = None,
     ) -> Self:
         """Charges, draws, hands over; the number of rows is told only where it is public."""
         known = {"records": rows} if ask.relation == "replace-one" else {}
@@ -65,6 +67,7 @@ class Summary(Question):
             facts=people.facts() | {"confidence": float(self.confidence), "mechanism": mechanism, **known, **facts},
             subject=people.names,
             schema=self.schema,
+            price=price,
         )
         return self._learned(release)
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
 
-LedgerFile: TypeAlias = Annotated[Path | None, typer.Option("--ledger", help="The ledger to charge.")]
+LedgerFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--ledger", help="The ledger to charge; FILE::NAME charges an account of it.")
+]
 Purpose: TypeAlias = Annotated[
     str | None, typer.Option("--purpose", help="A note for the ledger, such as 'annual report'; public, like all of it.")
 ]
@@ -65,8 +67,9 @@ class Payment:
         """Opens the ledger that was named, if any."""
         if file is None and purpose is not None:
             raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
-        book = None if file is None else Ledger.open(file, remark=purpose or "")
-        made = cls(book=book, file=file, checkpoint=checkpoint)
+        place, account = (None, "") if file is None else _named(file)
+        book = None if place is None else Ledger.open(place, remark=purpose or "", account=account)
+        made = cls(book=book, file=place, checkpoint=checkpoint)
         _payments.append(made)
         return made
 
@@ -188,6 +191,12 @@ class Payment:
         return f"interrupted; nothing was released, nothing was charged to {self.book.name!r}."
 
 
+def _named(file: Path) -> tuple[Path, str]:
+    """The ledger that was typed, and its account: FILE::NAME, unless a file is called that."""
+    place, _, account = str(file).rpartition("::")
+    return (Path(place), account) if place and not file.exists() and Path(place).exists() else (file, "")
+
+
 def charged(*, anew: bool = False) -> str:
     """What the command that runs has charged, in words; empty when nothing. `anew` forgets the command before."""
     if anew:
@@ -219,5 +228,5 @@ def warn_if_large(epsilon: AmountLike) -> None:
 
 
 def _left(book: Ledger) -> str:
-    amounts = zip(("epsilon", "delta"), book.remaining, book.budget, strict=True)
+    amounts = zip(("epsilon", "delta"), book.remaining, book.whole, strict=True)
     return " and ".join(f"{word} {at_most(left)} of {at_most(whole)}" for word, left, whole in amounts if whole)
