@@ -117,6 +117,45 @@ def test_the_same_questions_by_shares_stay_within_delta():
     assert THOUSANDTH / 2 <= worst_delta(list(menu), step, NOTHING, factor=TWO, depth=8) <= THOUSANDTH
 
 
+TWENTY, TINY = Fraction(20), Fraction(1, 10**4)
+HIT, PUSH = rare(Fraction(351, 10**5), Fraction(2)), flip(Fraction(258, 25))
+"""After the unlikely outcome of the first, the second goes beyond a factor of 20; the order 32 admits both with all of TINY."""
+
+
+def test_two_orders_with_all_of_delta_each_reach_nearly_twice_delta():
+    other = rare(Fraction(9, 2) * TINY, Fraction(25))  # what order 5 admits after any first answer
+    orders = {order: full_order(order, factor=TWENTY, total=TINY) for order in (5, 32)}
+    costs = {order: {one: by_curve(one, Fraction(1), order) for one in (HIT, PUSH, other)} for order in orders}
+
+    def step(totals, mechanism):
+        after = tuple(used.plus(costs[order][mechanism]) for used, order in zip(totals, orders, strict=True))
+        return [after] if any(limits.admit(used) for limits, used in zip(orders.values(), after, strict=True)) else []
+
+    menu, start = (HIT, PUSH, other), (NOTHING, NOTHING)
+    assert worst_delta(menu, step, start, factor=TWENTY, depth=2) > Fraction(188, 100) * TINY
+    for order, limits in orders.items():
+
+        def alone(used, mechanism, order=order, limits=limits):
+            after = used.plus(costs[order][mechanism])
+            return [after] if limits.admit(after) else []
+
+        assert worst_delta(menu, alone, NOTHING, factor=TWENTY, depth=2) <= TINY
+
+
+def test_splitting_delta_late_reaches_nearly_twice_delta():
+    told = leak(Fraction(999, 1000) * TINY)
+    forms = {HIT: by_curve(HIT, Fraction(1), 32), PUSH: by_curve(PUSH, Fraction(1), 32), told: by_stated(told, Fraction(1), 32)}
+
+    def step(used, mechanism):
+        after = used.plus(forms[mechanism])
+        if after.loose >= TINY:
+            return []
+        shares = Shares(order=32, sums=Fraction(0), stated=after.loose, tail=TINY - after.loose)
+        return [after] if Limits(epsilon=log_down(TWENTY), delta=TINY, shares=shares).admit(after) else []
+
+    assert worst_delta(list(forms), step, NOTHING, factor=TWENTY, depth=2) > Fraction(198, 100) * TINY
+
+
 def converting(price_old, *, order: int, factor: Fraction, total: Fraction, menu: dict[Mechanism, Usage], depth: int):
     """The worst delta when the analyst may turn a ledger by sums into one by an order at any moment."""
     sums = Limits(epsilon=log_down(factor), delta=total, shares=None)
@@ -146,6 +185,17 @@ def test_pricing_old_charges_anew_when_a_ledger_is_converted_is_unsound_and_keep
     world = {"order": 12, "factor": TWO, "total": THOUSANDTH, "menu": menu, "depth": 8}
     assert converting(lambda used: used.tau, **world) > Fraction(136, 100) * THOUSANDTH
     assert converting(lambda used: used.epsilon, **world) <= THOUSANDTH
+
+
+def test_pricing_old_charges_anew_reaches_nearly_twice_delta():
+    told = leak(TINY)
+    menu = {HIT: by_stated(HIT, Fraction(2), 32), PUSH: by_stated(PUSH, Fraction(258, 25), 32)}
+    menu[told] = by_stated(told, Fraction(1), 32)
+    true = {one: by_curve(one, Fraction(1), 32).tau for one in (HIT, PUSH)}
+    menu = {one: used._replace(tau=true.get(one, used.tau)) for one, used in menu.items()}
+    world = {"order": 32, "factor": TWENTY, "total": TINY, "menu": menu, "depth": 2}
+    assert converting(lambda used: used.tau, **world) > Fraction(198, 100) * TINY
+    assert converting(lambda used: used.epsilon, **world) <= TINY
 
 
 @pytest.mark.parametrize("number", range(15))

@@ -14,6 +14,7 @@ from sabun.errors import BudgetExceeded, DataError, ParameterError, SimulatedErr
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount, outlier_degrees
 from sabun.outliers.setup import MECHANISMS
+from sabun.privacy import rho_of
 from sabun.records import Column, Schema
 from sabun.release import Release
 
@@ -232,3 +233,15 @@ def test_a_count_equals_the_plain_definition_whatever_the_cover() -> None:
     exact = brute.count(tuple(map(tuple, points.tolist())), 3, 0.3)
     for cover in ("degeneracy", "link-core", "exact"):
         assert OutlierCount(k=3, radius=0.3, epsilon=10_000, cover=cover).fit(points).count_ == exact
+
+
+def test_global_gaussian_noise_states_its_price_and_smooth_noise_its_stated_amounts(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=3, delta="1e-6")
+    for mechanism in ("global-gaussian", "gaussian"):
+        OutlierCount(k=5, radius=1, epsilon=0.5, delta="1e-7", mechanism=mechanism, ledger=book).fit(table())
+    whole, smooth = book.entries()
+    assert (whole.form, smooth.form, smooth.price) == ("curve", "stated", None)
+    [noise] = whole.price["events"]  # type: ignore[index]
+    rho = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
+    assert whole.tau == pytest.approx(9 * rho)
+    assert rho_of("1/2", "1e-7") * Fraction(99, 100) < rho <= rho_of("1/2", "1e-7")
