@@ -96,7 +96,7 @@ def threshold(epsilon: Fraction, *, order: int, tail: Fraction) -> Fraction:
 
     Example:
         >>> round(float(threshold(Fraction(3), order=9, tail=Fraction(1, 10**6))), 3)
-        1.666
+        1.665
     """
     return epsilon - _conversion(order, tail)
 
