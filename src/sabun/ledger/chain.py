@@ -294,7 +294,8 @@ def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) 
         raise _broken(place, row.sequence, "must carry the sums of the rows before it")
     if row.standing != standing_after(head.standing, row.kind, opening.body):
         raise _broken(place, row.sequence, "must stand where the rows before it lead")
-    if not standing_in(row, terms=terms).admits():
+    within = row.spent.epsilon <= terms.budget.epsilon and row.spent.delta <= terms.budget.delta
+    if not (within if row.standing is None else row.standing.admits()):
         raise _broken(place, row.sequence, "must stay within the budget")
     return opening
 
