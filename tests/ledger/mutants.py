@@ -33,7 +33,12 @@ MUTANTS = (
     ("stated deltas beyond their share", "ledger/shares.py", "if used.loose > self.part * self.shares.stated:", "if False:"),
     ("sums that forget stated deltas", "ledger/shares.py", " and used.extra <= self.part * sums  #", "  #"),
     ("all of delta for the order", "ledger/shares.py", '"tail": tail * left}', '"tail": left}'),
-    ("old charges priced anew", "ledger/standing.py", "return Usage(epsilon, delta, Fraction(0), epsilon)", "return NOTHING"),
+    (
+        "old charges priced anew",
+        "ledger/standing.py",
+        "return Usage(epsilon, delta, Fraction(0), epsilon)",
+        "return Usage(epsilon, delta, Fraction(0), Fraction(0))",
+    ),
     ("raised above the ceiling", "ledger/standing.py", "not before.limit < limit <= ceiling", "not before.limit < limit"),
     ("accounts without limits", "ledger/standing.py", "for account in self.accounts.values()", "for account in ()"),
     ("a price over one step", "ledger/admission.py", "return 2 * terms.group", "return terms.group"),

@@ -12,5 +12,6 @@ from sabun.ledger.ledger import Ledger
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.statement import Budget, Entry, Receipt, Verification
 from sabun.ledger.together import together
+from sabun.ledger.view import View
 
-__all__ = ["Budget", "Entry", "Forecast", "Ledger", "Receipt", "Reservation", "Rest", "Verification", "together"]
+__all__ = ["Budget", "Entry", "Forecast", "Ledger", "Receipt", "Reservation", "Rest", "Verification", "View", "together"]

@@ -24,7 +24,7 @@ __all__ = ["View"]
 
 
 class View:
-    """A ledger without the right to change it; `Ledger` is one with it."""
+    """What every ledger tells, without the right to change it; `Ledger` has that too."""
 
     def __init__(self, store: Store, *, book: Book, account: str = "") -> None:
         self._store = store
