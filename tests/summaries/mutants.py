@@ -7,7 +7,12 @@ TESTS = ("contracts/test_calibration_summaries.py", "summaries")
 
 MUTANTS = (
     ("noise for 2 epsilon", "summaries/laws.py", "l1=change.l1, epsilon=ask.epsilon", "l1=change.l1, epsilon=2 * ask.epsilon"),
-    ("L1 for L2", "summaries/laws.py", "l2_squared=change.l2_squared", "l2_squared=change.l1"),
+    (
+        "L1 for L2",
+        "summaries/laws.py",
+        "discrete_gaussian_variance(l2_squared=change.l2_squared",
+        "discrete_gaussian_variance(l2_squared=change.l1",
+    ),
     ("add for replace in counts", "summaries/sensitivity.py", "moved = 2 if relation", "moved = 1 if relation"),
     (
         "one group for two in sums",
