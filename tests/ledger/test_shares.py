@@ -23,8 +23,8 @@ ALL_FOR_THE_ORDER = (0, 0, 1)
 
 
 @pytest.fixture
-def book(path):
-    return Ledger.create(path, name="clinic-2026", unit="patient", epsilon=3, delta="1e-6")
+def book(place):
+    return Ledger.create(place, name="clinic-2026", unit="patient", epsilon=3, delta="1e-6")
 
 
 def gaussian(epsilon, delta, *, relation="replace-one"):
@@ -33,8 +33,8 @@ def gaussian(epsilon, delta, *, relation="replace-one"):
     return Price(events=(DiscreteGaussian(sigma_squared=variance, l2_squared=1),), relation=relation)
 
 
-def create(path, **terms):
-    return Ledger.create(path, **({"name": "x", "unit": "patient", "epsilon": 3, "delta": "1e-6"} | terms))
+def create(place, **terms):
+    return Ledger.create(place, **({"name": "x", "unit": "patient", "epsilon": 3, "delta": "1e-6"} | terms))
 
 
 def charged(ledger, guarantee, times, **more):
@@ -57,8 +57,8 @@ def test_small_questions_go_further_than_their_sum(book, promise):
     assert 0.97 < book.share_used <= 1
 
 
-def test_by_sums_a_ledger_is_what_it_was(path, promise):
-    ledger = create(path, accounting="sums")
+def test_by_sums_a_ledger_is_what_it_was(place, promise):
+    ledger = create(place, accounting="sums")
     assert charged(ledger, promise("0.1"), 60) == 30
     rows = [row.record for row in _rows(ledger)]
     assert all("standing" not in record for record in rows)
@@ -121,8 +121,8 @@ def test_a_price_is_booked_where_it_is_stated(book, promise):
     assert book.remaining.delta == Fraction(4, 10**7)
 
 
-def test_where_the_curve_explodes_the_stated_amounts_are_booked(path, promise):
-    ledger = create(path, epsilon=3, delta="1e-5", relation="add-remove")
+def test_where_the_curve_explodes_the_stated_amounts_are_booked(place, promise):
+    ledger = create(place, epsilon=3, delta="1e-5", relation="add-remove")
     noise = SampledGaussian(noise_multiplier="1/2", sampling_probability="1/50", count=400)
     near = {"relation": "add-remove"}
     ledger.charge(promise(2, "1e-6", **near), purpose="p", price=Price(events=(noise,), **near))
@@ -163,14 +163,14 @@ def test_what_the_readme_and_the_demo_book_is_admitted(tmp_path):
         assert ledger.remaining.epsilon == Fraction(budget["epsilon"]) - sum(Fraction(part) for part, _ in amounts)
 
 
-def test_the_first_release_may_take_everything_and_then_sums_count(path, promise):
-    ledger = create(path, epsilon=1)
+def test_the_first_release_may_take_everything_and_then_sums_count(place, promise):
+    ledger = create(place, epsilon=1)
     assert ledger.remaining == Budget(Fraction(1), MILLIONTH)
     ledger.charge(promise("1/2", "1e-6"), purpose="all of delta")
     assert "by sums: the first release needed more delta" in ledger.show()
     assert ledger.remaining == Budget(Fraction(1, 2), Fraction(0))
     assert charged(ledger, promise("1/20"), 20) == 10
-    assert Ledger.open(path).verify().entries == 11
+    assert Ledger.open(place).verify().entries == 11
 
 
 def test_a_later_release_never_gets_all_of_delta(book, promise):
@@ -221,9 +221,9 @@ def _rows(ledger):
         return list(view.rows())
 
 
-def _rewritten(path, edit, change):
+def _rewritten(place, edit, change):
     """Writes a ledger anew with one record changed and every later hash fitting."""
-    rows, previous = _rows(Ledger.open(path)), None
+    rows, previous = _rows(Ledger.open(place)), None
     statements = ["DELETE FROM book"]
     for row in rows:
         record = json.loads(row.record)
@@ -238,10 +238,10 @@ def _rewritten(path, edit, change):
         previous = made
         key = "NULL" if made.key is None else f"'{made.key}'"
         statements.append(f"INSERT INTO book VALUES ({made.sequence}, {made.entry}, {key}, '{made.record}', '{made.hash}')")
-    edit(path, *statements)
+    edit(place, *statements)
 
 
-def test_a_forged_price_is_found_by_verify(book, path, promise, edit):
+def test_a_forged_price_is_found_by_verify(book, place, promise, edit):
     book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
 
     def cheaper(record):
@@ -250,12 +250,12 @@ def test_a_forged_price_is_found_by_verify(book, path, promise, edit):
         if record["sequence"]:
             record["standing"]["used"]["tau"] = "1/1000"
 
-    _rewritten(path, edit, cheaper)
+    _rewritten(place, edit, cheaper)
     with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
-        Ledger.open(path).verify()
+        Ledger.open(place).verify()
 
 
-def test_a_dearer_price_of_another_version_is_accepted(book, path, promise, edit):
+def test_a_dearer_price_of_another_version_is_accepted(book, place, promise, edit):
     book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
 
     def dearer(record):
@@ -264,8 +264,8 @@ def test_a_dearer_price_of_another_version_is_accepted(book, path, promise, edit
         if record["sequence"]:
             record["standing"]["used"]["tau"] = "1/1"
 
-    _rewritten(path, edit, dearer)
-    assert Ledger.open(path).verify().entries == 1
+    _rewritten(place, edit, dearer)
+    assert Ledger.open(place).verify().entries == 1
 
 
 @pytest.mark.parametrize(
@@ -276,29 +276,29 @@ def test_a_dearer_price_of_another_version_is_accepted(book, path, promise, edit
         (lambda standing: standing["shares"].update(tail="1/2"), "must stand where the rows before it lead"),
     ],
 )
-def test_a_forged_standing_is_found_on_every_look(book, path, promise, edit, change, message):
+def test_a_forged_standing_is_found_on_every_look(book, place, promise, edit, change, message):
     book.charge(promise(1), purpose="p")
 
     def forge(record):
         if record["sequence"] == 2:
             change(record["standing"])
 
-    _rewritten(path, edit, forge)
+    _rewritten(place, edit, forge)
     with pytest.raises(LedgerError, match=message):
-        Ledger.open(path)
+        Ledger.open(place)
 
 
-def test_shares_beyond_delta_are_no_beginning(book, path, edit):
-    _rewritten(path, edit, lambda record: record["standing"]["shares"].update(tail="1/2"))
+def test_shares_beyond_delta_are_no_beginning(book, place, edit):
+    _rewritten(place, edit, lambda record: record["standing"]["shares"].update(tail="1/2"))
     with pytest.raises(LedgerError, match="row 0 must open the book with limits within its budget"):
-        Ledger.open(path)
+        Ledger.open(place)
 
 
 # --- conversion
 
 
-def test_an_old_ledger_is_converted_and_old_charges_keep_their_epsilon(path, promise):
-    ledger = create(path, accounting="sums")
+def test_an_old_ledger_is_converted_and_old_charges_keep_their_epsilon(place, promise):
+    ledger = create(place, accounting="sums")
     ledger.charge(promise("1/2", "1e-7"), purpose="before")
     waiting = ledger.reserve(promise("1/2"), purpose="still open")
     ledger.convert(reason="many small questions from now on")
@@ -310,7 +310,7 @@ def test_an_old_ledger_is_converted_and_old_charges_keep_their_epsilon(path, pro
     waiting.void()
     used = Fraction(ledger.to_dict()["standing"]["used"]["tau"])
     assert used == before - Fraction(1, 2) + pure_cost(Fraction(1, 20), order=standing["shares"]["order"])
-    assert Ledger.open(path).verify().entries == 3
+    assert Ledger.open(place).verify().entries == 3
     with pytest.raises(ParameterError, match="must count by sums and have some delta left"):
         ledger.convert(reason="again")
 
@@ -322,22 +322,22 @@ def test_a_converted_ledger_goes_further(promise):
     assert charged(ledger, promise("0.05"), 200) > 58
 
 
-def test_a_ledger_without_delta_cannot_be_converted(path):
+def test_a_ledger_without_delta_cannot_be_converted(place):
     with pytest.raises(ParameterError, match="must count by sums and have some delta left"):
-        create(path, delta=0).convert(reason="more")
+        create(place, delta=0).convert(reason="more")
 
 
 # --- ceiling, accounts, groups
 
 
-def test_a_budget_is_raised_to_its_ceiling_and_never_above(path, promise):
-    ledger = create(path, epsilon=1, delta=0, ceiling=2)
+def test_a_budget_is_raised_to_its_ceiling_and_never_above(place, promise):
+    ledger = create(place, epsilon=1, delta=0, ceiling=2)
     assert ledger.promised == Budget(Fraction(2), Fraction(0))
     assert charged(ledger, promise("1/2"), 3) == 2
     head = ledger.verify().head_hash
     ledger.raise_to("3/2", reason="the board agreed on 12 May")
     assert (ledger.budget.epsilon, ledger.remaining.epsilon) == (Fraction(3, 2), Fraction(1, 2))
-    assert charged(Ledger.open(path), promise("1/2"), 3) == 1
+    assert charged(Ledger.open(place), promise("1/2"), 3) == 1
     for wrong in (1, "3/2", 3):
         with pytest.raises(ParameterError, match="epsilon must be above 3/2 and at most the ceiling 2/1"):
             ledger.raise_to(wrong, reason="more")
@@ -353,29 +353,29 @@ def test_a_ledger_without_a_ceiling_never_grows(book):
     assert len(_rows(book)) == 1
 
 
-def test_a_forged_raise_is_found(path, edit):
-    ledger = create(path, epsilon=1, ceiling=2)
+def test_a_forged_raise_is_found(place, edit):
+    ledger = create(place, epsilon=1, ceiling=2)
     ledger.raise_to(2, reason="r")
 
     def forge(record):
         if record["sequence"] == 1:
             record["body"]["epsilon"] = record["standing"]["limit"] = "5/1"
 
-    _rewritten(path, edit, forge)
+    _rewritten(place, edit, forge)
     with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
-        Ledger.open(path)
+        Ledger.open(place)
 
 
-def test_an_account_keeps_its_limit_and_the_whole_its_own(path, promise):
-    create(path, epsilon=2, delta=0, accounts={"heart": "1/2", "lung": "3/4"})
-    heart, lung = Ledger.open(path, account="heart"), Ledger.open(path, account="lung")
+def test_an_account_keeps_its_limit_and_the_whole_its_own(place, promise):
+    create(place, epsilon=2, delta=0, accounts={"heart": "1/2", "lung": "3/4"})
+    heart, lung = Ledger.open(place, account="heart"), Ledger.open(place, account="lung")
     assert heart.remaining.epsilon == 1
     assert charged(heart, promise("1/2"), 3) == 2
     with pytest.raises(BudgetExceeded, match=r"'x', account 'heart', has epsilon 0 of 1 left; this release needs 0\.5"):
         heart.charge(promise("1/2"), purpose="p")
     assert lung.remaining.epsilon == 1  # of its 3/2, what the whole has left
     assert charged(lung, promise("1/2"), 9) == 2
-    whole = Ledger.open(path)
+    whole = Ledger.open(place)
     assert whole.remaining.epsilon == 0
     assert whole.accounts() == {"heart": 1, "lung": Fraction(2, 3)}
     assert [entry.account for entry in whole.entries()] == ["heart", "heart", "lung", "lung"]
@@ -391,27 +391,27 @@ def test_an_account_counts_by_its_part_of_the_order_too(promise):
     assert Ledger.open(store).forecast("0.05").left == 72
 
 
-def test_accounts_are_opened_later_with_a_reason(book, path, promise):
+def test_accounts_are_opened_later_with_a_reason(book, place, promise):
     book.charge(promise(1), purpose="before")
     book.open_account("heart", "1/4", reason="a new project")
     for wrong in ("heart", ""):
         with pytest.raises(ParameterError):
             book.open_account(wrong, "1/4", reason="again")
     with pytest.raises(ParameterError, match="account must be an account of 'clinic-2026'"):
-        Ledger.open(path, account="lung")
-    assert charged(Ledger.open(path, account="heart"), promise("1/4"), 9) == 3
+        Ledger.open(place, account="lung")
+    assert charged(Ledger.open(place, account="heart"), promise("1/4"), 9) == 3
     assert book.verify().entries == 4
 
 
-def test_racing_accounts_overspend_neither_themselves_nor_the_whole(path, promise):
-    create(path, epsilon=1, delta=0, accounts={"a": "1/2", "b": "1"})
-    handles = [Ledger.open(path, account=name) for name in ("a", "a", "b", "b")]
+def test_racing_accounts_overspend_neither_themselves_nor_the_whole(place, promise):
+    create(place, epsilon=1, delta=0, accounts={"a": "1/2", "b": "1"})
+    handles = [Ledger.open(place, account=name) for name in ("a", "a", "b", "b")]
     runs = [threading.Thread(target=charged, args=(one, promise("0.1"), 8)) for one in handles]
     for run in runs:
         run.start()
     for run in runs:
         run.join()
-    whole = Ledger.open(path)
+    whole = Ledger.open(place)
     assert whole.spent.epsilon == 1
     used = [sum(entry.epsilon for entry in whole.entries() if entry.account == name) for name in ("a", "b")]
     assert used[0] <= Fraction(1, 2)
@@ -419,8 +419,8 @@ def test_racing_accounts_overspend_neither_themselves_nor_the_whole(path, promis
     whole.verify()
 
 
-def test_a_group_is_priced_at_the_door(path, promise):
-    ledger = create(path, group=4, epsilon=12, delta="1e-3")
+def test_a_group_is_priced_at_the_door(place, promise):
+    ledger = create(place, group=4, epsilon=12, delta="1e-3")
     ledger.charge(promise(1, "1e-9"), purpose="p")
     [entry] = ledger.entries()
     assert entry.epsilon == 4
@@ -470,10 +470,10 @@ def test_the_rest_is_one_last_gaussian_release(book, promise):
     assert Fraction(order["used"]["tau"]) <= Fraction(1665, 1000)
 
 
-def test_there_is_no_rest_without_delta_or_with_nothing_left(path, promise):
+def test_there_is_no_rest_without_delta_or_with_nothing_left(place, promise):
     with pytest.raises(ParameterError, match="delta must be above 0 for a Gaussian release"):
-        create(path, delta=0).rest()
-    ledger = create(path.with_suffix(".2"))
+        create(place, delta=0).rest()
+    ledger = create(MemoryStore())
     ledger.charge(promise(3), purpose="all")
     with pytest.raises(ParameterError, match="there is nothing for one"):
         ledger.rest()

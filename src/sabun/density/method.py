@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sabun.density.features import Features
 from sabun.density.kernel import Floats
 from sabun.density.statistic import PointSums, Tally
+from sabun.privacy.events import Event
 from sabun.privacy.noise import Coin
 
 __all__ = ["Method", "Promise", "Target"]
@@ -34,6 +35,7 @@ class Promise:
         mechanism: Name of what makes it private.
         assumptions: What must hold outside the code.
         facts: Public parameters worth publishing.
+        events: What is drawn, where more is known than epsilon and delta.
     """
 
     epsilon: Fraction
@@ -41,6 +43,7 @@ class Promise:
     mechanism: str
     assumptions: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
 
 
 class Method(Protocol):

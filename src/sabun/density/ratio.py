@@ -30,6 +30,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import coin_for
+from sabun.privacy.pricing import Price
 from sabun.records import Schema
 from sabun.release import Release
 
@@ -349,6 +350,7 @@ class DensityRatio(Question):
         ask = self._ask(**terms.asked)
         terms.check_size(size)
         promise = self._plan.promise(size)
+        guarantee = terms.guarantee(ask, promise)
         drawn = []
 
         def draw() -> dict[str, Any]:
@@ -358,11 +360,12 @@ class DensityRatio(Question):
         release = ask.answer(
             draw,
             kind=KIND,
-            promise=terms.guarantee(ask, promise),
+            promise=guarantee,
             facts={**terms.facts(), **promise.facts, "columns": list(features.names), "public_rows": len(self._points)},
             subject=features.names,
             schema=features.schema,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
+            price=Price(events=promise.events, relation=guarantee.relation) if promise.events else None,
         )
         if not drawn:  # a retry key is tied to the facts, and the cells of the public table are not among them
             must_be_made_for(release, self._plan, features, self._points, key=ask.retry_key)
