@@ -13,6 +13,7 @@ from ledger.test_model import MemoryStore
 from sabun import Guarantee
 from sabun.errors import BudgetExceeded, IncompatibleGuarantees, LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger
+from sabun.ledger.address import with_account
 from sabun.ledger.row import Row
 from sabun.privacy import Price, discrete_gaussian_variance, rho_of
 from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, SampledGaussian
@@ -401,6 +402,13 @@ def test_accounts_are_opened_later_with_a_reason(book, place, promise):
         Ledger.open(place, account="lung")
     assert charged(Ledger.open(place, account="heart"), promise("1/4"), 9) == 3
     assert book.verify().entries == 4
+
+
+def test_an_account_is_charged_by_the_name_after_its_ledger(place, promise):
+    create(place, epsilon=2, delta=0, accounts={"heart": "1/2"})
+    where, account = with_account(f"{place}::heart")
+    assert (where, account) == (str(place), "heart")
+    assert charged(Ledger.open(where, account=account), promise("1/4"), 9) == 4
 
 
 def test_racing_accounts_overspend_neither_themselves_nor_the_whole(place, promise):
