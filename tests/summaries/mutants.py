@@ -40,7 +40,7 @@ MUTANTS = (
     ("marks beyond the bounds", "summaries/ruler.py", "np.clip(marks, 0, self.steps)", "(2 * marks)"),
     ("every share gets everything", "summaries/quantiles.py", "terms.ask.epsilon / len(shares)", "terms.ask.epsilon"),
     ("intervals for free", "summaries/quantiles.py", "(1 - bar) * each / moved", "each / moved"),
-    ("ends at full price each", "summaries/quantiles.py", "bar / 2 * each", "bar * each"),
+    ("ends at full price each", "summaries/quantiles.py", "bar / 2 * each / moved", "bar * each / moved"),
     ("the denominator forgotten", "summaries/quantiles.py", "rate=rate / self.share.denominator", "rate=rate"),
     ("twice the rate forgotten", "summaries/quantiles.py", "moved = 2 * cost_of_ranks", "moved = cost_of_ranks"),
 )
