@@ -21,6 +21,7 @@ from benchmarks.measure import ROOT, Figure
 __all__ = ["FIGURES", "RUNS", "filled", "short", "texts"]
 
 RUNS = ROOT / "docs" / "results" / "benchmarks"
+COVERAGE = ROOT / "docs" / "results" / "coverage"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
 
@@ -105,7 +106,34 @@ def _when_in_japanese() -> str:
     return f"{'から'.join(told)}、{'と '.join(f'{processor} の {cores} コア' for processor, cores in machines)}"
 
 
+def _cover(part: str, value: str, *, about: str = "covered rows") -> str:
+    """Of the kept run of `benchmarks.density_coverage`: a share in per cent, or a width as it is."""
+    kept = json.loads((COVERAGE / "density.json").read_text(encoding="utf-8"))
+    if part == "runs":
+        return str(min(kept["runs in a cell"]))
+    if part == "uncovered":
+        return f"{100 * kept['uncovered share']:.1f}"
+    found = kept[about][part]
+    if value == "cells":
+        return f"{found['cells']:,}"
+    if value == "half width":
+        return f"{found[value]:.2f}"
+    share = found["lowest"][0][0] if value == "lowest" else found[value]
+    return f"{100 * share:.{2 if value == 'cover' else 0}f}"
+
+
+_COVER = {
+    f"density.cover.{part.replace(' ', '-')}.{value.replace(' ', '-')}": partial(_cover, part, value)
+    for part in ("all", "tuned", "held out", "fresh")
+    for value in ("given", "cover", "lowest", "half width", "cells")
+}
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **_COVER,
+    "density.cover.runs": partial(_cover, "runs", ""),
+    "density.cover.uncovered": partial(_cover, "uncovered", ""),
+    "density.cover.whole": partial(_cover, "all", "cover", about="whole table"),
+    "density.cover.whole.lowest": partial(_cover, "all", "lowest", about="whole table"),
     "when": _when,
     "when.ja": _when_in_japanese,
     "outliers.count": partial(_ratio, "outliers", "private count, dense, N = 100,000, d = 8", "own loop"),

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.freshness import ROOT, modules
-from sabun.telling.run import least_seconds, machine, write_record
+from sabun.telling.harness import least_seconds, machine, write_record
 
 PEERS = ROOT / ".venv-peers"
 PEER_PACKAGES = (

@@ -20,9 +20,9 @@ from sabun.learning.stream import Stream  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training  # noqa: E402
+from sabun.learning.torch_modules.paths import why_written_out  # noqa: E402
 from sabun.learning.torch_modules.rows import Rows  # noqa: E402
 from sabun.learning.torch_modules.run import ModuleRun  # noqa: E402
-from sabun.learning.torch_modules.structure import why_written_out  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
 LABELS = torch.arange(40) % 2

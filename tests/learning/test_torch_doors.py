@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402
 from sabun.errors import InternalError, ParameterError  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
 from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
-from sabun.learning.torch_modules.structure import why_written_out  # noqa: E402
+from sabun.learning.torch_modules.paths import why_written_out  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")

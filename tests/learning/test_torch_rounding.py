@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 
 from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
-from sabun.learning.torch_modules.structure import rounds_by_row, why_written_out  # noqa: E402
+from sabun.learning.torch_modules.paths import rounds_by_row, why_written_out  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
 ROWS = 16

@@ -11,7 +11,7 @@ from reports.html_checks import Page
 from reports.report_samples import EVIL
 from sabun.reports.reproductions import Listed, reproduction_index, reproduction_page
 from sabun.reproduction import Figure, Reproduction, Table
-from sabun.telling.run import Run
+from sabun.telling.harness import Run
 
 RUN = Run(time="2026-01-31T12:00:00Z", seconds=1.234, quick=True)
 

@@ -16,7 +16,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
-    from sabun.asking.methods import MethodSettings, methodical, settings_of
+    from sabun.asking.method_settings import MethodSettings, methodical, settings_of
     from sabun.asking.names import renamed
     from sabun.asking.settings import Settings
     from sabun.engine.statistic import Part, Statistic, probe, state_of
@@ -40,18 +40,18 @@ __all__ = [
 
 _HOMES = {
     "Ask": "ask",
-    "MethodSettings": "methods",
+    "MethodSettings": "method_settings",
     "Part": "sabun.engine.statistic",
     "Question": "ask",
     "Room": "directory",
     "Settings": "settings",
     "Statistic": "sabun.engine.statistic",
-    "methodical": "methods",
+    "methodical": "method_settings",
     "probe": "sabun.engine.statistic",
     "renamed": "names",
     "room_named": "directory",
     "rooms": "directory",
-    "settings_of": "methods",
+    "settings_of": "method_settings",
     "state_of": "sabun.engine.statistic",
 }
 

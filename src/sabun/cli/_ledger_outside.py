@@ -21,7 +21,9 @@ def statement(
     path: Annotated[str, typer.Argument(help="The ledger's file, or its address on a server (postgresql://…).")],
     out: Annotated[Path, typer.Option(help="The statement to write (JSON).")],
     html: Annotated[Path | None, typer.Option(help="Also write it as a page to this file.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Sign it with this private key (PEM).")] = None,
+    signing_key: Annotated[
+        Path | None, typer.Option("--signing-key", "--key", help="Sign it with this private key (PEM).")
+    ] = None,
     entry: Annotated[int | None, typer.Option(help="Only what proves that this charge stands.")] = None,
     head: Annotated[str | None, typer.Option(help="A hash you published: the rows end with it.")] = None,
     json: Json = False,
@@ -32,9 +34,9 @@ def statement(
 
         sabun ledger create clinic.ledger --name clinic --epsilon 3
 
-        sabun regression keygen clinic
+        sabun release keygen clinic
 
-        sabun ledger statement clinic.ledger --out statement.json --html statement.html --key clinic.pem
+        sabun ledger statement clinic.ledger --out statement.json --html statement.html --signing-key clinic.pem
     """
     from sabun.reports import save_page
     from sabun.reports import statement as page_of
@@ -42,7 +44,7 @@ def statement(
     new_file(out)
     if html is not None:
         new_file(html, name="html")
-    signing = None if key is None else private_key(key)
+    signing = None if signing_key is None else private_key(signing_key)
     stated = state(Ledger.open(path), entry=entry, head=head)
     stated = stated if signing is None else stated.sign(signing)
     stated.save(out)
@@ -53,7 +55,7 @@ def statement(
         print_json({"path": shown(path), "out": str(out), "head_hash": stated.head_hash, "signed_by": signer})
         return
     print_line(f"Wrote {str(out)!r}" + ("." if html is None else f" and {str(html)!r}."), style="bold")
-    print_line("Not signed: pass --key to stand behind it." if signer is None else f"Signed by {signer}.")
+    print_line("Not signed: pass --signing-key to stand behind it." if signer is None else f"Signed by {signer}.")
     print_line(f"Publish the newest hash beside it: {stated.head_hash}")
 
 

@@ -13,7 +13,7 @@ from sabun.foreign import parse_json
 from sabun.release.files import write_whole
 from sabun.reports.reproductions import Listed, reproduction_index, reproduction_page
 from sabun.reproduction import Reproduction
-from sabun.telling.run import Run, machine, write_record
+from sabun.telling.harness import Run, machine, write_record
 
 __all__ = ["FORMAT", "Shelf"]
 

@@ -58,7 +58,7 @@ def command(
 def _run(room: str, shelf: Any, *, quick: bool, json: bool) -> dict[str, Any]:
     from sabun.release.provenance import now
     from sabun.reproduction import paper_module
-    from sabun.telling.run import Run, timed
+    from sabun.telling.harness import Run, timed
     from sabun.telling.words import count
 
     begun = now()

@@ -12,7 +12,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.asking import Ask
-from sabun.asking.methods import settings_of
+from sabun.asking.method_settings import settings_of
 from sabun.density.features import Features
 from sabun.density.kernel import Floats
 from sabun.density.method import Promise, Target

@@ -64,7 +64,7 @@ _ERRATA = (
     "The sampling theorem behind eq. 23 is for independent sampling; it also holds for fixed-size samples under replace-one.",
     "Method C is (epsilon, b/n)-DP as stated, but publishes b records as they are; its accuracy comes from that leak.",
     "Sigma and lambda come from cross-validation on the private records, which is not private for any epsilon.",
-    "Clipping zero-mean noise makes the weights too large (mean 7.6 at epsilon = 0.1 for method B); they must be rescaled.",
+    "Clipping zero-mean noise makes the weights too large, by far at small epsilon; they must be rescaled.",
     'Eq. 5 lacks 1/n; eq. 14 has the transpose on the wrong factor; "composition" stands where post-processing is meant.',
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.asking.ask import RELATIONS
-from sabun.asking.methods import MethodSettings
+from sabun.asking.method_settings import MethodSettings
 from sabun.density.basis import BoundedBasis
 from sabun.density.features import Features, chosen_rows, median_distance
 from sabun.density.kernel import Floats, GaussianKernel

@@ -48,6 +48,8 @@ _SIGNS = {
 }
 _WITHIN = 10
 """Seconds in which a server must answer a call."""
+_OFTEN = 2
+"""A statement given more often than this is planned once: the look at the tables costs more to plan than to do."""
 
 
 class Line:
@@ -110,7 +112,7 @@ class Line:
         }
         while True:
             try:
-                return psycopg.connect(**(settings | self._target), autocommit=True, prepare_threshold=None)
+                return psycopg.connect(**(settings | self._target), autocommit=True, prepare_threshold=_OFTEN)
             except psycopg.Error as error:
                 if _state(error) not in _STARTING or time.monotonic() >= deadline:
                     raise

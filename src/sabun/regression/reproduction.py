@@ -204,7 +204,7 @@ def _weights() -> Table:
         title="Largest weight of eq. (10) at the temperature of the theory",
         columns=("organisations", "home rows", "equal weight", "largest weight (jrt)", "largest weight (paper)"),
         rows=tuple(rows),
-        note="At that temperature mirror averaging is nearly the plain average.",
+        note="At that temperature estimates that are close to each other keep nearly equal weights.",
     )
 
 

@@ -40,6 +40,7 @@ from sabun.telling.terminal.options import (
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
+from sabun.telling.terminal.releases import new_keys
 
 __all__ = ["app"]
 
@@ -70,22 +71,12 @@ def keygen(
 
         sabun regression keygen north
     """
-    from sabun.release import fingerprint, generate_key, save_key
-
-    if not name or Path(name).name != name:
-        raise ParameterError(f"name must be a plain file name; got {name!r:.60}.")
-    key = generate_key()
-    secret, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
-    for file in (secret, public):
-        new_file(file, name="folder and name")
-    save_key(key, secret)
-    save_key(key.public_key(), public)
-    shown = fingerprint(key.public_key().public_bytes_raw())
+    made = new_keys(name, folder)
     if json:
-        print_json({"private_key": str(secret), "public_key": str(public), "fingerprint": shown})
+        print_json({"private_key": str(made.secret), "public_key": str(made.public), "fingerprint": made.fingerprint})
         return
-    print_line(f"Wrote {str(secret)!r} (keep it secret) and {str(public)!r} (give it to the study).", style="bold")
-    print_line(f"Fingerprint: {shown}")
+    print_line(f"Wrote {str(made.secret)!r} (keep it secret) and {str(made.public)!r} (give it to the study).", style="bold")
+    print_line(f"Fingerprint: {made.fingerprint}")
 
 
 @app.command()

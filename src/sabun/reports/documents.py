@@ -12,8 +12,8 @@ from sabun import checks
 from sabun.asking import renamed
 from sabun.release import Release
 from sabun.release.files import write_whole
+from sabun.release.outsiders import Statement
 from sabun.release.signature import TrustedKeys
-from sabun.release.statement import Statement
 from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
 from sabun.telling.story import Grid

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from sabun.release.provenance import installed
 from sabun.reports.page import render
+from sabun.telling.harness import Run
 from sabun.telling.reproduction import Figure, Reproduction, Table
-from sabun.telling.run import Run
 from sabun.telling.words import number, shown
 
 __all__ = ["Listed", "reproduction_index", "reproduction_page"]

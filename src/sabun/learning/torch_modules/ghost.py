@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from sabun.errors import ParameterError
 from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, rule_for, written_numbers, written_out
-from sabun.learning.torch_modules.structure import Loss, chain, check_dimensions, refuse, why_written_out
+from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
 
 __all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback"]
 

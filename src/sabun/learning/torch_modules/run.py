@@ -20,8 +20,8 @@ from sabun.learning.stream import COUNT, Stream
 from sabun.learning.torch_modules.export import described, written
 from sabun.learning.torch_modules.identity import identified, tensor_bytes
 from sabun.learning.torch_modules.loop import Loop, Training, flat, put
+from sabun.learning.torch_modules.paths import Loss
 from sabun.learning.torch_modules.rows import Rows
-from sabun.learning.torch_modules.structure import Loss
 from sabun.learning.training import NOISY_COUNT, Meter, Progress, State
 from sabun.privacy import Guarantee
 from sabun.privacy.events import Event

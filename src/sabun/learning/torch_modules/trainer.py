@@ -25,10 +25,10 @@ from sabun.learning.torch_modules.export import described, onnx_files, state_dic
 from sabun.learning.torch_modules.ghost import check_module, needs_fallback
 from sabun.learning.torch_modules.identity import identified
 from sabun.learning.torch_modules.loop import Loop
+from sabun.learning.torch_modules.paths import Loss, rounds_by_row
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
 from sabun.learning.torch_modules.settings import Descent, Runtime
-from sabun.learning.torch_modules.structure import Loss, rounds_by_row
 from sabun.learning.training import KEYSTREAM, NOISY_COUNT, Progress, unheard
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee, exact_positive, plain
