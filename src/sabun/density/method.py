@@ -12,6 +12,7 @@ from sabun.density.kernel import Floats
 from sabun.density.statistic import PointSums, Tally
 from sabun.privacy.events import Event
 from sabun.privacy.noise import Coin
+from sabun.privacy.pricing import Price
 
 __all__ = ["Method", "Promise", "Target"]
 
@@ -44,6 +45,10 @@ class Promise:
     assumptions: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
+
+    def price(self, relation: str) -> Price | None:
+        """The events as a ledger with a Rényi order reads them; None where there are none."""
+        return Price(events=self.events, relation=relation) if self.events else None
 
 
 class Method(Protocol):

@@ -30,7 +30,6 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import coin_for
-from sabun.privacy.pricing import Price
 from sabun.records import Schema
 from sabun.release import Release
 
@@ -345,13 +344,11 @@ class DensityRatio(Question):
         return self._part
 
     def _release(self, seen: Tally | Floats) -> Self:
-        size = seen.count if isinstance(seen, Tally) else len(seen)
-        terms, features = self._fixed, self._features
+        terms, features, size = self._fixed, self._features, seen.count if isinstance(seen, Tally) else len(seen)
         ask = self._ask(**terms.asked)
         terms.check_size(size)
         promise = self._plan.promise(size)
-        guarantee = terms.guarantee(ask, promise)
-        drawn = []
+        guarantee, drawn = terms.guarantee(ask, promise), list[bool]()
 
         def draw() -> dict[str, Any]:
             drawn.append(True)
@@ -365,7 +362,7 @@ class DensityRatio(Question):
             subject=features.names,
             schema=features.schema,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
-            price=Price(events=promise.events, relation=guarantee.relation) if promise.events else None,
+            price=promise.price(guarantee.relation),
         )
         if not drawn:  # a retry key is tied to the facts, and the cells of the public table are not among them
             must_be_made_for(release, self._plan, features, self._points, key=ask.retry_key)
