@@ -10,10 +10,12 @@ import pytest
 
 from cli.terminal import exit_code, process
 from ledger.long_books import long_book
+from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
 from sabun.release import publish
+from sabun.telling.terminal.charging import Payment
 
 
 @pytest.fixture
@@ -177,3 +179,83 @@ def test_a_lost_file_is_written_again(path: Path, tmp_path: Path, capsys: pytest
 def test_a_budget_that_protects_hardly_anybody_is_called_so(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert create(path, "--epsilon", "100") == 0
     assert "Warning: epsilon 100 protects hardly anybody" in capsys.readouterr().err
+
+
+def test_a_ledger_is_created_with_all_its_terms(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--delta", "1e-6", "--ceiling", "4", "--group", "2", "--account", "heart=1/3", "--order", "8", "--shares", "0,0,1"]
+    assert create(path, "--epsilon", "3", *more, "--json") == 0
+    standing = json.loads(capsys.readouterr().out)["standing"]
+    assert standing["shares"] == {"order": 8, "sums": "0/1", "stated": "0/1", "tail": "1/1000000"}
+    assert (standing["promised"]["epsilon"], standing["group"]) == ("4/1", 2)
+    assert standing["accounts"]["heart"]["part"] == "1/3"
+    for wrong in (["--account", "heart"], ["--shares", "0,1"], ["--accounting", "best"], ["--ceiling", "1"]):
+        assert create(path.with_suffix(".other"), "--epsilon", "3", "--delta", "1e-6", *wrong) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+    assert not path.with_suffix(".other").exists()
+
+
+def test_show_tells_what_a_question_costs_and_how_many_are_left(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "3", "--delta", "1e-6") == 0
+    capsys.readouterr()
+    assert exit_code("ledger", "show", path, "--epsilon", "0.1") == 0
+    out = capsys.readouterr().out
+    assert "epsilon 0.1  2.6 %  39" in out
+    assert "0 % of the budget" in out
+    assert exit_code("ledger", "show", path, "--epsilon", "0.1", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["forecast"]["left"] == 39
+    assert shown["share_used"] == 0
+
+
+def test_a_budget_is_raised_with_a_reason(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "1", "--ceiling", "2") == 0
+    assert exit_code("ledger", "raise", path, "--epsilon", "2", "--reason", "the board agreed") == 0
+    assert "'clinic' may spend epsilon 2 now." in capsys.readouterr().out
+    assert exit_code("ledger", "raise", path, "--epsilon", "3", "--reason", "more") == 2
+    assert "at most the ceiling 2/1" in capsys.readouterr().err
+    assert exit_code("ledger", "verify", path) == 0
+
+
+def test_an_account_is_opened_and_charged_by_its_name(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "1") == 0
+    capsys.readouterr()
+    assert exit_code("ledger", "account", path, "heart", "--part", "1/2", "--reason", "new", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["standing"]["accounts"]["heart"]["part"] == "1/2"
+    with Payment.of(f"{path}::heart", None) as payment:
+        assert payment.file == str(path)
+        assert payment.book is not None
+        assert payment.book.remaining.epsilon == Fraction(1, 2)
+    with pytest.raises(ParameterError, match="account must be an account of 'clinic'"):
+        Payment.of(f"{path}::lung", None)
+    with pytest.raises(LedgerError, match="no ledger at"):
+        Payment.of(f"{path}.gone::lung", None)
+
+
+def test_the_rest_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "3", "--delta", "1e-6") == 0
+    assert exit_code("ledger", "rest", path, "--delta", "1e-7") == 0
+    assert "--delta 1e-07" in capsys.readouterr().out
+    assert exit_code("ledger", "rest", path, "--json") == 0
+    found = {name: Fraction(text) for name, text in json.loads(capsys.readouterr().out).items() if name != "path"}
+    assert found["epsilon"] > 2
+
+
+def test_a_ledger_is_converted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert create(path, "--epsilon", "3", "--delta", "1e-6", "--accounting", "sums") == 0
+    assert exit_code("ledger", "convert", path, "--reason", "small questions") == 0
+    assert "counts by sums or by a Rényi order now" in capsys.readouterr().out
+    assert exit_code("ledger", "convert", path, "--reason", "again") == 2
+
+
+def test_several_ledgers_promise_their_sum(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = path.with_suffix(".other")
+    assert create(path, "--epsilon", "3", "--ceiling", "4") == 0
+    assert create(other, "--epsilon", "1", "--delta", "1e-6") == 0
+    capsys.readouterr()
+    assert exit_code("ledger", "sum", path, other, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["guarantee"]
+    assert (found["epsilon"], found["delta"], found["unit"]) == ("5", "1/1000000", "patient")
+    third = path.with_suffix(".third")
+    assert exit_code("ledger", "create", third, "--name", "x", "--epsilon", "1") == 0
+    assert exit_code("ledger", "sum", path, third) == 2
+    assert "ledgers must protect the same unit in the same way" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from sabun import Column, Ledger, Release, Schema
 from sabun.density import CoverageWarning, DensityRatio
 from sabun.density.export import table_of
 from sabun.errors import BoundsError, BudgetExceeded, DataError, IncompatibleGuarantees, ParameterError, SimulatedError
+from sabun.privacy import rho_of
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +195,23 @@ def test_an_add_remove_release_costs_a_replace_one_ledger_no_more(
     ratio = DensityRatio(epsilon=1, relation="add-remove", ledger=book).fit(private=tables[0], public=tables[1])
     assert book.remaining.epsilon == 0
     assert ratio.guarantee_.relation == "replace-one"
+
+
+@pytest.mark.parametrize(("method", "relation"), [("rkhs", "replace-one"), ("rkhs", "add-remove"), ("ji-elkan", "replace-one")])
+def test_gaussian_noise_states_its_price_to_a_ledger_with_an_order(
+    tables: tuple[np.ndarray, np.ndarray], tmp_path: Path, method: str, relation: str
+) -> None:
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=3, delta="1e-5")
+    asked = {"epsilon": 0.5, "method": method, "relation": relation, "ledger": book}
+    for delta in ("1e-6", None):
+        DensityRatio(delta=delta, **asked).fit(private=tables[0], public=tables[1])
+    gauss, pure = book.entries()
+    assert (gauss.form, pure.form, pure.price) == ("curve", "stated", None)
+    assert gauss.price["relation"] == "replace-one"  # noise for both relations costs such a ledger no more
+    [noise] = gauss.price["events"]
+    rho = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
+    assert rho_of("1/2", "1e-6") * Fraction(99, 100) < rho <= rho_of("1/2", "1e-6")
+    book.verify()
 
 
 def test_a_seeded_result_is_never_private(tables: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:

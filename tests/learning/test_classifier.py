@@ -13,9 +13,11 @@ from sklearn.exceptions import NotFittedError
 from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.learning import Card, PlainClassifier, PrivateClassifier, load_model, verify
+from sabun.learning.accounting import price_in
 from sabun.learning.card import warnings_for
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
+from sabun.privacy.renyi import pure_cost
 
 QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
 EVERY = {
@@ -97,6 +99,24 @@ def test_the_charge_is_on_disk_before_the_first_step(tmp_path: Path) -> None:
     PrivateClassifier(epsilon=1, delta=1e-4, ledger=book, progress=listen, **QUICK).fit(*points())
     assert seen
     assert set(seen) == {Fraction(1)}
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("resumable", [False, True])
+def test_training_states_its_steps_to_a_ledger_with_an_order(relation: str, resumable: bool, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="b", relation=relation, epsilon=3, delta="1e-3")
+    checkpoint = tmp_path / "run" if resumable else None
+    clf = PrivateClassifier(epsilon=0.5, delta=1e-4, ledger=book, checkpoint=checkpoint, **QUICK).fit(*points())
+    [entry] = book.entries()
+    assert entry.price == {"events": clf.card_.account["events"], "relation": "add-remove"}
+    order = book.to_dict()["standing"]["shares"]["order"]
+    owed = price_in(clf.card_.account).cost(order=order, steps=1 if relation == "add-remove" else 2)  # type: ignore[union-attr]
+    stated = pure_cost(Fraction(1, 2), order=order)
+    assert entry.tau == (stated if owed is None else min(owed.tau, stated))
+    assert relation == "replace-one" or entry.form == "curve"
+    PrivateClassifier(method="laplace-sgd", epsilon=0.5, ledger=book, **QUICK).fit(*points())
+    assert book.entries()[1].price is None
+    book.verify()
 
 
 def test_a_local_ledger_is_refused(tmp_path: Path) -> None:

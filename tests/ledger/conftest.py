@@ -43,7 +43,7 @@ def path(place: Path) -> Path:
 
 @pytest.fixture
 def ledger(place: Path | str) -> Ledger:
-    return Ledger.create(place, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6")
+    return Ledger.create(place, name="clinic-2026", unit="patient", epsilon=2, delta="1e-6", accounting="sums")
 
 
 @pytest.fixture

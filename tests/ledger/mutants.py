@@ -25,8 +25,9 @@ MUTANTS = (
     (
         "charge after the draw",
         "release/publish.py",
-        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
-        "    draw, drawn = (lambda: drawn), draw()\n    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)",
+        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key, price=price)",
+        "    draw, drawn = (lambda: drawn), draw()\n"
+        "    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key, price=price)",
     ),
     ("void after data was touched", "release/publish.py", "    reservation.touch()\n", ""),
     (
@@ -35,12 +36,27 @@ MUTANTS = (
         "return guarantee.as_replace_one(), CONVERTED",
         "return guarantee, CONVERTED",
     ),
+    ("delta beyond the budget", "ledger/shares.py", " and delta <= self.part * self.delta", ""),
+    ("stated deltas beyond their share", "ledger/shares.py", "if used.loose > self.part * self.shares.stated:", "if False:"),
+    ("sums that forget stated deltas", "ledger/shares.py", " and used.extra <= self.part * sums  #", "  #"),
+    ("all of delta for the order", "ledger/shares.py", '"tail": tail * left}', '"tail": left}'),
     (
-        "delta beyond the budget",
-        "ledger/ledger.py",
-        "after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta",
-        "after.epsilon <= self.budget.epsilon",
+        "old charges priced anew",
+        "ledger/standing.py",
+        "return Usage(epsilon, delta, Fraction(0), epsilon)",
+        "return Usage(epsilon, delta, Fraction(0), Fraction(0))",
     ),
+    ("raised above the ceiling", "ledger/standing.py", "not before.limit < limit <= ceiling", "not before.limit < limit"),
+    ("accounts without limits", "ledger/standing.py", "for account in self.accounts.values()", "for account in ()"),
+    ("a price over one step", "ledger/admission.py", "return 2 * terms.group", "return terms.group"),
+    (
+        "groups for free",
+        "ledger/admission.py",
+        "grouped(*restated.cost, steps=terms.group)",
+        "grouped(*restated.cost, steps=1)",
+    ),
+    ("forged prices pass", "ledger/chain.py", "        check_booked(row.body, before, terms)\n", "        pass\n"),
+    ("a threshold rounded up", "privacy/renyi.py", "    return epsilon - _conversion(order, tail)", "    return epsilon"),
     (
         "changed tables pass",
         "ledger/sqlite_store.py",

@@ -9,7 +9,7 @@ import pytest
 
 from sabun.errors import MissingExtra, ParameterError
 from sabun.ledger import Ledger
-from sabun.ledger.address import Address, is_address, shown
+from sabun.ledger.address import Address, is_address, shown, with_account
 
 SECRET = "hush"
 
@@ -101,3 +101,36 @@ def test_without_the_extra_the_way_to_install_it_is_said(monkeypatch):
         MissingExtra, match=r"a ledger on PostgreSQL needs psycopg\. Install it with: pip install 'sabun\[postgres\]'"
     ):
         Ledger.open("postgresql://h/db")
+
+
+@pytest.mark.parametrize(
+    ("typed", "where", "account"),
+    [
+        ("postgresql://h/db?ledger=a_1::heart", "postgresql://h/db?ledger=a_1", "heart"),
+        (
+            "postgresql://[::1]/db?hostaddr=::1&ledger=a::north wing",
+            "postgresql://[::1]/db?hostaddr=::1&ledger=a",
+            "north wing",
+        ),
+        ("postgresql://[::1]/db?ledger=a&hostaddr=::1", "postgresql://[::1]/db?ledger=a&hostaddr=::1", ""),
+        ("postgresql://h/db?ledger=a", "postgresql://h/db?ledger=a", ""),
+        ("postgresql://h/db?ledger=a::heart&password=hush", "postgresql://h/db?ledger=a::heart&password=hush", ""),
+        ("no such file::heart", "no such file::heart", ""),
+    ],
+)
+def test_an_account_is_named_after_the_ledger(typed, where, account):
+    assert with_account(typed) == (where, account)
+
+
+def test_a_file_of_that_name_is_the_ledger_itself(tmp_path):
+    book = tmp_path / "clinic.ledger"
+    book.touch()
+    assert with_account(f"{book}::heart") == (str(book), "heart")
+    (tmp_path / "clinic.ledger::heart").touch()
+    assert with_account(f"{book}::heart") == (f"{book}::heart", "")
+
+
+def test_an_account_that_cannot_be_told_apart_repeats_no_secret():
+    with pytest.raises(ParameterError) as refused:
+        Ledger.open(with_account("postgresql://h/db?ledger=a::heart&password=hush")[0])
+    assert SECRET not in str(refused.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ class LedgerModel(RuleBasedStateMachine):
     """Every operation is done twice: by the ledger, and on a list of dictionaries."""
 
     reservations = Bundle("reservations")
+    accounting = "sums"
 
     def place(self):
         return MemoryStore()
@@ -91,7 +93,7 @@ class LedgerModel(RuleBasedStateMachine):
     @initialize()
     def create(self):
         self.at = self.place()
-        self.ledger = Ledger.create(self.at, name="model", epsilon=BUDGET[0], delta=BUDGET[1])
+        self.ledger = Ledger.create(self.at, name="model", epsilon=BUDGET[0], delta=BUDGET[1], accounting=self.accounting)
         self.model = []
         self.commits = 0
 
@@ -105,8 +107,10 @@ class LedgerModel(RuleBasedStateMachine):
             return ParameterError
         if any(item["state"] == "committed" for item in uses):
             return ParameterError
-        fits = all(used + new <= top for used, new, top in zip(self.spent(), guarantee.cost, BUDGET, strict=True))
-        return None if fits else BudgetExceeded
+        return None if self.fits(guarantee) else BudgetExceeded
+
+    def fits(self, guarantee):
+        return all(used + new <= top for used, new, top in zip(self.spent(), guarantee.cost, BUDGET, strict=True))
 
     def booked(self, guarantee, purpose, key, state):
         epsilon, delta = guarantee.cost
@@ -190,10 +194,13 @@ class LedgerModel(RuleBasedStateMachine):
     def copy(self):
         self.ledger = deepcopy(self.ledger)
 
+    def admitted(self):
+        return all(used <= top for used, top in zip(self.spent(), BUDGET, strict=True))
+
     @invariant()
     def sums_agree_and_stay_within_the_budget(self):
         assert self.ledger.spent == self.spent()
-        assert all(used <= top for used, top in zip(self.ledger.spent, BUDGET, strict=True))
+        assert self.admitted()
 
     def teardown(self):
         if not hasattr(self, "ledger"):
@@ -201,6 +208,42 @@ class LedgerModel(RuleBasedStateMachine):
         states = [(entry.purpose, entry.key, entry.epsilon, entry.delta, entry.state) for entry in self.ledger.entries()]
         assert states == [tuple(item[name] for name in ("purpose", "key", "epsilon", "delta", "state")) for item in self.model]
         assert self.ledger.verify().entries == len(self.model)
+
+
+class LedgerByShares(LedgerModel):
+    """The same rules in a ledger that counts by sums or by an order, its rule written down anew."""
+
+    accounting = "shares"
+
+    def live(self, *more):
+        kept = [(item["epsilon"], item["delta"]) for item in self.model if item["state"] != "voided"]
+        return [*kept, *more]
+
+    def by_shares(self, amounts):
+        """Deltas within two fifths of delta; epsilons by their sum, or randomized response at order 23 with half of delta."""
+        order = 23
+        cost = sum(math.log((math.exp(order * e) + math.exp((1 - order) * e)) / (1 + math.exp(e))) for e, _ in amounts)
+        most = (order - 1) * (BUDGET[0] - math.log1p(-1 / order)) + math.log(order * BUDGET[1] / 2)
+        sums = sum(epsilon for epsilon, _ in amounts) <= BUDGET[0]
+        return sum(delta for _, delta in amounts) <= BUDGET[1] * Fraction(2, 5) and (sums or cost <= most)
+
+    def fits(self, guarantee):
+        asked = self.live(guarantee.cost)
+        return (self.first_by_sums and super().fits(guarantee)) or (not self.first_by_sums and self.by_shares(asked))
+
+    @property
+    def first_by_sums(self):
+        """The first charge that is admitted at all decides, voided later or not; one that fits no share goes by sums."""
+        first = [(item["epsilon"], item["delta"]) for item in self.model[:1]]
+        return bool(first) and not self.by_shares(first)
+
+    def expected_error(self, guarantee, purpose, key):
+        if not self.model and not self.by_shares([guarantee.cost]):
+            return None if LedgerModel.fits(self, guarantee) else BudgetExceeded
+        return super().expected_error(guarantee, purpose, key)
+
+    def admitted(self):
+        return self.by_shares(self.live()) or (self.first_by_sums and super().admitted())
 
 
 class LedgerOnDisk(LedgerModel):
@@ -218,6 +261,11 @@ class LedgerOnDisk(LedgerModel):
 
 def test_the_ledger_does_what_a_list_would_do_in_memory():
     run_state_machine_as_test(LedgerModel, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+
+
+def test_a_ledger_by_shares_does_what_a_list_would_do():
+    assert Ledger.create(MemoryStore(), name="m", epsilon=1, delta=BUDGET[1]).to_dict()["standing"]["shares"]["order"] == 23
+    run_state_machine_as_test(LedgerByShares, settings=settings(max_examples=30, stateful_step_count=40, deadline=None))
 
 
 def test_the_ledger_does_what_a_list_would_do_on_disk():

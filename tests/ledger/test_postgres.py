@@ -489,6 +489,27 @@ def test_an_analyst_may_append_no_row_that_changes_the_terms(shared, promise):
     insert(shared["owner"], row)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ledger: ledger.raise_to(2, reason="more"),
+        lambda ledger: ledger.open_account("heart", "1/2", reason="new"),
+        lambda ledger: ledger.convert(reason="many small questions"),
+    ],
+)
+def test_only_the_owner_raises_opens_accounts_and_converts(running, users, promise, change):
+    name = running.place().rpartition("=")[2]
+    owner, analyst = (running.address(users[role], ledger=name) for role in ("owner", "analyst"))
+    Ledger.create(owner, name="shared", unit="patient", epsilon=1, delta="1e-6", ceiling=2, accounting="sums")
+    PostgresStore(owner).allow(users["analyst"], "analyst")
+    held = Ledger.open(analyst)
+    with pytest.raises(LedgerError, match="this user has no right to do that"):
+        change(held)
+    change(Ledger.open(owner))
+    held.charge(promise(), purpose="p")
+    assert held.verify().entries == 1
+
+
 def test_the_server_takes_no_row_that_does_not_follow(shared, promise):
     with PostgresStore(shared["owner"]).reading() as view:
         row = ledger_row(view, promise())

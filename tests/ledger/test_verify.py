@@ -15,9 +15,9 @@ from ledger.behind import on_server, written
 from ledger.long_books import long_book
 from sabun.errors import LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger, Verification
+from sabun.ledger.amounts import read_amount
 from sabun.ledger.row import Row
 from sabun.ledger.sqlite_store import SqliteStore
-from sabun.ledger.statement import read_amount
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def _set(sequence, **values):
         (lambda records: records[0]["body"].update(epsilon="1/8"), "row 1 must stay within the budget"),
         (lambda records: records[0]["body"].update(relation="swap"), "row 0 must open the book with nothing spent"),
         (lambda records: records[0]["body"].pop("name"), "row 0 must hold name, unit, relation and budget"),
-        (lambda records: records[0]["body"].update(format=9), "ledger format must be 1; got 9"),
+        (lambda records: records[0]["body"].update(format=9), "ledger format must be 1 or 2; got 9"),
         (_set(0, kind="void"), "row 0 must have the fields of its kind"),
         (lambda records: records[5]["body"].update(void_token="00" * 32), "row 5 must be voided by its own reservation"),
         (lambda records: records[5]["body"].pop("void_token"), "row 5 must have the fields of its kind"),

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sabun.ledger.admission import Price
+from sabun.ledger.admission import Asked
 from sabun.ledger.statement import Budget, Terms
 from sabun.ledger.wording import at_least, at_most, refusal
 
@@ -26,7 +26,7 @@ def test_six_digits_are_enough(amount):
 @given(amounts, st.fractions(min_value=Fraction(1, 10**40), max_value=1))
 def test_a_refusal_never_reads_as_if_it_had_fitted(left, excess):
     terms = Terms(name="x", unit="u", relation="replace-one", budget=Budget(left + 1, Fraction(0)))
-    error = refusal(terms, Budget(left, Fraction(0)), Price(epsilon=left + excess, delta=Fraction(0), note=""))
+    error = refusal(terms, Budget(left, Fraction(0)), Asked(epsilon=left + excess, delta=Fraction(0), note=""))
     shown_left, shown_need = re.fullmatch(
         r"'x' has epsilon (\S+) of \S+ left; this release needs (\S+)\. Nothing.*", str(error)
     ).groups()

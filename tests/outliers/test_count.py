@@ -14,6 +14,7 @@ from sabun.errors import BudgetExceeded, DataError, ParameterError, SimulatedErr
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount, outlier_degrees
 from sabun.outliers.settings import METHODS
+from sabun.privacy import rho_of
 from sabun.records import Column, Schema
 from sabun.release import Release
 
@@ -241,3 +242,15 @@ def test_older_names_of_parameters_mean_the_same() -> None:
     assert older.mechanism == newer.method == "global-laplace"
     assert older.plan(n=500, d=2) == newer.plan(n_records=500, dimensions=2)
     assert newer.plan(n_records=500, dimensions=2).records == 500
+
+
+def test_global_gaussian_noise_states_its_price_and_smooth_noise_its_stated_amounts(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=3, delta="1e-6")
+    for method in ("global-gaussian", "gaussian"):
+        OutlierCount(k=5, radius=1, epsilon=0.5, delta="1e-7", method=method, ledger=book).fit(table())
+    whole, smooth = book.entries()
+    assert (whole.form, smooth.form, smooth.price) == ("curve", "stated", None)
+    [noise] = whole.price["events"]  # type: ignore[index]
+    rho = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
+    assert whole.tau == pytest.approx(9 * rho)
+    assert rho_of("1/2", "1e-7") * Fraction(99, 100) < rho <= rho_of("1/2", "1e-7")

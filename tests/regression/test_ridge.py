@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from regression.worlds import CLINIC, clinic, unit_study
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
+from sabun.privacy import rho_of
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, PublicModel, Study
 from sabun.release import Release, generate_key, save_key
@@ -43,6 +44,20 @@ def test_the_example_of_the_architecture_works(ledger: Ledger, tmp_path: Path) -
     assert m.guarantee_.unit == "patient"
     assert m.guarantee_.epsilon == 1
     assert any("at most one row" in sentence for sentence in m.guarantee_.assumptions)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_gaussian_noise_states_its_price_to_a_ledger_with_an_order(relation: str, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b", name="b", unit="patient", epsilon=3, delta="1e-5", relation=relation)
+    X, y = clinic(500)
+    for method in ("ssp-gauss", "ssp-laplace"):
+        PrivateRidge(epsilon=0.5, delta="1e-6", method=method, ledger=book, **CLINIC).fit(X, y)
+    gauss, laplace = book.entries()
+    assert (gauss.form, laplace.form, laplace.price) == ("curve", "stated", None)
+    [noise] = gauss.price["events"]  # type: ignore[index]
+    rho = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
+    assert rho_of("1/2", "1e-6") * Fraction(99, 100) < rho <= rho_of("1/2", "1e-6")
+    book.verify()
 
 
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])

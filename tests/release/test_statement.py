@@ -49,6 +49,15 @@ def test_the_checker_on_the_page_is_short():
     assert len([line for line in code.splitlines() if line.strip()]) <= 35
 
 
+def test_where_an_order_counts_no_running_sum_stands_among_the_words(ledger, check, tmp_path):
+    made = state(ledger)
+    assert "promise   epsilon 2, delta 1e-06 for everything together" in made.words
+    assert not any("spent" in words for words in made.words)
+    ledger.open_account("heart", "1/2", reason="new")
+    state(ledger).save(tmp_path / "changed.json")
+    assert check(tmp_path / "changed.json").startswith("RIGHT: 9 rows, 4 charges")
+
+
 def test_a_statement_says_what_was_released_and_what_is_left(ledger):
     made = state(ledger)
     assert made.ledger == ledger.to_dict()

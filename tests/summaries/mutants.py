@@ -7,7 +7,12 @@ TESTS = ("contracts/test_calibration_summaries.py", "summaries")
 
 MUTANTS = (
     ("noise for 2 epsilon", "summaries/laws.py", "l1=change.l1, epsilon=ask.epsilon", "l1=change.l1, epsilon=2 * ask.epsilon"),
-    ("L1 for L2", "summaries/laws.py", "l2_squared=change.l2_squared", "l2_squared=change.l1"),
+    (
+        "L1 for L2",
+        "summaries/laws.py",
+        "discrete_gaussian_variance(l2_squared=change.l2_squared",
+        "discrete_gaussian_variance(l2_squared=change.l1",
+    ),
     ("add for replace in counts", "summaries/sensitivity.py", "moved = 2 if relation", "moved = 1 if relation"),
     (
         "one group for two in sums",
@@ -35,7 +40,7 @@ MUTANTS = (
     ("marks beyond the bounds", "summaries/ruler.py", "np.clip(marks, 0, self.steps)", "(2 * marks)"),
     ("every share gets everything", "summaries/quantiles.py", "terms.ask.epsilon / len(shares)", "terms.ask.epsilon"),
     ("intervals for free", "summaries/quantiles.py", "(1 - bar) * each / moved", "each / moved"),
-    ("ends at full price each", "summaries/quantiles.py", "bar / 2 * each", "bar * each"),
+    ("ends at full price each", "summaries/quantiles.py", "bar / 2 * each / moved", "bar * each / moved"),
     ("the denominator forgotten", "summaries/quantiles.py", "rate=rate / self.share.denominator", "rate=rate"),
     ("twice the rate forgotten", "summaries/quantiles.py", "moved = 2 * cost_of_ranks", "moved = cost_of_ranks"),
 )

@@ -10,6 +10,8 @@ import pytest
 
 from sabun import Ledger, Release
 from sabun.errors import DataError, ParameterError
+from sabun.privacy import rho_of
+from sabun.privacy.renyi import pure_cost
 from sabun.records import Column, Schema
 from sabun.reports import facts
 from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance
@@ -236,3 +238,31 @@ def test_ends_of_a_condition_are_floats_that_differ(ends: Any) -> None:
     with pytest.raises(ParameterError, match="where must be a pair"):
         Count(where={"age": ends}, epsilon=1, schema=SCHEMA)
     assert Count(where={"age": (-math.inf, math.inf)}, epsilon=50, schema=SCHEMA, random_state=1).fit(ROWS).count_ == 300
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY[:-1], ids=lambda one: getattr(one, "__name__", ""))
+def test_gaussian_noise_states_its_price_to_a_ledger_with_an_order(asked: Any, how: dict[str, Any], tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b", name="b", unit="person", epsilon=3, delta="1e-6")
+    found = asked(epsilon=0.5, delta="1e-7", schema=SCHEMA, ledger=book, **how).fit(ROWS)
+    [entry] = book.entries()
+    assert entry.form == "curve"
+    [noise] = entry.price["events"]
+    assert noise["kind"] == "discrete-gaussian"
+    assert Fraction(noise["sigma_squared"]) == Fraction(found.release_.provenance.parameters["noise"])
+    spent = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
+    assert entry.tau == pytest.approx(9 * spent)
+    assert spent <= rho_of("1/2", "1e-7")
+    assert spent > rho_of("1/2", "1e-7") * Fraction(99, 100)
+
+
+@pytest.mark.parametrize("bar", [0, "3/10"])
+def test_quantiles_state_their_choices_to_a_ledger_with_an_order(bar: Any, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b", name="b", unit="person", epsilon=3, delta="1e-6")
+    shares = (0.25, 0.5, 0.75)
+    Quantiles(epsilon=0.6, shares=shares, error_bar=bar, column="age", schema=SCHEMA, ledger=book).fit(ROWS)
+    [entry] = book.entries()
+    events = entry.price["events"]
+    assert {event["kind"] for event in events} == {"bounded-range"}
+    assert sum(event["count"] * Fraction(event["epsilon"]) for event in events) == Fraction(3, 5)
+    assert entry.form == "curve"
+    assert entry.tau < pure_cost(Fraction(3, 5), order=9) / 4

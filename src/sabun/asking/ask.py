@@ -15,6 +15,7 @@ from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin, coin_for
+from sabun.privacy.pricing import Price
 from sabun.records import Schema
 from sabun.release import Release, publish, refuse_seeded
 
@@ -118,6 +119,7 @@ class Ask:
         subject: Sequence[str] = (),
         schema: Schema | None = None,
         notes: tuple[str, ...] = (),
+        price: Price | None = None,
     ) -> Release:
         """Reserves the charge, draws, commits: the single door out; see `sabun.release.publish`.
 
@@ -129,6 +131,7 @@ class Ask:
             subject: Public names of the columns it is about.
             schema: The public schema, whose hash goes into the provenance.
             notes: Sentences for the reader.
+            price: What `draw` runs, where more is known than (epsilon, delta); see `sabun.privacy.Price`.
         """
         return publish(
             kind=kind,
@@ -141,6 +144,7 @@ class Ask:
             subject=subject,
             schema_hash=None if schema is None else schema.hash,
             notes=notes,
+            price=price,
         )
 
 

@@ -17,7 +17,7 @@ from sabun import checks
 from sabun.asking.directory import rooms
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
-from sabun.ledger.wording import at_least, at_most
+from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, generate_key, save_key
 from sabun.telling.demo import Bench, Job, Outcome
 from sabun.telling.terminal.output import Json, print_json, print_line
@@ -159,12 +159,12 @@ def _books(books: dict[str, Ledger]) -> Grid:
         (
             name,
             f"one {ledger.unit}",
-            f"{at_least(ledger.spent.epsilon)} of {at_most(ledger.budget.epsilon)}",
-            f"{at_least(ledger.spent.delta)} of {at_most(ledger.budget.delta)}" if ledger.budget.delta else "0",
+            f"epsilon {at_most(ledger.promised.epsilon)}, delta {at_most(ledger.promised.delta)}",
+            percent(ledger.share_used),
         )
         for name, ledger in books.items()
     )
-    return Grid(title="What was spent", columns=("ledger", "protects", "epsilon spent", "delta spent"), rows=rows)
+    return Grid(title="What was spent", columns=("ledger", "protects", "promises for everything together", "used"), rows=rows)
 
 
 def _close(place: Path, page: Path, books: dict[str, Ledger], chosen: tuple[Job, ...]) -> None:

@@ -87,6 +87,7 @@ class Logistic:
             mechanism=f"logistic regression with {self._noise(size).mechanism} noise",
             assumptions=("the number of private rows is public", *(() if self.basis is None else (NO_MEMORY,))),
             facts=facts,
+            events=self._noise(size).events,
         )
 
     def draw(self, seen: Tally | Floats, coin: Coin) -> dict[str, Any]:

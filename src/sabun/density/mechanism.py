@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sabun.privacy import discrete_gaussian_variance, discrete_laplace_scale
+from sabun.privacy.events import DiscreteGaussian, Event
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace, spherical_laplace
 
 __all__ = ["EuclideanNoise", "ManhattanNoise"]
@@ -36,6 +37,13 @@ class EuclideanNoise:
         if self.delta is None:
             return (self.dimension + 1) * (self.l2 / self.epsilon) ** 2
         return _gaussian_variance(self.l2, self.epsilon, self.delta)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is drawn, for a ledger with a Rényi order; nothing where epsilon tells it as well."""
+        if self.delta is None:
+            return ()
+        return (DiscreteGaussian(sigma_squared=self.variance, l2_squared=self.l2**2),)  # proof: events
 
     def add(self, vector: Sequence[int], *, coin: Coin) -> list[int]:
         """The vector with noise."""

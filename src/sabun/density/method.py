@@ -10,7 +10,9 @@ from typing import Any, Protocol
 from sabun.density.features import Features
 from sabun.density.kernel import Floats
 from sabun.density.statistic import PointSums, Tally
+from sabun.privacy.events import Event
 from sabun.privacy.noise import Coin
+from sabun.privacy.pricing import Price
 
 __all__ = ["Method", "Promise", "Target"]
 
@@ -34,6 +36,7 @@ class Promise:
         mechanism: Name of what makes it private.
         assumptions: What must hold outside the code.
         facts: Public parameters worth publishing.
+        events: What is drawn, where more is known than epsilon and delta.
     """
 
     epsilon: Fraction
@@ -41,6 +44,11 @@ class Promise:
     mechanism: str
     assumptions: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+
+    def price(self, relation: str) -> Price | None:
+        """The events as a ledger with a Rényi order reads them; None where there are none."""
+        return Price(events=self.events, relation=relation) if self.events else None
 
 
 class Method(Protocol):

@@ -344,12 +344,11 @@ class DensityRatio(Question):
         return self._part
 
     def _release(self, seen: Tally | Floats) -> Self:
-        size = seen.count if isinstance(seen, Tally) else len(seen)
-        terms, features = self._fixed, self._features
+        terms, features, size = self._fixed, self._features, seen.count if isinstance(seen, Tally) else len(seen)
         ask = self._ask(**terms.asked)
         terms.check_size(size)
         promise = self._plan.promise(size)
-        drawn = []
+        guarantee, drawn = terms.guarantee(ask, promise), list[bool]()
 
         def draw() -> dict[str, Any]:
             drawn.append(True)
@@ -358,11 +357,12 @@ class DensityRatio(Question):
         release = ask.answer(
             draw,
             kind=KIND,
-            promise=terms.guarantee(ask, promise),
+            promise=guarantee,
             facts={**terms.facts(), **promise.facts, "columns": list(features.names), "public_rows": len(self._points)},
             subject=features.names,
             schema=features.schema,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
+            price=promise.price(guarantee.relation),
         )
         if not drawn:  # a retry key is tied to the facts, and the cells of the public table are not among them
             must_be_made_for(release, self._plan, features, self._points, key=ask.retry_key)

@@ -134,6 +134,7 @@ class Embedding:
             mechanism=f"kernel mean embedding with {self._nominal(1).mechanism} noise",
             assumptions=assumptions,
             facts=facts if self._counts else {**facts, "private_rows": size},
+            events=self._noise(self._lattice(size)).events if self.target.delta else (),
         )
 
     def draw(self, seen: Tally | Floats, coin: Coin) -> dict[str, Any]:
@@ -157,7 +158,7 @@ class Embedding:
         grid = self._lattice(seen.count)  # proof: public-plan
         counts = [int(seen.sums[-1]), *([seen.count] if self._counts else [])]
         vector = grid.embed(seen.sums[:-1]) + [count << grid.bits for count in counts]  # proof: off-column
-        return grid, vector, self._euclidean(grid.joint(), grid.rank)
+        return grid, vector, self._noise(grid)
 
     def ratio(self, released: Mapping[str, Any], points: Floats) -> Floats:
         """The ratio at any points, from what was released."""
@@ -227,6 +228,10 @@ class Embedding:
 
     def _known(self, size: int) -> int:
         return max(self.size if self._counts else size, 1)
+
+    def _noise(self, grid: Lattice) -> EuclideanNoise:
+        """What is added to the vector in units of its lattice."""
+        return self._euclidean(grid.joint(), grid.rank)
 
     def _nominal(self, rank: int) -> EuclideanNoise:
         """The noise before the lattice is known: its sensitivity is the square root of two but for rounding."""

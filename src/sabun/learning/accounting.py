@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from sabun.errors import ParameterError
 from sabun.learning.clipping import SENSITIVITY
@@ -19,6 +19,7 @@ from sabun.learning.poisson import PoissonPlan
 from sabun.privacy import Amount, epsilon_of_rho, plain, tight_epsilon
 from sabun.privacy.certified import exp_up, log_up
 from sabun.privacy.events import Approximate, Event, SampledGaussian
+from sabun.privacy.pricing import Price
 
 __all__ = [
     "Target",
@@ -26,6 +27,7 @@ __all__ = [
     "joint_of_updates",
     "laplace_step_epsilon",
     "noise_multiplier",
+    "price_in",
     "sampled_laplace_epsilon",
     "spent_after",
     "training_events",
@@ -71,6 +73,13 @@ def training_events(plan: PoissonPlan, multiplier: Fraction, count_epsilon: Frac
         noise_multiplier=multiplier / SENSITIVITY, sampling_probability=plan.probability, count=plan.steps
     )  # proof: sensitivity-margin
     return (steps,) if count_epsilon == 0 else (steps, Approximate(epsilon=count_epsilon))
+
+
+def price_in(account: Mapping[str, Any]) -> Price | None:
+    """What a ledger with a Rényi order may book for a run: the steps that its account lists, if it does."""
+    if account["rule"] != "sampled-gaussian":
+        return None
+    return Price.from_dict({"events": account["events"], "relation": "add-remove"})  # proof: price
 
 
 def spent_after(step: int, events: Sequence[Event], target: Target, relation: str) -> str:

@@ -27,6 +27,7 @@ import numpy as np
 
 from sabun.errors import DataError, LedgerError, ParameterError
 from sabun.foreign import parse_json
+from sabun.learning.accounting import price_in
 from sabun.learning.run_files import NO_LINK, must_be_plain, state_bytes
 from sabun.learning.stream import Stream
 from sabun.learning.training import Progress, State, one_thread, unheard
@@ -189,7 +190,8 @@ def _begun(place: Path, run: Resumable, ledger: Ledger | None, purpose: str) -> 
     stream, first = Stream.fresh(os_coin()), run.first()  # proof: fresh-key
     fingerprint, reservation = _fingerprint(stream.key, run, purpose), None
     if ledger is not None:
-        reservation = ledger.reserve(run.guarantee, purpose=purpose)  # proof: charge-first
+        price = price_in(run.facts["account"])
+        reservation = ledger.reserve(run.guarantee, purpose=purpose, price=price)  # proof: charge-first
         reservation.touch()
     saved = _Saved(
         key=stream.key,

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sabun import checks
 from sabun.asking import Ask, Question, methodical, renamed, settings_of
 from sabun.errors import DataError
+from sabun.learning.accounting import price_in
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, warn_of_delta, warnings_for
@@ -199,6 +200,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             facts=run.facts,
             subject=subject,
             schema=self.schema,
+            price=price_in(run.facts["account"]),
         )
 
     def _described(self, run: Run) -> None:

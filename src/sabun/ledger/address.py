@@ -15,12 +15,13 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from sabun.errors import ParameterError
 
-__all__ = ["Address", "is_address", "shown"]
+__all__ = ["Address", "is_address", "shown", "with_account"]
 
 _SCHEMES = ("postgresql://", "postgres://")
 _TORN = re.compile(r"postgres(ql)?:/")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[\w.%~-]*)(:[0-9]{1,5})?", re.ASCII)
 _LEDGER = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_ACCOUNT = re.compile(r"(?P<place>[^#]*[?&]ledger=[a-z0-9_]+)::(?P<account>[^&=]+)", re.ASCII)
 _SECRETS = ("password", "sslpassword")
 _FORM = "postgresql://USER@HOST/DATABASE?ledger=NAME"
 
@@ -43,6 +44,18 @@ def is_address(place: object) -> bool:
 def shown(place: str | os.PathLike[str]) -> str:
     """A place in words that may be printed: an address without its password, a path as it is."""
     return Address.read(os.fspath(place)).shown if is_address(place) else str(place)
+
+
+def with_account(typed: str) -> tuple[str, str]:
+    """The place of a ledger that was typed, and the account of it: FILE::NAME, or an address that ends in ledger=NAME::NAME.
+
+    A file that is called that is the ledger itself; so is what names no file at all, for whoever opens it to say so.
+    """
+    if is_address(typed):
+        found = _ACCOUNT.fullmatch(typed)
+        return (typed, "") if found is None else (found["place"], found["account"])
+    place, _, account = typed.rpartition("::")
+    return (place, account) if place and not os.path.exists(typed) and os.path.exists(place) else (typed, "")
 
 
 @dataclass(frozen=True, kw_only=True)

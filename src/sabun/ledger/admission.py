@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError, SimulatedError
+from sabun.ledger.amounts import write_amount
+from sabun.ledger.shares import Shares, Usage
+from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
 from sabun.privacy.amounts import Amount, AmountLike, exact
 from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.pricing import Price
+from sabun.privacy.renyi import grouped, pure_cost
 
-__all__ = ["CONVERTED", "Price", "budget_of", "check_words", "price"]
+__all__ = ["CONVERTED", "Asked", "asked", "booking", "budget_of", "check_booked", "check_words"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class Price:
-    """A guarantee's joint cost in the ledger's own relation; epsilon may be `math.inf`, which no ledger can pay."""
+class Asked:
+    """A release's joint cost in the ledger's own relation; epsilon may be `math.inf`, which no ledger can pay.
+
+    Args:
+        epsilon: What its guarantee adds up to.
+        delta: The same.
+        note: What was done to the amounts.
+        price: What is run for it, where that is stated.
+        steps: Over how many neighbour steps of the price's relation a group's change leads.
+    """
 
     epsilon: Amount
     delta: Amount
     note: str
+    price: Price | None = None
+    steps: int = 1
+
+    def prepare(self, shares: Shares | None) -> None:
+        """Reckons prices that take a while before others have to wait for them; they are remembered."""
+        if shares is not None and self.price is not None:
+            self.price.cost(order=shares.order, steps=self.steps)
+
+    def forms(self, order: int) -> Iterator[tuple[str, Usage]]:
+        """The true statements about it that a ledger of this order may book, the one that is cheaper there first."""
+        epsilon, delta = Fraction(self.epsilon), Fraction(self.delta)
+        cost = None if self.price is None else self.price.cost(order=order, steps=self.steps)
+        stated = "stated", Usage(epsilon, delta, Fraction(0), pure_cost(epsilon, order=order))
+        curve = [] if cost is None else [("curve", Usage(epsilon, cost.delta, delta, cost.tau))]
+        yield from sorted((*curve, stated), key=lambda form: form[1].tau)
 
 
 def budget_of(epsilon: AmountLike, delta: AmountLike) -> Budget:
@@ -44,7 +74,7 @@ def budget_of(epsilon: AmountLike, delta: AmountLike) -> Budget:
     return Budget(whole, rest)
 
 
-def price(guarantee: Guarantee, terms: Terms) -> Price:
+def asked(guarantee: Guarantee, terms: Terms, price: Price | None = None) -> Asked:
     """The joint cost of a guarantee in a ledger's terms.
 
     Raises:
@@ -56,6 +86,8 @@ def price(guarantee: Guarantee, terms: Terms) -> Price:
         raise ParameterError(
             f"guarantee must be a Guarantee; got {type(guarantee).__name__}. Build one with sabun.Guarantee(epsilon=...)."
         )
+    if price is not None and not isinstance(price, Price):
+        raise ParameterError(f"price must be a Price or None; got {type(price).__name__}.")
     if guarantee.simulated:
         raise SimulatedError(
             f"a charge to {terms.name!r} must come from OS entropy; got a simulated guarantee (NOT PRIVATE). "
@@ -64,8 +96,48 @@ def price(guarantee: Guarantee, terms: Terms) -> Price:
     _must_be_writable(guarantee)
     _must_share_unit(guarantee, terms)
     restated, note = _in_relation(guarantee, terms)
-    epsilon, delta = restated.cost
-    return Price(epsilon=epsilon, delta=delta, note=note)
+    epsilon, delta = grouped(*restated.cost, steps=terms.group)
+    if terms.group > 1:
+        note = "; ".join(filter(None, (note, f"restated for groups of {terms.group}")))
+    steps = 1 if price is None else _steps(price.relation, terms)
+    return Asked(epsilon=epsilon, delta=delta, note=note, price=price, steps=steps)
+
+
+def booking(standing: Standing, wanted: Asked, *, account: str) -> dict[str, Any] | None:
+    """What a reserving row says of the amounts of a charge that is admitted; None when it is not.
+
+    The first charge decides: while it fits the shares the ledger counts by them, else by sums, both for good.
+    """
+    if not isinstance(wanted.epsilon, Fraction) or not isinstance(wanted.delta, Fraction):
+        return None
+    amount = Budget(wanted.epsilon, wanted.delta).to_dict() | ({"account": account} if account else {})
+    for rule in ("shares", "sums") if standing.rule == "open" else (standing.rule,):
+        first = {"rule": rule} if standing.rule == "open" else {}
+        for more in _forms(standing, wanted) if rule == "shares" else ({},):
+            body = amount | first | more
+            if standing.after(charge_in(body), account=account, rule=rule).admits():
+                return body
+    return None
+
+
+def _forms(standing: Standing, wanted: Asked) -> Iterator[dict[str, Any]]:
+    assert standing.shares is not None
+    for form, usage in wanted.forms(standing.shares.order):
+        parts = {name: write_amount(getattr(usage, name)) for name in ("loose", "extra", "tau")}
+        yield {"form": form} | parts | ({} if wanted.price is None else {"price": wanted.price.to_dict()})
+
+
+def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> None:
+    """Reckons a charge anew from the guarantee and the price in its row; a ValueError when less was booked."""
+    price = Price.from_dict(body["price"]) if "price" in body else None
+    wanted, booked = asked(Guarantee.from_dict(body["guarantee"]), terms, price), charge_in(body)
+    if not wanted.epsilon <= booked.epsilon or not wanted.delta <= booked.loose + booked.extra:
+        raise ValueError("less than the guarantee")
+    if "tau" in body:
+        assert before.shares is not None
+        owed = dict(wanted.forms(before.shares.order))[body["form"]]
+        if any(due > paid for due, paid in zip(owed, booked, strict=True)):
+            raise ValueError("less than the price")
 
 
 def check_words(**named: str) -> None:
@@ -102,6 +174,18 @@ def _must_share_unit(guarantee: Guarantee, terms: Terms) -> None:
             f"whole {terms.unit} (k times the epsilon where one can hold k of the others), or use a ledger with "
             f"the unit {guarantee.unit!r}."
         )
+
+
+def _steps(relation: str, terms: Terms) -> int:
+    """How many neighbour steps of a relation make up one of the ledger's, for its groups."""
+    if relation == terms.relation:
+        return terms.group
+    if (relation, terms.relation) == ("add-remove", "replace-one"):
+        return 2 * terms.group
+    raise IncompatibleGuarantees(
+        f"price must be stated for {terms.relation!r} neighbours, as in ledger {terms.name!r}; got {relation!r}. "
+        "State it for those, or leave it out."
+    )
 
 
 def _in_relation(guarantee: Guarantee, terms: Terms) -> tuple[Guarantee, str]:

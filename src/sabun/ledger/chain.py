@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from sabun.errors import LedgerError
-from sabun.ledger.row import FIRST_PREVIOUS, FORMAT, Row, seal_of, total_after
+from sabun.ledger.admission import check_booked
+from sabun.ledger.amounts import read_amount
+from sabun.ledger.row import FIRST_PREVIOUS, FORMATS, Row, seal_of, standing_after, standing_in, total_after
+from sabun.ledger.shares import NOTHING
+from sabun.ledger.standing import Standing, changed
 from sabun.ledger.statement import Budget, Entry, Terms, Verification
 from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import RELATIONS
@@ -37,6 +43,11 @@ class Book:
     terms: Terms
     head: Row
 
+    @property
+    def standing(self) -> Standing:
+        """Its rule, its limit, what was used."""
+        return standing_in(self.head, terms=self.terms)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
@@ -46,11 +57,13 @@ class Piece:
         book: Where the chain stands after them.
         rows: Each row with the one that reserved its entry.
         newest: Number of the book's newest row when they were read.
+        before: The row before the first of them.
     """
 
     book: Book
     rows: Sequence[tuple[Row, Row]]
     newest: int
+    before: Row
 
     @property
     def last(self) -> bool:
@@ -91,10 +104,10 @@ def walk(
     while piece is None or not piece.last:
         with reading() as view:
             book = _beginning(view, place) if book is None else book
-            found = view.rows(book.head.sequence, limit=_PIECE)
-            rows = list(_checked(found, book.head, book.terms, reserving, place))
-            book = Book(terms=book.terms, head=rows[-1][0] if rows else book.head)
-            piece = Piece(book=book, rows=rows, newest=view.last().sequence)
+            before = book.head
+            rows = list(_checked(view.rows(before.sequence, limit=_PIECE), before, book.terms, reserving, place))
+            book = Book(terms=book.terms, head=rows[-1][0] if rows else before)
+            piece = Piece(book=book, rows=rows, newest=view.last().sequence, before=before)
             if visit is not None:
                 visit(view, piece)
         yield piece
@@ -112,6 +125,9 @@ def inspected(
 
     def visit(view: Transaction, piece: Piece) -> None:
         nonlocal kept
+        for before, row in itertools.pairwise((piece.before, *(row for row, _ in piece.rows))):
+            if row.kind == "reserve" and before.standing is not None:
+                _check_price(row, before.standing, piece.book.terms, place)
         for row in (row for row, _ in piece.rows if row.kind == "commit"):
             kept += 1
             if row.body["payload_size"] > _LARGE:
@@ -141,6 +157,14 @@ def _check_kept(view: Transaction, closing: Row, place: str) -> None:
     check_payload(closing.entry, view.payload(closing.entry), closing.body["payload_sha256"], place=place)
 
 
+def _check_price(row: Row, before: Standing, terms: Terms, place: str) -> None:
+    """Reckons the price of a charge anew: what was booked must not be less."""
+    try:
+        check_booked(row.body, before, terms)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise _broken(place, row.sequence, "must book what its guarantee and its price cost") from None
+
+
 def read_entry(view: Transaction, number: int, *, place: str) -> Entry:
     """One charge as it stands, found through the index; its rows must fit each other."""
     match view.of_entry(number):
@@ -167,6 +191,10 @@ def entry_of(opening: Row, closing: Row | None = None) -> Entry:
         software=body["software"],
         entry_hash=opening.hash,
         remark=str(body.get("remark", "")),
+        account=str(body.get("account", "")),
+        form=str(body.get("form", "")),
+        tau=read_amount(body["tau"]) if "tau" in body else None,
+        price=body.get("price"),
     )
     if closing is None:
         return entry
@@ -194,18 +222,43 @@ def _terms_of(first: Row, place: str) -> Terms:
     body = first.body
     if first.sequence != 0 or first.kind != "create" or first.previous != FIRST_PREVIOUS:
         raise _broken(place, 0, "must open the book")
-    if body.get("format") != FORMAT:
+    if body.get("format") not in FORMATS:
         raise LedgerError(
-            f"{place}: ledger format must be {FORMAT}; got {body.get('format')!r}. Open it with the version that wrote it."
+            f"{place}: ledger format must be {' or '.join(map(str, FORMATS))}; got {body.get('format')!r}. "
+            "Open it with the version that wrote it."
         )
     try:
-        terms = Terms(name=body["name"], unit=body["unit"], relation=body["relation"], budget=first.amount)
+        terms = _written_terms(first)
         (terms.name + terms.unit).encode("utf-8")  # a receipt repeats them
     except (KeyError, ValueError, TypeError, AttributeError):
         raise _broken(place, 0, "must hold name, unit, relation and budget") from None
     if terms.relation not in RELATIONS or first.spent != Budget(*(0 * part for part in terms.budget)) or first.entries:
         raise _broken(place, 0, "must open the book with nothing spent")
+    if (body["format"] == 2) != (first.standing is not None) or not _may_begin(terms, standing_in(first, terms=terms)):
+        raise _broken(place, 0, "must open the book with limits within its budget")
     return terms
+
+
+def _written_terms(first: Row) -> Terms:
+    body, more = first.body, dict[str, Any]()
+    if body["format"] == 2:
+        more = {"group": body["group"], "ceiling": read_amount(body["ceiling"]) if "ceiling" in body else None}
+    return Terms(name=body["name"], unit=body["unit"], relation=body["relation"], budget=first.amount, **more)
+
+
+def _may_begin(terms: Terms, standing: Standing) -> bool:
+    """Whether a ledger may stand so when nothing was spent."""
+    shares, accounts = standing.shares, standing.accounts.values()
+    return (
+        (standing.limit, standing.delta) == terms.budget
+        and standing.used == NOTHING
+        and (standing.rule, shares is None) in (("open", False), ("sums", True))
+        and (shares is None or shares.total <= standing.delta)
+        and all(account.used == NOTHING and 0 < account.part <= 1 for account in accounts)
+        and isinstance(terms.group, int)
+        and terms.group >= 1
+        and (terms.ceiling is None or terms.ceiling >= terms.budget.epsilon)
+    )
 
 
 def _checked(
@@ -231,22 +284,36 @@ def _checked(
 def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) -> Row:
     """The opening row, once the row changes the state of one entry and carries the totals that follow from the row before."""
     opens = row.kind == "reserve"
+    if row.kind == "change":
+        return _obeyed_change(row, head, terms, place)
     if opening is None or row.kind == "create" or (opens and row.entry != head.entries + 1):
         raise _broken(place, row.sequence, "must change the state of an entry by the rules")
     if row.kind == "void" and seal_of(bytes.fromhex(row.body["void_token"])) != opening.body["void_seal"]:
         raise _broken(place, row.sequence, "must be voided by its own reservation")
     if row.entries != head.entries + opens or row.spent != total_after(head.spent, row.kind, opening.amount):
         raise _broken(place, row.sequence, "must carry the sums of the rows before it")
-    if row.spent.epsilon > terms.budget.epsilon or row.spent.delta > terms.budget.delta:
+    if row.standing != standing_after(head.standing, row.kind, opening.body):
+        raise _broken(place, row.sequence, "must stand where the rows before it lead")
+    within = row.spent.epsilon <= terms.budget.epsilon and row.spent.delta <= terms.budget.delta
+    if not (within if row.standing is None else row.standing.admits()):
         raise _broken(place, row.sequence, "must stay within the budget")
     return opening
+
+
+def _obeyed_change(row: Row, head: Row, terms: Terms, place: str) -> Row:
+    """The row itself, once it changes the terms by the rules and nothing else."""
+    before = standing_in(head, terms=terms)
+    same = (row.entry, row.key, row.entries, row.spent) == (0, None, head.entries, head.spent)
+    if not same or row.standing != changed(before, row.body, ceiling=terms.ceiling):
+        raise _broken(place, row.sequence, "must change the terms by the rules")
+    return row
 
 
 def _through_index(view: Transaction) -> Callable[[Row], Row | None]:
     """Finds the row that opened an entry by its number, however far back it lies."""
 
     def reserving(row: Row) -> Row | None:
-        if row.kind == "reserve":
+        if row.kind in ("reserve", "change"):
             return row
         match [known for known in view.of_entry(row.entry) if known.sequence < row.sequence]:
             case [opening] if opening.kind == "reserve":
@@ -261,6 +328,8 @@ def _by_memory() -> Callable[[Row], Row | None]:
     reserved: dict[int, Row] = {}
 
     def reserving(row: Row) -> Row | None:
+        if row.kind == "change":
+            return row
         return reserved.setdefault(row.entry, row) if row.kind == "reserve" else reserved.pop(row.entry, None)
 
     return reserving

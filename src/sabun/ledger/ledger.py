@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import secrets
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, final
 
 from sabun import checks
 from sabun.errors import LedgerError
-from sabun.ledger.admission import Price, budget_of, check_words, price
-from sabun.ledger.chain import Book, check_payload, inspected, opened, read_entry
+from sabun.ledger import changes
+from sabun.ledger.admission import asked, booking, budget_of, check_words
+from sabun.ledger.chain import Book, check_payload, opened
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.opening import store_at
-from sabun.ledger.outlook import Outlook
 from sabun.ledger.reservation import Reservation, keep_result
-from sabun.ledger.row import Row, first_row, next_row, seal_of, total_after
+from sabun.ledger.row import Row, first_row, next_row, seal_of
 from sabun.ledger.sqlite_store import SqliteStore
-from sabun.ledger.statement import Budget, Entry, Receipt, Terms, Verification
+from sabun.ledger.standing import Standing
+from sabun.ledger.statement import Receipt, Terms
 from sabun.ledger.store import Store
-from sabun.ledger.wording import page, refusal
+from sabun.ledger.view import View
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.guarantee import RELATIONS, Guarantee
+from sabun.privacy.pricing import Price
 
 __all__ = ["Ledger"]
 
 
-class Ledger:
+@final
+class Ledger(View):
     """A durable budget for one protected dataset.
 
     Guarantee: whatever was released through the ledger, in any number of processes and with any crashes, is together
-    (budget.epsilon, budget.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
+    (promised.epsilon, promised.delta)-differentially private for the ledger's unit and relation. See `ledger.proof.md`.
+
+    A ledger with a delta counts two ways at once, by sums and by one Rényi order with shares of delta, and admits what either
+    admits (`shares.proof.md`): a hundred small questions cost much less than their sum. With `accounting="sums"`, or without a
+    delta, it counts by sums alone.
 
     The ledger guards against accidents, races and edited files: before each charge its tables, its first row and its newest
     rows are checked, 64 of them, so that a long ledger opens as quickly as a short one; what was forged further back shows in
@@ -59,9 +64,8 @@ class Ledger:
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, *, book: Book, remark: str = "") -> None:
-        self._store = store
-        self._outlook = Outlook(store, book)
+    def __init__(self, store: Store, *, book: Book, remark: str = "", account: str = "") -> None:
+        super().__init__(store, book=book, account=account)
         self._remark = remark
         self._made: list[Receipt] = []
         self._unsure: list[Receipt] = []
@@ -76,8 +80,14 @@ class Ledger:
         relation: str = "replace-one",
         epsilon: AmountLike,
         delta: AmountLike = 0,
+        ceiling: AmountLike | None = None,
+        group: int = 1,
+        accounts: Mapping[str, AmountLike] | None = None,
+        accounting: str = "shares",
+        order: int | None = None,
+        shares: Sequence[AmountLike] | None = None,
     ) -> Self:
-        """Makes a new ledger; its terms can never be changed.
+        """Makes a new ledger. Its budget grows at most to the ceiling declared here, never without a reason on record.
 
         Args:
             path: A free path on a local disk, or `postgresql://USER@HOST/DATABASE?ledger=NAME` (or another `Store`).
@@ -86,6 +96,13 @@ class Ledger:
             relation: `replace-one`, `add-remove` or `local`.
             epsilon: The whole budget, finite and above zero; 0.1 is read as one tenth.
             delta: The whole budget for delta, at least 0 and below 1.
+            ceiling: The epsilon that `raise_to` may raise the budget to; every promise is made for it.
+            group: How many units one change may concern together; every charge is priced for that many.
+            accounts: Names with limits as parts of the whole, such as {"cardiology": "1/3"}.
+            accounting: `shares` (with a delta: by sums or by a Rényi order, whichever admits) or `sums`.
+            order: The Rényi order; None takes the one that leaves room for the most Gaussian noise.
+            shares: Three parts of delta: for deltas that priced releases state where sums decide, for releases known by
+                (epsilon, delta) alone, for the order; None takes 1/10, 2/5 and 1/2.
 
         Raises:
             ParameterError: A term breaks its rule.
@@ -94,57 +111,35 @@ class Ledger:
         checks.text(name=name, unit=unit)
         check_words(name=name, unit=unit)
         checks.one_of(RELATIONS, relation=relation)
-        terms = Terms(name=name, unit=unit, relation=relation, budget=budget_of(epsilon, delta))
-        store, first = store_at(path), first_row(terms, software=_software())
+        budget = budget_of(epsilon, delta)
+        top, size = changes.ceiling_of(ceiling, budget), changes.group_of(group)
+        terms = Terms(name=name, unit=unit, relation=relation, budget=budget, ceiling=top, group=size)
+        standing = changes.beginning(terms, accounts=accounts, accounting=accounting, order=order, shares=shares)
+        store, first = store_at(path), first_row(terms, software=_software(), standing=standing)
         store.create(first)
         return cls(store, book=Book(terms=terms, head=first))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "") -> Self:
+    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "", account: str = "") -> Self:
         """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
             path: Where it is: a file's path, or `postgresql://USER@HOST/DATABASE?ledger=NAME`.
             remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
+            account: The account that charges through this handle go to; empty for the whole budget alone.
 
         Raises:
+            ParameterError: It has no such account.
             LedgerError: There is none, or it is not one, or it is damaged or was changed.
         """
         checks.require(isinstance(remark, str), "a text", remark=remark)
         check_words(remark=remark)
         store = store_at(path)
         with store.reading() as view:
-            return cls(store, book=opened(view, place=store.place), remark=remark)
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return self._outlook.terms.name
-
-    @property
-    def unit(self) -> str:
-        """Whose data is protected."""
-        return self._outlook.terms.unit
-
-    @property
-    def relation(self) -> str:
-        """The neighbour relation of the budget."""
-        return self._outlook.terms.relation
-
-    @property
-    def budget(self) -> Budget:
-        """The whole budget."""
-        return self._outlook.terms.budget
-
-    @property
-    def spent(self) -> Budget:
-        """What is gone: every reservation that was not voided."""
-        return self._outlook.head().spent
-
-    @property
-    def remaining(self) -> Budget:
-        """What is left, exactly."""
-        return self.budget.minus(self.spent)
+            book = opened(view, place=store.place)
+        known = book.standing.accounts
+        checks.require(account == "" or account in known, f"an account of {book.terms.name!r}", account=account)
+        return cls(store, book=book, remark=remark, account=account)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -154,7 +149,7 @@ class Ledger:
         """
         return tuple(dict.fromkeys((*self._made, *filter(self._outlook.may_hold, self._unsure))))
 
-    def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Reservation:
+    def reserve(self, guarantee: Guarantee, *, purpose: str, key: str | None = None, price: Price | None = None) -> Reservation:
         """Books a charge durably; draw noise only after this has returned.
 
         Args:
@@ -162,6 +157,7 @@ class Ledger:
                 ledger is restated first, which the receipt's `note` says.
             purpose: What it is for, in words. Public: never put private data here.
             key: An idempotency key for `recall`, at most 200 printable characters.
+            price: What is run for it, where that is known: a ledger that counts by a Rényi order then books what that costs.
 
         Raises:
             BudgetExceeded: It does not fit; nothing was charged.
@@ -171,28 +167,35 @@ class Ledger:
             LedgerError: The ledger cannot be written, or went back in time.
         """
         token = secrets.token_bytes(32)
-        row = self._booked(guarantee, purpose, key, token)
+        row = self._booked(guarantee, purpose, key, token, price)
         return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
 
-    def _booked(self, guarantee: Guarantee, purpose: str, key: str | None, token: bytes, *, result: bytes | None = None) -> Row:
+    def _booked(
+        self,
+        guarantee: Guarantee,
+        purpose: str,
+        key: str | None,
+        token: bytes,
+        price: Price | None,
+        *,
+        result: bytes | None = None,
+    ) -> Row:
         """The reserving row, once it is on disk; with a result, so is the row that closes it."""
-        cost = price(guarantee, self._outlook.terms)
+        wanted = asked(guarantee, self._outlook.terms, price)
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
+        wanted.prepare(self._outlook.shares)
         with self._outlook.charging() as (view, book):  # proof: one-writer
             if key is not None:
                 refuse_answered(view, key, guarantee, purpose)
-            last = book.head  # proof: recomputed
-            amount = self._affordable(last.spent, cost)
-            row = next_row(
-                last,
-                kind="reserve",
-                entry=last.entries + 1,
-                body=_body(guarantee, purpose, cost, amount, self._remark) | {"void_seal": seal_of(token)},
-                amount=amount,
-                key=key,
-            )
+            last, standing = book.head, book.standing  # proof: recomputed
+            amount = booking(standing, wanted, account=self._account)  # proof: admitted
+            if amount is None:
+                raise changes.refused(self._outlook.terms, standing, wanted, self._account)
+            words = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": wanted.note, "software": _software()}
+            body = words | amount | ({"remark": self._remark} if self._remark else {}) | {"void_seal": seal_of(token)}
+            row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=changes.amount_in(body), key=key)
             view.append(row)
             newest = row if result is None else keep_result(view, row, result)
             receipt = self._receipt(row)
@@ -202,16 +205,7 @@ class Ledger:
         self._outlook.has_written(newest)
         return row
 
-    def _affordable(self, spent: Budget, cost: Price) -> Budget:
-        """The amount to book, or the refusal."""
-        if isinstance(cost.epsilon, Fraction) and isinstance(cost.delta, Fraction):
-            amount = Budget(cost.epsilon, cost.delta)
-            after = total_after(spent, "reserve", amount)
-            if after.epsilon <= self.budget.epsilon and after.delta <= self.budget.delta:  # proof: filter
-                return amount
-        raise refusal(self._outlook.terms, self.budget.minus(spent), cost)
-
-    def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None) -> Receipt:
+    def charge(self, guarantee: Guarantee, *, purpose: str, key: str | None = None, price: Price | None = None) -> Receipt:
         """Books a charge whose result is kept elsewhere: `reserve` and `commit` with no bytes, in one change of the file.
 
         A repeated key is refused, not free: with no kept bytes to return, a free retry could hide a second draw.
@@ -220,7 +214,7 @@ class Ledger:
             BudgetExceeded: It does not fit; nothing was charged.
             ParameterError: The key was charged before. Every other error is as in `reserve`.
         """
-        return self._receipt(self._booked(guarantee, purpose, key, secrets.token_bytes(32), result=b""))
+        return self._receipt(self._booked(guarantee, purpose, key, secrets.token_bytes(32), price, result=b""))
 
     def recall(self, key: str, *, guarantee: Guarantee, purpose: str) -> tuple[Receipt, bytes] | None:
         """The receipt with the identical bytes that were committed under a key; costs nothing.
@@ -232,7 +226,7 @@ class Ledger:
             ParameterError: The key was used for another guarantee or purpose.
             LedgerError: The kept bytes were changed.
         """
-        price(guarantee, self._outlook.terms)
+        asked(guarantee, self._outlook.terms)
         checks.text(purpose=purpose)
         checks.text(key=key)
         check_key(key)
@@ -246,69 +240,38 @@ class Ledger:
         assert payload is not None
         return self._receipt(reserved), payload
 
-    def kept(self, entry: int) -> bytes:
-        """The bytes committed with a charge, for whoever lost the file they were written to; costs nothing.
+    def raise_to(self, epsilon: AmountLike, *, reason: str) -> None:
+        """Raises the budget, never above the ceiling declared at creation: an entry of its own, chained like the rest.
 
         Raises:
-            ParameterError: There is no such entry, or no result was kept with it.
-            LedgerError: The kept bytes were changed.
+            ParameterError: Epsilon is not above the present budget, or above the ceiling, or there is none.
         """
-        with self._outlook.reading() as (view, book):
-            found = self._outlook.entry(view, book, entry)
-            has_result = found is not None and bool(found.payload_size)
-            checks.require(has_result, f"an entry of {self.name!r} with a kept result", entry=entry)
-            assert found is not None
-            payload = view.payload(entry)
-            check_payload(entry, payload, found.payload_sha256, place=self._store.place)
-        assert payload is not None
-        return payload
+        self._change(lambda standing: changes.raised(self._outlook.terms, standing, epsilon), reason)
 
-    def entry(self, number: int) -> Entry:
-        """One charge as it stands now, found by its number: as quickly in a long ledger as in a short one.
+    def open_account(self, name: str, part: AmountLike, *, reason: str) -> None:
+        """Opens an account whose limit is a part of the whole.
 
         Raises:
-            ParameterError: There is no such entry.
+            ParameterError: The name is taken, or the part is not above 0 and at most 1.
         """
-        with self._outlook.reading() as (view, book):
-            found = self._outlook.entry(view, book, number)
-        checks.require(found is not None, f"the number of an entry of {self.name!r}", number=number)
-        assert found is not None
-        return found
+        self._change(lambda standing: changes.opened(standing, name, part), reason)
 
-    def entries(self, *, last: int | None = None) -> tuple[Entry, ...]:
-        """Every charge as it stands now, oldest first; the whole chain is checked on the way.
-
-        Args:
-            last: Only so many of the newest, which needs no reading of the whole ledger.
-        """
-        return self._outlook.standing(last)[1]
-
-    def with_key(self, key: str) -> tuple[Entry, ...]:
-        """The charges made under an idempotency key, oldest first; as quickly in a long ledger as in a short one."""
-        checks.text(key=key)
-        check_key(key)
-        with self._outlook.reading() as (view, _):
-            return tuple(read_entry(view, row.entry, place=self._store.place) for row in view.with_key(key))
-
-    def verify(self, *, expect_head: str | None = None, progress: Callable[[float, str], None] | None = None) -> Verification:
-        """Reads the whole ledger again: chain, sums, states, kept bytes, SQLite's own pages; others may charge meanwhile.
-
-        A row changed alone cannot hide; but rows cut off the *end*, or a chain written anew from any row on (the newest one is
-        enough), are sound in themselves. Only someone who kept an earlier head can notice that: pass it here, and it must still
-        be part of the chain.
-
-        Args:
-            expect_head: A `head_hash` of an earlier check, or the `entry_hash` of any receipt.
-            progress: Called now and then with the share that is done (0 to 1) and with words.
+    def convert(self, *, reason: str, order: int | None = None, shares: Sequence[AmountLike] | None = None) -> None:
+        """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
 
         Raises:
-            LedgerError: Something was changed, or the expected hash is gone.
+            ParameterError: It has no delta left, or counts by shares already.
         """
-        good = expect_head is None or (isinstance(expect_head, str) and re.fullmatch("[0-9a-f]{64}", expect_head) is not None)
-        checks.require(good, "64 hexadecimal digits", expect_head=expect_head)
-        self._outlook.must_be_open()
-        self._store.inspect()
-        return inspected(self._outlook.view, place=self._store.place, expect_head=expect_head, progress=progress)
+        self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
+
+    def _change(self, make: Callable[[Standing], dict[str, Any]], reason: str) -> None:
+        checks.text(reason=reason)
+        check_words(reason=reason)
+        with self._outlook.charging() as (view, book):
+            body = make(book.standing) | {"reason": reason, "software": _software()}
+            row = changes.change_row(book, body)
+            view.append(row)
+        self._outlook.has_written(row)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copies the ledger while nobody writes to it; a copy made by other means may catch a charge half written.
@@ -322,33 +285,6 @@ class Ledger:
             raise LedgerError(f"a ledger must be kept in a file to be copied; {self._store.place} is not.")
         self._outlook.must_be_open()
         self._store.backup(path)
-
-    def records(self) -> Iterator[str]:
-        """Every row as it was hashed, oldest first: the hash of one is the SHA-256 of its text, and stands in the next."""
-        return self._outlook.records()
-
-    def show(self, *, last: int | None = 20) -> str:
-        """The ledger as a page of text: terms, sums, a line for each of the newest entries (None: for every entry)."""
-        head, entries = self._outlook.standing(last)
-        return page(self._outlook.terms, head.spent, entries, earlier=head.entries - len(entries))
-
-    def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
-        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
-        head, entries = self._outlook.standing(last)
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "relation": self.relation,
-            "budget": self.budget.to_dict(),
-            "spent": head.spent.to_dict(),
-            "remaining": self.budget.minus(head.spent).to_dict(),
-            "entries": [entry.to_dict() for entry in entries],
-            "head_hash": head.hash,
-        }
-
-    def close(self) -> None:
-        """Ends this handle; the file stays, as do reservations already made."""
-        self._outlook.close()
 
     def __enter__(self) -> Self:
         return self
@@ -378,11 +314,6 @@ class Ledger:
             note=row.body["note"],
             time=row.time,
         )
-
-
-def _body(guarantee: Guarantee, purpose: str, cost: Price, amount: Budget, remark: str) -> dict[str, Any]:
-    body = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": cost.note, "software": _software()}
-    return body | amount.to_dict() | ({"remark": remark} if remark else {})
 
 
 @cache

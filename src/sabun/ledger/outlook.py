@@ -9,6 +9,7 @@ from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger.chain import Book, entry_of, followed, read_entry, walk
 from sabun.ledger.row import Row
+from sabun.ledger.shares import Shares
 from sabun.ledger.statement import Entry, Receipt, Terms
 from sabun.ledger.store import Store, Transaction, Unavailable
 
@@ -27,6 +28,11 @@ class Outlook:
     def terms(self) -> Terms:
         """The terms of the book, which never change."""
         return self._known.terms
+
+    @property
+    def shares(self) -> Shares | None:
+        """How delta was split when this handle last looked."""
+        return self._known.standing.shares
 
     def close(self) -> None:
         """Refuses every further look."""
@@ -115,5 +121,5 @@ class Outlook:
                 return book.head, tuple(read_entry(view, number, place=place) for number in numbers)
         for piece in walk(self.view, place=place):
             head = piece.book.head
-            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows}
+            found |= {row.entry: entry_of(opening, None if row is opening else row) for row, opening in piece.rows if row.entry}
         return head, tuple(found.values())

@@ -150,5 +150,11 @@ def keep_result(book: Transaction, reserved: Row, payload: bytes) -> Row:
 
 def _closing_row(book: Transaction, reserved: Row, kind: str, body: dict[str, Any]) -> Row:
     return next_row(
-        book.last(), kind=kind, entry=reserved.entry, body=body, amount=reserved.amount, time=reserved.time
-    )  # proof: no-clock
+        book.last(),
+        kind=kind,
+        entry=reserved.entry,
+        body=body,
+        amount=reserved.amount,
+        time=reserved.time,  # proof: no-clock
+        opening=reserved.body,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,26 +12,41 @@ from functools import cached_property
 from typing import Any
 
 from sabun.errors import LedgerError
-from sabun.ledger.statement import Budget, Terms, read_amount
+from sabun.ledger.amounts import read_amount, write_amount
+from sabun.ledger.shares import NOTHING, compact
+from sabun.ledger.standing import Standing, charge_in
+from sabun.ledger.statement import Budget, Terms
 
-__all__ = ["FIRST_PREVIOUS", "FORMAT", "Row", "first_row", "next_row", "seal_of", "total_after"]
+__all__ = [
+    "FIRST_PREVIOUS",
+    "FORMATS",
+    "Row",
+    "first_row",
+    "next_row",
+    "seal_of",
+    "standing_after",
+    "standing_in",
+    "total_after",
+]
 
-FORMAT = 1
+FORMATS = (1, 2)
+"""1: sums alone. 2: every row carries where the ledger stands beyond them. A ledger that needs no more is written as 1."""
 FIRST_PREVIOUS = "0" * 64
 _FIELDS: dict[str, dict[str, type]] = {
     "create": {},
     "reserve": dict.fromkeys(("purpose", "note", "software", "epsilon", "delta", "void_seal"), str) | {"guarantee": dict},
     "commit": {"payload_sha256": str, "payload_size": int},
     "void": {"void_token": str},
+    "change": {"change": str, "reason": str, "software": str},
 }
 """What the body of a row of each kind holds; whoever finds one through the index reads it without the rows around it."""
 
-_TOTAL_BITS = 2048
+_SIGNS = {"reserve": 1, "void": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A written line of the book; `entries` and `spent` are the totals after it."""
+    """A written line of the book; `entries`, `spent` and `standing` are what holds after it."""
 
     sequence: int
     kind: str
@@ -43,6 +57,7 @@ class Row:
     entries: int
     spent: Budget
     previous: str
+    standing: Standing | None = None
 
     @cached_property
     def record(self) -> str:
@@ -58,6 +73,8 @@ class Row:
             "spent": self.spent.to_dict(),
             "previous": self.previous,
         }
+        if self.standing is not None:
+            fields["standing"] = self.standing.to_dict()
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
     @cached_property
@@ -90,7 +107,8 @@ class Row:
                 raise TypeError
             fields = json.loads(record)
             spent = Budget(read_amount(fields["spent"]["epsilon"]), read_amount(fields["spent"]["delta"]))
-            row = cls(**(fields | {"spent": spent}))
+            standing = Standing.from_dict(fields["standing"]) if "standing" in fields else None
+            row = cls(**(fields | {"spent": spent, "standing": standing}))
             good = row.record == record and row.hash == expected_hash
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             good = False
@@ -112,9 +130,12 @@ def seal_of(token: bytes) -> str:
     return hashlib.sha256(b"void " + token).hexdigest()
 
 
-def first_row(terms: Terms, *, software: str) -> Row:
+def first_row(terms: Terms, *, software: str, standing: Standing | None = None) -> Row:
     """The row that opens a book."""
-    body = {"format": FORMAT, "name": terms.name, "unit": terms.unit, "relation": terms.relation, "software": software}
+    body: dict[str, Any] = {"format": 1 if standing is None else 2, "name": terms.name, "unit": terms.unit}
+    body |= {"relation": terms.relation, "software": software}
+    if standing is not None:
+        body |= {"group": terms.group} | ({} if terms.ceiling is None else {"ceiling": write_amount(terms.ceiling)})
     return Row(
         sequence=0,
         kind="create",
@@ -125,6 +146,7 @@ def first_row(terms: Terms, *, software: str) -> Row:
         entries=0,
         spent=Budget(Fraction(0), Fraction(0)),
         previous=FIRST_PREVIOUS,
+        standing=standing,
     )
 
 
@@ -137,8 +159,12 @@ def next_row(
     amount: Budget,
     key: str | None = None,
     time: str | None = None,
+    opening: Mapping[str, Any] | None = None,
+    standing: Standing | None = None,
 ) -> Row:
-    """The row that follows `last`; `amount` is that of the entry it speaks of.
+    """The row that follows `last`; `amount` is that of the entry it speaks of, `opening` the body of the row that reserved it.
+
+    `standing` is where the ledger stands after a change of its terms; otherwise it follows from the row before.
 
     The row that closes an entry repeats the time of the one that opened it: its own would tell how long the private work took.
     """
@@ -152,7 +178,25 @@ def next_row(
         entries=max(last.entries, entry),
         spent=total_after(last.spent, kind, amount),
         previous=last.hash,
+        standing=standing or standing_after(last.standing, kind, body if opening is None else opening),
     )
+
+
+def standing_after(before: Standing | None, kind: str, opening: Mapping[str, Any]) -> Standing | None:
+    """Where the ledger stands once a row about an entry is written: as with the totals, a void takes its charge back."""
+    sign = _SIGNS.get(kind)
+    if before is None or sign is None:
+        return before
+    rule = opening.get("rule", "") if before.rule == "open" else ""  # the first charge decides
+    return before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
+
+
+def standing_in(row: Row, *, terms: Terms) -> Standing:
+    """Where a ledger stands; one of the first format as if it had said so in every row."""
+    if row.standing is not None:
+        return row.standing
+    used = NOTHING._replace(epsilon=row.spent.epsilon, loose=row.spent.delta, tau=row.spent.epsilon)
+    return Standing(rule="sums", limit=terms.budget.epsilon, delta=terms.budget.delta, shares=None, used=used)
 
 
 def total_after(spent: Budget, kind: str, amount: Budget) -> Budget:
@@ -160,16 +204,10 @@ def total_after(spent: Budget, kind: str, amount: Budget) -> Budget:
 
     Totals stay exact until a denominator passes 2048 bits; then they are rounded up, so they never fall below the true sum.
     """
-    sign = {"reserve": 1, "void": -1}.get(kind)
+    sign = _SIGNS.get(kind)
     if sign is None:
         return spent
-    return Budget(*(_compact(total + sign * part) for total, part in zip(spent, amount, strict=True)))
-
-
-def _compact(total: Fraction) -> Fraction:
-    if total.denominator.bit_length() <= _TOTAL_BITS:
-        return total
-    return Fraction(math.ceil(total * 2**_TOTAL_BITS), 2**_TOTAL_BITS)
+    return Budget(*(compact(total + sign * part) for total, part in zip(spent, amount, strict=True)))
 
 
 def _now() -> str:

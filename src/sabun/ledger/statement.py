@@ -9,11 +9,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 from sabun.errors import ParameterError
+from sabun.ledger.amounts import read_amount, write_amount
 
-__all__ = ["Budget", "Entry", "Receipt", "Terms", "Verification", "read_amount", "write_amount"]
-
-_LONGEST_NUMBER = 4000
-"""Decimal digits; Python refuses to read integers of more than 4300, and no honest amount comes near."""
+__all__ = ["Budget", "Entry", "Receipt", "Terms", "Verification"]
 
 
 class Budget(NamedTuple):
@@ -38,12 +36,28 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is fixed for good when a ledger is created."""
+    """What is fixed for good when a ledger is created.
+
+    Args:
+        name: What people call it.
+        unit: Whose data is protected.
+        relation: The neighbour relation.
+        budget: The budget at creation.
+        ceiling: The epsilon that the budget may be raised to; every statement is made for it.
+        group: How many units of a group are protected together.
+    """
 
     name: str
     unit: str
     relation: str
     budget: Budget
+    ceiling: Fraction | None = None
+    group: int = 1
+
+    @property
+    def promised(self) -> Budget:
+        """What all releases together keep, whatever is raised later."""
+        return Budget(self.budget.epsilon if self.ceiling is None else self.ceiling, self.budget.delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +79,10 @@ class Entry:
         payload_sha256: Digest of the kept bytes once committed.
         payload_size: Their number.
         remark: What whoever paid wanted to add, in their own words.
+        account: The account it was charged to, if any.
+        form: What was booked at the ledger's order: `curve` (by what is run), `stated` (by epsilon and delta), or nothing.
+        tau: What it takes of the order's total; None in a ledger that counts by sums.
+        price: What is run, as it was stated; None when nothing was.
     """
 
     entry: int
@@ -81,6 +99,10 @@ class Entry:
     payload_sha256: str | None = None
     payload_size: int | None = None
     remark: str = ""
+    account: str = ""
+    form: str = ""
+    tau: Fraction | None = None
+    price: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; amounts are exact text."""
@@ -89,6 +111,8 @@ class Entry:
             "epsilon": write_amount(self.epsilon),
             "delta": write_amount(self.delta),
             "guarantee": dict(self.guarantee),
+            "tau": None if self.tau is None else write_amount(self.tau),
+            "price": None if self.price is None else dict(self.price),
         }
 
 
@@ -157,20 +181,3 @@ class Verification:
 
     entries: int
     head_hash: str
-
-
-def write_amount(amount: Fraction) -> str:
-    """An amount as "numerator/denominator"."""
-    return f"{amount.numerator}/{amount.denominator}"
-
-
-def read_amount(text: str) -> Fraction:
-    """Reads what `write_amount` wrote; anything else is a ValueError."""
-    above, _, below = text.partition("/")
-    if max(len(above), len(below)) > _LONGEST_NUMBER or not (_digits(above) and _digits(below)) or not int(below):
-        raise ValueError("not an exact amount")
-    return Fraction(int(above), int(below))
-
-
-def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit()

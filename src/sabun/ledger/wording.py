@@ -9,11 +9,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sabun.errors import BudgetExceeded
-from sabun.ledger.admission import Price
+from sabun.ledger.admission import Asked
+from sabun.ledger.forecast import forecast
+from sabun.ledger.shares import Limits
+from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Terms
-from sabun.privacy.amounts import Amount, plain
+from sabun.privacy.amounts import Amount, AmountLike, plain
 
-__all__ = ["at_least", "at_most", "page", "refusal"]
+__all__ = ["at_least", "at_most", "bar", "page", "percent", "refusal"]
+
+_SIZES = (Fraction(1, 20), Fraction(1, 10), Fraction(3, 10), Fraction(1))
+"""The sizes of questions whose cost a page tells unless others are asked for."""
+_BAR = 40
 
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 """A SHA-256 in a purpose, shown by its first twelve digits."""
@@ -53,16 +60,16 @@ def _shown(amount: Fraction, context: decimal.Context) -> str:
     return format(float(number), ".6g") if fits_float else format(number.normalize(context), "e")
 
 
-def refusal(terms: Terms, remaining: Budget, asked: Price) -> BudgetExceeded:
-    """The error for a charge that does not fit.
+def refusal(terms: Terms, remaining: Budget, asked: Asked, *, whole: Budget | None = None, account: str = "") -> BudgetExceeded:
+    """The error for a charge that does not fit: `whole` is what there was at first.
 
     What is left is rounded down and what is needed is rounded up, so the two can never read as if it had fitted.
     """
     wanted = {"epsilon": asked.epsilon, "delta": asked.delta}
     short = [word for word, amount in wanted.items() if amount > getattr(remaining, word)] or ["epsilon"]
-    left = " and ".join(
-        f"{word} {at_most(getattr(remaining, word))} of {at_most(getattr(terms.budget, word))}" for word in short
-    )
+    first = terms.budget if whole is None else whole
+    left = " and ".join(f"{word} {at_most(getattr(remaining, word))} of {at_most(getattr(first, word))}" for word in short)
+    holder = f"{terms.name!r}" + (f", account {account!r}," if account else "")
     needs = " and ".join((f"{word} " if len(short) > 1 else "") + at_least(wanted[word]) for word in short)
     why = (
         ""
@@ -72,7 +79,7 @@ def refusal(terms: Terms, remaining: Budget, asked: Price) -> BudgetExceeded:
     restated = f" ({asked.note})" if asked.note else ""
     advice = "" if short != ["delta"] else " Ask for a smaller delta, or use a mechanism that needs none."
     return BudgetExceeded(
-        f"{terms.name!r} has {left} left; this release needs {needs}{why}{restated}. "
+        f"{holder} has {left} left; this release needs {needs}{why}{restated}. "
         f"Nothing was released, nothing was charged.{advice}",
         remaining_epsilon=remaining.epsilon,
         remaining_delta=remaining.delta,
@@ -81,16 +88,90 @@ def refusal(terms: Terms, remaining: Budget, asked: Price) -> BudgetExceeded:
     )
 
 
-def page(terms: Terms, spent: Budget, entries: Sequence[Entry], *, earlier: int = 0) -> str:
-    """A ledger as text: terms, sums, a line for each entry, how many earlier ones are left out."""
+def percent(share: Fraction) -> str:
+    """A share that is gone, rounded up to a tenth of a percent.
+
+    Example:
+        >>> percent(Fraction(1, 3)), percent(Fraction(0))
+        ('33.4 %', '0 %')
+    """
+    return f"{float(-(-share * 1000 // 1)) / 10:g} %"
+
+
+def bar(share: Fraction, width: int = _BAR) -> str:
+    """A share from 0 to 1 drawn in characters; what is gone is never drawn too small.
+
+    Example:
+        >>> bar(Fraction(1, 3), 6)
+        '██····'
+    """
+    full = min(-int(-share * width // 1), width)
+    return "█" * full + "·" * (width - full)
+
+
+def page(
+    terms: Terms,
+    standing: Standing,
+    spent: Budget,
+    entries: Sequence[Entry],
+    *,
+    earlier: int = 0,
+    sizes: Sequence[AmountLike] | None = None,
+) -> str:
+    """A ledger as text: terms, what is used, what is left, a line for each entry, how many earlier ones are left out."""
     lines = [f"Ledger {terms.name!r}", f"unit      {_one_line(terms.unit)}", f"relation  {terms.relation}"]
-    for word, budget, gone in zip(("epsilon", "delta"), terms.budget, spent, strict=True):
-        lines.append(f"{word:<9} {at_most(budget)} budget, {at_least(gone)} spent, {at_most(budget - gone)} left")
+    if terms.group > 1:
+        lines.append(f"group     {terms.group} together; every charge is priced for that many")
+    if terms.ceiling is not None:
+        lines.append(f"ceiling   epsilon {at_most(terms.ceiling)}, which every promise is made for")
+    lines += _amounts(standing, spent) if standing.shares is None else _parts(terms, standing)
+    limits = standing.limits("shares" if standing.rule == "open" else None)
+    lines += [
+        "",
+        f"used      {bar(limits.share_used(standing.used))} {percent(limits.share_used(standing.used))} of the budget",
+    ]
+    for name, account in standing.accounts.items():
+        own = standing.limits("shares" if standing.rule == "open" else None, part=account.part).share_used(account.used)
+        lines.append(f"          {bar(own)} {percent(own)} of {_one_line(name)} ({percent(account.part)} of the whole)")
+    lines += ["", *_forecasts(limits, standing, terms, _SIZES if sizes is None else sizes)]
     if earlier:
         lines += ["", f"Earlier entries that are not shown: {earlier}."]
     if entries or not earlier:
         lines += ["", *_table(entries)]
     return "\n".join(lines)
+
+
+def _amounts(standing: Standing, spent: Budget) -> list[str]:
+    """Budget, sums and what is left, where sums are what counts."""
+    whole = Budget(standing.limit, standing.delta)
+    return [
+        f"{word:<9} {at_most(budget)} budget, {at_least(gone)} spent, {at_most(budget - gone)} left"
+        for word, budget, gone in zip(("epsilon", "delta"), whole, spent, strict=True)
+    ]
+
+
+def _parts(terms: Terms, standing: Standing) -> list[str]:
+    """The promise and its parts; no sum of what was stated, which would read like a promise and is none."""
+    shares, used = standing.shares, standing.used
+    assert shares is not None
+    lines = [f"promise   epsilon {at_most(terms.promised.epsilon)}, delta {at_most(standing.delta)} for everything together"]
+    if terms.ceiling is not None:
+        lines.append(f"budget    epsilon {at_most(standing.limit)} for now")
+    if standing.rule == "sums":
+        return [*lines, "counted   by sums: the first release needed more delta than its share"]
+    gone, whole = used.loose, shares.stated
+    return [
+        *lines,
+        f"counted   by sums or by Rényi order {shares.order}, whichever has more left",
+        f"delta     {at_most(whole)} for releases known by (epsilon, delta) alone, {at_most(whole - gone)} of it left",
+    ]
+
+
+def _forecasts(limits: Limits, standing: Standing, terms: Terms, sizes: Sequence[AmountLike]) -> list[str]:
+    found = [forecast(limits, standing.used, terms, size) for size in sizes]
+    rows = [("question of", "takes", "such are left")]
+    rows += [(f"epsilon {at_least(one.epsilon)}", percent(one.share), str(one.left)) for one in found]
+    return _aligned(rows)
 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
@@ -102,9 +183,13 @@ def _table(entries: Sequence[Entry]) -> list[str]:
         purpose = f"{_one_line(entry.remark)}: {purpose}" if entry.remark else purpose
         amounts = at_least(entry.epsilon), at_least(entry.delta)
         rows.append((str(entry.entry), entry.time[:19].replace("T", " "), entry.state, *amounts, purpose))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = _aligned(rows)
     return lines if all(entry.state != "reserved" for entry in entries) else [*lines, "", _RESERVED]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _one_line(words: str) -> str:

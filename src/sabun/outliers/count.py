@@ -27,7 +27,9 @@ from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
 from sabun.outliers.settings import Amounts, assumptions_for, load_loops, promise
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
+from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
+from sabun.privacy.pricing import Price
 
 __all__ = ["OutlierCount"]
 
@@ -166,6 +168,7 @@ class OutlierCount(OutlierQuestion):
                 facts=self._facts(points, ask, amounts),
                 subject=columns_named(self.schema, self.columns),
                 schema=self.schema,
+                price=_price(ask, amounts, public),
             )
         )
         self.count_: int = self.release_["count"]
@@ -242,6 +245,14 @@ class OutlierCount(OutlierQuestion):
         inverse, beta = theorem_two(epsilon=float(amounts.epsilon), delta=float(amounts.delta))
         bound = printed_bound(points, k=int(self.k), radius=float(self.radius), beta=beta)
         return normal(Fraction(inverse * bound), coin=coin)
+
+
+def _price(ask: Ask, amounts: Amounts, public: _Public) -> Price | None:
+    """What a ledger with a Rényi order may book for it; None where epsilon and delta are all that is known."""
+    if amounts.method != "global-gaussian" or not public.cap:
+        return None
+    noise = DiscreteGaussian(sigma_squared=public.size, l2_squared=Fraction(public.cap**2))
+    return Price(events=(noise,), relation=ask.relation)  # proof: price
 
 
 def _clamped(count: int, top: int) -> int:

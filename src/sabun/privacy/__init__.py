@@ -14,6 +14,7 @@ from sabun.privacy.calibration import (
 from sabun.privacy.composition import compose, pld_epsilon, tight_epsilon, zcdp_epsilon
 from sabun.privacy.conversion import delta_of_rho, epsilon_of_rho, rho_of
 from sabun.privacy.guarantee import MODELS, RELATIONS, SCOPES, Guarantee
+from sabun.privacy.pricing import Price
 
 __all__ = [
     "MODELS",
@@ -22,6 +23,7 @@ __all__ = [
     "Amount",
     "AmountLike",
     "Guarantee",
+    "Price",
     "analytic_gaussian_delta",
     "analytic_gaussian_sigma",
     "compose",

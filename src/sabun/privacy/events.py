@@ -11,15 +11,33 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from sabun import checks
 from sabun.errors import ParameterError
+from sabun.privacy import renyi
 from sabun.privacy.amounts import AmountLike, exact, float_above, float_below, is_short
 
-__all__ = ["Approximate", "DiscreteGaussian", "DiscreteLaplace", "Event", "Gaussian", "SampledGaussian", "event_from_dict"]
+__all__ = [
+    "Approximate",
+    "BoundedRange",
+    "Cost",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "Gaussian",
+    "SampledGaussian",
+    "event_from_dict",
+]
 
 _INTERVAL = 1e-4
+
+
+class Cost(NamedTuple):
+    """What runs cost at a Rényi order: `tau` of it, but for a part of the outcomes whose probability is at most `delta`."""
+
+    tau: Fraction
+    delta: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +50,14 @@ class Event:
     def rho(self) -> Fraction | None:
         """The zCDP parameter of all runs together, or None where zCDP does not apply."""
         return None
+
+    def cost(self, order: int, *, steps: int = 1) -> Cost | None:
+        """The cost of all runs at a whole Rényi order over so many neighbour steps; None where none is known.
+
+        With a rho it is order times rho, and the squared number of steps times that.
+        """
+        rho = self.rho()
+        return None if rho is None else Cost(renyi.stepped(order * rho * steps**2))
 
     def privacy_loss(self) -> Any | None:
         """The privacy-loss distribution of one run (a dp_accounting object), or None where it does not apply."""
@@ -75,6 +101,12 @@ class Approximate(Event):
     def rho(self) -> Fraction | None:
         """Pure epsilon implies epsilon^2 / 2 (Bun-Steinke 2016, Prop. 1.4)."""
         return self.count * self.epsilon**2 / 2 if self.delta == 0 else None
+
+    def cost(self, order: int, *, steps: int = 1) -> Cost:
+        """The worst case of pure epsilon, and delta beside it."""
+        epsilon, delta = renyi.grouped(self.epsilon, self.delta, steps=steps)
+        tau = renyi.pure_cost(Fraction(epsilon), order=order)
+        return Cost(self.count * tau, min(self.count * Fraction(delta), Fraction(1)))
 
     def privacy_loss(self) -> Any:
         """The worst pair of distributions for (epsilon, delta)."""
@@ -123,6 +155,20 @@ class SampledGaussian(Event):
             0 < self.sampling_probability <= 1, "above 0 and at most 1", sampling_probability=self.sampling_probability
         )
 
+    def cost(self, order: int, *, steps: int = 1) -> Cost | None:
+        """Moments at whole orders (Mironov-Talwar-Zhang 2019); over two steps by the weak triangle inequality."""
+        if steps == 1:
+            found = self._of_one(order)
+            return None if found is None else Cost(self.count * found)
+        double, less = (self._of_one(higher) for higher in (2 * order, 2 * order - 1))
+        if steps > 2 or double is None or less is None:
+            return None
+        return Cost(self.count * renyi.two_steps(double, less, order=order))
+
+    def _of_one(self, order: int) -> Fraction | None:
+        found = renyi.sampled_gaussian_cost(self.noise_multiplier, self.sampling_probability, order=order)
+        return found if isinstance(found, Fraction) else None
+
     def privacy_loss(self) -> Any:
         """Exact up to the accountant's pessimistic discretisation."""
         from dp_accounting.pld import privacy_loss_distribution
@@ -169,6 +215,10 @@ class DiscreteLaplace(Event):
         """Pure epsilon = sensitivity / scale implies epsilon^2 / 2."""
         return self.count * (self.sensitivity / self.scale) ** 2 / 2
 
+    def cost(self, order: int, *, steps: int = 1) -> Cost:
+        """The worst case of pure epsilon, which this is when the sensitivity is one step of the grid."""
+        return Cost(self.count * renyi.pure_cost(steps * self.sensitivity / self.scale, order=order))
+
     def privacy_loss(self) -> Any:
         """Exact up to the accountant's pessimistic discretisation."""
         from dp_accounting.pld import privacy_loss_distribution
@@ -178,7 +228,29 @@ class DiscreteLaplace(Event):
         )
 
 
-_KINDS = {event.kind: event for event in (Approximate, Gaussian, SampledGaussian, DiscreteGaussian, DiscreteLaplace)}
+@dataclass(frozen=True, kw_only=True)
+class BoundedRange(Event):
+    """A choice whose log-ratios lie in an interval of length epsilon: the exponential mechanism, which is epsilon-DP."""
+
+    kind: ClassVar[str] = "bounded-range"
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        self._check(epsilon=self.epsilon)
+        checks.non_negative(epsilon=self.epsilon)
+
+    def rho(self) -> Fraction:
+        """epsilon^2 / 8 for each choice (Cesar-Rogers 2021; proved anew in renyi.proof.md)."""
+        return self.count * self.epsilon**2 / 8
+
+    def cost(self, order: int, *, steps: int = 1) -> Cost:
+        """order times epsilon^2 / 8, or the worst case of pure epsilon where that is less."""
+        return Cost(self.count * renyi.bounded_range_cost(steps * self.epsilon, order=order))
+
+
+_KINDS = {
+    event.kind: event for event in (Approximate, Gaussian, SampledGaussian, DiscreteGaussian, DiscreteLaplace, BoundedRange)
+}
 
 
 def event_from_dict(record: Mapping[str, Any]) -> Event:

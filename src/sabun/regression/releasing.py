@@ -16,7 +16,7 @@ from sabun.regression.perturbation import perturbed_minimiser
 from sabun.regression.promise import guarantee_of
 from sabun.regression.statistic import Totals
 from sabun.regression.study import STATISTICS, Study
-from sabun.regression.sufficient import add_noise, noise_level
+from sabun.regression.sufficient import add_noise, noise_level, price_of
 from sabun.release import Release
 
 __all__ = ["release_totals", "request_key"]
@@ -65,6 +65,7 @@ def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str 
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=(warning_of(study),) if study.method == "paper" else (),
+        price=price_of(study),
     )
 
 

@@ -20,13 +20,15 @@ import numpy as np
 from sabun import checks
 from sabun.privacy.calibration import discrete_gaussian_variance
 from sabun.privacy.certified import sqrt_up
+from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import Coin, discrete_gaussian, spherical_laplace
+from sabun.privacy.pricing import Price
 from sabun.regression.design import UNIT
 from sabun.regression.sensitivity import count_weight, square_weight, sufficient_l2_squared
 from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
-__all__ = ["NoiseLevel", "Weights", "add_noise", "gauss_variance", "laplace_scale", "noise_level", "weights_of"]
+__all__ = ["NoiseLevel", "Weights", "add_noise", "gauss_variance", "laplace_scale", "noise_level", "price_of", "weights_of"]
 
 _GRID = UNIT**2
 _DIAGONAL, _ABOVE = 10, 14  # 14/10 is the largest short fraction below sqrt(2)
@@ -63,8 +65,22 @@ def gauss_variance(study: Study) -> Fraction:
 
 @functools.lru_cache(maxsize=256, typed=True)
 def _variance(relation: str, records_per_person: int, epsilon: Fraction, delta: Fraction) -> Fraction:
-    l2_squared = sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2
-    return discrete_gaussian_variance(l2_squared=l2_squared, epsilon=epsilon, delta=delta)  # proof: variance-up
+    moved = _moved(relation, records_per_person)
+    return discrete_gaussian_variance(l2_squared=moved, epsilon=epsilon, delta=delta)  # proof: variance-up
+
+
+def _moved(relation: str, records_per_person: int) -> Fraction:
+    """The squared L2 sensitivity in squared units of the grid."""
+    return Fraction(sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2)
+
+
+def price_of(study: Study) -> Price | None:
+    """What a ledger with a Rényi order may book for a release; None where epsilon and delta are all that is known."""
+    if study.method != "ssp-gauss":
+        return None
+    moved = _moved(study.relation, int(study.records_per_person))
+    noise = DiscreteGaussian(sigma_squared=gauss_variance(study), l2_squared=moved)
+    return Price(events=(noise,), relation=study.relation)  # proof: price
 
 
 def laplace_scale(study: Study) -> Fraction:

@@ -15,6 +15,7 @@ from sabun.ledger.reservation import LARGEST_PAYLOAD
 from sabun.ledger.store import Unavailable
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.noise import Coin
+from sabun.privacy.pricing import Price
 from sabun.release.document import Release
 from sabun.release.draft import Draft
 
@@ -54,6 +55,7 @@ def publish(
     subject: Sequence[str] = (),
     schema_hash: str | None = None,
     notes: tuple[str, ...] = (),
+    price: Price | None = None,
 ) -> Release:
     """Charges a ledger, draws a value, returns both as a release.
 
@@ -85,6 +87,7 @@ def publish(
         subject: Public names of the columns it is about, for the ledger's readers.
         schema_hash: Hash of the public schema, for the provenance.
         notes: Sentences for the reader, for the provenance.
+        price: What `draw` runs, where that is known; a ledger that counts by a Rényi order books what it costs there.
 
     Raises:
         SimulatedError: A seeded coin (or a simulated guarantee) came with a ledger.
@@ -106,7 +109,7 @@ def publish(
         known = ledger.recall(key, guarantee=promise, purpose=draft.purpose)
         if known is not None:
             return _recalled(known[1], f"key {key!r}")  # proof: replay
-    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key)  # proof: charge-first
+    reservation = ledger.reserve(promise, purpose=draft.purpose, key=key, price=price)  # proof: charge-first
     paid = draft.paid(reservation.receipt)  # proof: facts-before-draw
     reservation.touch()
     release = paid.filled(_drawn(draw))  # proof: draw-once

@@ -8,6 +8,7 @@ from typing import Any, final
 
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import AmountLike
+from sabun.privacy.pricing import Price
 from sabun.summaries.laws import Noise
 from sabun.summaries.sensitivity import of_sizes, public_size
 from sabun.summaries.statistic import PowerSums, Tally
@@ -85,6 +86,10 @@ class _Sizes:
     @property
     def mechanism(self) -> str:
         return self.noise.words
+
+    @property
+    def price(self) -> Price | None:
+        return self.noise.price(self.terms.ask.relation)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.privacy.amounts import AmountLike
+from sabun.privacy.pricing import Price
 from sabun.records import CategoryColumn, NumberColumn
 from sabun.summaries.count import expected_count, with_ends
 from sabun.summaries.laws import Noise
@@ -142,6 +143,10 @@ class _BinCounts:
     @property
     def mechanism(self) -> str:
         return self.noise.words
+
+    @property
+    def price(self) -> Price | None:
+        return self.noise.price(self.terms.ask.relation)
 
     @property
     def facts(self) -> dict[str, Any]:

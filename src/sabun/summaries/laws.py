@@ -12,7 +12,9 @@ from typing import Self, final
 from sabun.asking import Ask
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.certified import sqrt_up
+from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
+from sabun.privacy.pricing import Price
 from sabun.summaries.sensitivity import Change
 
 __all__ = ["Noise"]
@@ -29,10 +31,12 @@ class Noise:
     Args:
         gaussian: Discrete Gaussian noise; else discrete Laplace noise.
         size: Its scale, or for Gaussian noise its variance.
+        l2_squared: How far one neighbour step moves the numbers together, squared; None where nobody asks for a price.
     """
 
     gaussian: bool
     size: Fraction
+    l2_squared: Fraction | None = None
 
     @classmethod
     def of(cls, ask: Ask, change: Change) -> Self:
@@ -40,12 +44,19 @@ class Noise:
         if not ask.delta:
             return cls(gaussian=False, size=discrete_laplace_scale(l1=change.l1, epsilon=ask.epsilon))  # proof: scale
         variance = discrete_gaussian_variance(l2_squared=change.l2_squared, epsilon=ask.epsilon, delta=ask.delta)
-        return cls(gaussian=True, size=variance)  # proof: variance
+        return cls(gaussian=True, size=variance, l2_squared=change.l2_squared)  # proof: variance
 
     @property
     def words(self) -> str:
         """The name of the law."""
         return "discrete Gaussian noise" if self.gaussian else "discrete Laplace noise"
+
+    def price(self, relation: str) -> Price | None:
+        """What a ledger with a Rényi order may book for it; Laplace noise is known well enough by its epsilon."""
+        if not self.gaussian or self.l2_squared is None:
+            return None
+        noise = DiscreteGaussian(sigma_squared=self.size, l2_squared=self.l2_squared)
+        return Price(events=(noise,), relation=relation)  # proof: price
 
     def added(self, exact: Sequence[int], coin: Coin) -> list[int]:
         """The numbers with noise."""

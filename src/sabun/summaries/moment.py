@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
+from sabun.privacy.pricing import Price
 from sabun.summaries.laws import Noise
 from sabun.summaries.people import People
 from sabun.summaries.ruler import Ruler, number
@@ -72,6 +73,11 @@ class Moment:
     def mechanism(self) -> str:
         """The noise, in words."""
         return self.noise.words
+
+    @property
+    def price(self) -> Price | None:
+        """What the noise costs at a Rényi order."""
+        return self.noise.price(self.terms.ask.relation)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.privacy.amounts import Amount, AmountLike, exact, plain
+from sabun.privacy.events import BoundedRange
 from sabun.privacy.noise import Coin, exponential_choice
+from sabun.privacy.pricing import Price
 from sabun.summaries.ruler import Ruler, number
 from sabun.summaries.sensitivity import cost_of_ranks
 from sabun.summaries.statistic import CellCounts
@@ -147,6 +149,15 @@ class _Ranks:
     @property
     def mechanism(self) -> str:
         return "exponential mechanism"
+
+    @property
+    def price(self) -> Price:
+        """What is drawn: for each rank one choice, and one for each end of its interval."""
+        count, bar = len(self.ranks), Fraction(self.error_bar)
+        each = self.terms.ask.epsilon / count
+        middle = BoundedRange(epsilon=(1 - bar) * each, count=count)
+        ends = (BoundedRange(epsilon=bar / 2 * each, count=2 * count),) if bar else ()
+        return Price(events=(middle, *ends), relation=self.terms.ask.relation)  # proof: price
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sabun.asking import Ask, Question, state_of
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
+from sabun.privacy.pricing import Price
 from sabun.records import Persons, Schema
 from sabun.summaries.kinds import ANSWERS
 from sabun.summaries.people import EVERYBODY, People, Where
@@ -88,6 +89,11 @@ class Recipe(Protocol):
     @property
     def mechanism(self) -> str:
         """The noise, in words."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What is drawn, for a ledger with a Rényi order; None where epsilon and delta tell it as well."""
         ...
 
     @property
@@ -191,6 +197,7 @@ class Summary(Question):
             facts=people.facts() | chosen,
             subject=people.names,
             schema=self.schema,
+            price=recipe.price,
         )
         setattr(self, f"{self.word}_", self._own(release[ANSWERS[self.word]]))
         self.interval_ = self._own(release["intervals"])

@@ -16,7 +16,7 @@ from sabun.asking import Ask, Question
 from sabun.asking.settings import grouped
 from sabun.errors import ParameterError
 from sabun.learning import Plan
-from sabun.learning.accounting import Target, halved, noise_multiplier
+from sabun.learning.accounting import Target, halved, noise_multiplier, price_in
 from sabun.learning.card import Card, warn_of_delta, warnings_for
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
 from sabun.learning.settings import delta_for
@@ -252,7 +252,13 @@ class TorchTrainer(Question):
             from sabun.learning.checkpoint import train_resumably
 
             return train_resumably(self.checkpoint, kind=_KIND, run=run, ledger=ask.ledger, progress=heard, schema_hash=None)
-        return ask.answer(lambda: run.train(Stream.fresh(ask.coin), heard), kind=_KIND, promise=run.guarantee, facts=run.facts)
+        return ask.answer(
+            lambda: run.train(Stream.fresh(ask.coin), heard),
+            kind=_KIND,
+            promise=run.guarantee,
+            facts=run.facts,
+            price=price_in(run.account),
+        )
 
     def _place(self) -> torch.device:
         device = self.runtime.device or next((p.device for p in self.module.parameters()), torch.device("cpu"))

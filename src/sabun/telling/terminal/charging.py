@@ -16,7 +16,7 @@ import typer
 
 from sabun.errors import DataError, ParameterError, SabunError
 from sabun.ledger import Ledger
-from sabun.ledger.address import shown
+from sabun.ledger.address import shown, with_account
 from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
 
 LedgerFile: TypeAlias = Annotated[
-    str | None, typer.Option("--ledger", help="The ledger to charge: its file, or its address on a server (postgresql://…).")
+    str | None,
+    typer.Option(
+        "--ledger",
+        help="The ledger to charge: its file, or its address on a server (postgresql://…); ::NAME after it charges an account.",
+    ),
 ]
 Purpose: TypeAlias = Annotated[
     str | None, typer.Option("--purpose", help="A note for the ledger, such as 'annual report'; public, like all of it.")
@@ -68,8 +72,9 @@ class Payment:
         """Opens the ledger that was named, if any."""
         if file is None and purpose is not None:
             raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
-        book = None if file is None else Ledger.open(file, remark=purpose or "")
-        made = cls(book=book, file=file, checkpoint=checkpoint)
+        place, account = (None, "") if file is None else with_account(file)
+        book = None if place is None else Ledger.open(place, remark=purpose or "", account=account)
+        made = cls(book=book, file=place, checkpoint=checkpoint)
         _payments.append(made)
         return made
 
@@ -232,5 +237,5 @@ def warn_if_large(epsilon: AmountLike) -> None:
 
 
 def _left(book: Ledger) -> str:
-    amounts = zip(("epsilon", "delta"), book.remaining, book.budget, strict=True)
+    amounts = zip(("epsilon", "delta"), book.remaining, book.whole, strict=True)
     return " and ".join(f"{word} {at_most(left)} of {at_most(whole)}" for word, left, whole in amounts if whole)

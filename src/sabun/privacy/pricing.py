@@ -1,0 +1,70 @@
+"""The price of a release: what it is made of, beside the (epsilon, delta) it promises.
+
+A ledger that counts by a Rényi order books what the parts cost at that order instead of what (epsilon, delta) alone tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from sabun import checks
+from sabun.errors import ParameterError
+from sabun.privacy.events import Cost, Event, event_from_dict
+from sabun.privacy.guarantee import RELATIONS
+
+__all__ = ["Price"]
+
+_MOST_EVENTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What is run for one release; public, and fixed before anything is drawn.
+
+    Guarantee: none by itself. It says that the release is (a function of) all these runs, each with the parameters stated,
+    between neighbours of this relation; whoever states it must have proved it, as with a `Guarantee`.
+
+    Args:
+        events: The runs, one after another.
+        relation: Between which tables their parameters hold.
+
+    Example:
+        >>> from sabun.privacy.events import DiscreteGaussian
+        >>> noise = DiscreteGaussian(sigma_squared=100, l2_squared=1)
+        >>> float(Price(events=(noise,), relation="replace-one").cost(order=9).tau)
+        0.045
+    """
+
+    events: tuple[Event, ...]
+    relation: str
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.events, tuple) and 0 < len(self.events) <= _MOST_EVENTS
+        good = good and all(isinstance(event, Event) for event in self.events)
+        if not good:
+            raise ParameterError(f"events must be a tuple of 1 to {_MOST_EVENTS} events; got {type(self.events).__name__}.")
+        checks.one_of(RELATIONS, relation=self.relation)
+
+    def cost(self, *, order: int, steps: int = 1) -> Cost | None:
+        """The cost of all events together at a whole order; None where one of them has none."""
+        costs = [event.cost(order, steps=steps) for event in self.events]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        delta = min(sum((cost.delta for cost in known), Fraction(0)), Fraction(1))
+        return Cost(sum((cost.tau for cost in known), Fraction(0)), delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {"events": [event.to_dict() for event in self.events], "relation": self.relation}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Reads what `to_dict` wrote; anything else is a ParameterError."""
+        good = isinstance(record, Mapping) and set(record) == {"events", "relation"} and isinstance(record["events"], list)
+        if not good:
+            raise ParameterError("a price must be a JSON object with the fields 'events' and 'relation'.")
+        return cls(events=tuple(map(event_from_dict, record["events"])), relation=record["relation"])

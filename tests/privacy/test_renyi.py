@@ -1,0 +1,233 @@
+"""Costs at one Rényi order: never below the truth, and close to it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sabun.errors import ParameterError
+from sabun.privacy import Price, epsilon_of_rho, rho_of
+from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, DiscreteLaplace, Gaussian, SampledGaussian
+from sabun.privacy.renyi import (
+    best_order,
+    bounded_range_cost,
+    grouped,
+    largest_pure,
+    pure_cost,
+    sampled_gaussian_cost,
+    threshold,
+    two_steps,
+    whole_order,
+)
+
+TINY = Fraction(2, 2**64)
+MILLIONTH = Fraction(1, 10**6)
+
+
+def divergence(first: np.ndarray, second: np.ndarray, order: int) -> float:
+    return float(np.log(np.sum(first * (first / second) ** (order - 1))) / (order - 1))
+
+
+@pytest.mark.parametrize("order", [2, 3, 9, 40])
+@pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "5"])
+def test_pure_cost_is_that_of_randomized_response(epsilon, order):
+    size = Fraction(epsilon)
+    yes = math.exp(size) / (1 + math.exp(size))
+    truth = divergence(np.array([yes, 1 - yes]), np.array([1 - yes, yes]), order)
+    assert float(pure_cost(size, order=order)) == pytest.approx(truth, rel=1e-9, abs=1e-15)
+
+
+@given(st.fractions(min_value=0, max_value=20), st.integers(2, 64))
+def test_pure_cost_lies_between_what_is_known_of_it(epsilon, order):
+    cost = pure_cost(epsilon, order=order)
+    assert cost <= min(epsilon, order * epsilon**2 / 2) + TINY
+    assert cost >= epsilon - Fraction(7, 10) / (order - 1)
+    assert (cost == 0) == (epsilon == 0)
+
+
+def test_no_pure_mechanism_on_three_outcomes_costs_more():
+    ratio = 1.5
+    for first in product((1.0, 1.2, ratio), repeat=3):
+        for second in product((1.0, 1.2, ratio), repeat=3):
+            p, q = np.array(first) / sum(first), np.array(second) / sum(second)
+            worst = float(np.abs(np.log(p / q)).max())
+            if worst > 0:
+                size = Fraction(worst) + Fraction(1, 10**12)
+                assert divergence(p, q, 6) <= float(pure_cost(size, order=6)) + 1e-12
+
+
+def test_a_pure_cost_too_large_for_a_number_is_epsilon():
+    assert pure_cost(Fraction(10**6), order=9) == 10**6
+
+
+@pytest.mark.parametrize("order", [2, 5, 12])
+def test_the_exponential_mechanism_costs_no_more_than_its_range(order):
+    rate = 0.35
+    for before in product(range(4), repeat=3):
+        for moves in product((-1, 0, 1), repeat=3):
+            costs, after = np.array(before), np.array(before) + np.array(moves)
+            p, q = (np.exp(-rate * some) / np.exp(-rate * some).sum() for some in (costs, after))
+            assert divergence(p, q, order) <= float(bounded_range_cost(Fraction(7, 10), order=order)) + 1e-12
+
+
+def test_a_range_never_costs_more_than_the_epsilon_it_implies():
+    assert bounded_range_cost(Fraction(8), order=30) == pure_cost(Fraction(8), order=30)
+    assert bounded_range_cost(Fraction(1, 10), order=9) == pytest.approx(9 / 800)
+
+
+@pytest.mark.parametrize("order", [2, 6])
+@pytest.mark.parametrize("variance", [1, 4])
+def test_discrete_gaussian_noise_costs_at_most_order_times_rho(order, variance):
+    values = np.arange(-25, 26)
+    p, q = (np.exp(-((values - centre) ** 2) / (2 * variance)) for centre in (0, 1))
+    truth = divergence(p / p.sum(), q / q.sum(), order)
+    cost = DiscreteGaussian(sigma_squared=variance, l2_squared=1).cost(order)
+    assert truth <= float(cost.tau) + 1e-12
+    assert float(cost.tau) == order / (2 * variance)
+
+
+@pytest.mark.parametrize(("multiplier", "probability"), [("1.029", "1/100"), ("3/2", "1/4"), ("4", "1")])
+@pytest.mark.parametrize("order", [2, 3, 8])
+def test_a_sampled_gaussian_costs_what_quadrature_finds(multiplier, probability, order):
+    z, q = float(Fraction(multiplier)), float(Fraction(probability))
+    grid = np.linspace(-25 * z, 25 * z + order, 400_001)
+    plain = np.exp(-(grid**2) / (2 * z * z)) / (z * math.sqrt(2 * math.pi))
+    mixed = (1 - q) * plain + q * np.exp(-((grid - 1) ** 2) / (2 * z * z)) / (z * math.sqrt(2 * math.pi))
+    step = grid[1] - grid[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = np.where(plain > 0, mixed * (mixed / plain) ** (order - 1), 0)
+    truth = math.log(float(inner.sum()) * step) / (order - 1)
+    found = sampled_gaussian_cost(Fraction(multiplier), Fraction(probability), order=order)
+    assert float(found) == pytest.approx(truth, rel=1e-6, abs=1e-9)
+
+
+def test_a_sampled_gaussian_at_an_order_too_high_has_no_cost():
+    assert sampled_gaussian_cost(Fraction(1, 100), Fraction(1), order=9) == math.inf
+    assert sampled_gaussian_cost(Fraction(1), Fraction(1, 100), order=10_000) == math.inf
+    event = SampledGaussian(noise_multiplier=1, sampling_probability="1/100")
+    assert event.cost(10_000) is None
+    assert Price(events=(event, Approximate(epsilon=1)), relation="add-remove").cost(order=10_000) is None
+
+
+def test_two_steps_of_a_sampled_gaussian_cost_less_than_twice_its_whole_noise_and_more_than_once():
+    event = SampledGaussian(noise_multiplier=2, sampling_probability="1/100", count=50)
+    once, twice = event.cost(6), event.cost(6, steps=2)
+    assert once is not None
+    assert twice is not None
+    assert 2 * once.tau < twice.tau < 50 * 6 * Fraction(4, 8)
+    assert event.cost(6, steps=3) is None
+
+
+def test_the_weak_triangle_inequality_holds_for_gaussians():
+    rho = Fraction(1, 50)
+    for order in (2, 5, 11):
+        assert two_steps(2 * order * rho, (2 * order - 1) * rho, order=order) >= 4 * order * rho
+
+
+@pytest.mark.parametrize("event", [Gaussian(noise_multiplier=3), DiscreteGaussian(sigma_squared=9, l2_squared=1)])
+def test_a_group_moves_gaussian_noise_so_many_times_as_far(event):
+    assert event.cost(8).tau == pytest.approx(8 / 18)
+    assert event.cost(8, steps=3).tau == pytest.approx(9 * 8 / 18)
+
+
+def test_a_stated_event_costs_its_worst_case_and_its_delta():
+    event = Approximate(epsilon=1, delta="1e-7", count=3)
+    assert event.cost(9) == (3 * pure_cost(Fraction(1), order=9), Fraction(3, 10**7))
+    assert event.cost(9, steps=2).tau == 3 * pure_cost(Fraction(2), order=9)
+    assert event.cost(9, steps=2).delta >= 3 * (1 + Fraction(math.e)) / 10**7 - TINY
+    assert DiscreteLaplace(scale=4, sensitivity=2).cost(9).tau == pure_cost(Fraction(1, 2), order=9)
+    assert BoundedRange(epsilon="1/10", count=7).cost(9).tau == 7 * bounded_range_cost(Fraction(1, 10), order=9)
+
+
+def test_a_finished_promise_for_four_is_dear():
+    assert grouped(Fraction(3), MILLIONTH, steps=1) == (3, MILLIONTH)
+    epsilon, delta = grouped(Fraction(3), MILLIONTH, steps=4)
+    assert epsilon == 12
+    assert float(delta) == pytest.approx(1e-6 * (math.exp(12) - 1) / (math.exp(3) - 1))
+    assert round(float(delta), 4) == 0.0085
+    assert grouped(Fraction(30), Fraction(1, 10), steps=4) == (120, 1)
+    assert grouped(math.inf, Fraction(0), steps=4) == (math.inf, 0)
+
+
+@pytest.mark.parametrize("order", [2, 9, 100])
+def test_a_threshold_is_the_conversion_turned_round(order):
+    epsilon, tail = Fraction(3), MILLIONTH
+    bound = threshold(epsilon, order=order, tail=tail)
+    back = float(bound) + math.log1p(-1 / order) - math.log(order * tail) / (order - 1)
+    assert back == pytest.approx(3, abs=1e-12)
+    if bound > 0:  # at its own order zCDP can be no better than the best order
+        assert epsilon_of_rho(bound / order, delta=tail) <= epsilon + TINY
+
+
+def test_the_usual_order_leaves_most_room():
+    assert [best_order(Fraction(size), tail=MILLIONTH) for size in (1, 3, 5, 10)] == [22, 9, 6, 4]
+    for size in (Fraction(1, 100), Fraction(1, 3), Fraction(20)):
+        best = best_order(size, tail=MILLIONTH)
+        room = threshold(size, order=best, tail=MILLIONTH) / best
+        assert room > 0
+        for other in (best - 1, best + 1, best + 40):
+            if other >= 2:
+                assert threshold(size, order=other, tail=MILLIONTH) / other <= room * Fraction(1001, 1000)
+
+
+@given(st.fractions(min_value=-1, max_value=8), st.integers(2, 40))
+def test_the_largest_pure_question_fits_and_a_little_more_does_not(left, order):
+    found = largest_pure(left, order=order)
+    assert found == 0 or pure_cost(found, order=order) <= left
+    assert pure_cost(found + MILLIONTH, order=order) > left
+
+
+@pytest.mark.parametrize("order", [1, 0, True, 2.0, "9", 10**9])
+def test_an_order_is_a_whole_number_from_two_on(order):
+    with pytest.raises(ParameterError, match="order must be a whole number from 2 to"):
+        whole_order(order)
+
+
+def test_a_price_survives_json_and_refuses_what_is_none():
+    noise = DiscreteGaussian(sigma_squared="9/2", l2_squared=2)
+    price = Price(events=(noise, Approximate(epsilon="1/3", delta="1e-9")), relation="add-remove")
+    assert Price.from_dict(price.to_dict()) == price
+    for wrong in ({}, {"events": {}, "relation": "add-remove"}, [], {"events": [{"kind": "x"}], "relation": "add-remove"}):
+        with pytest.raises(ParameterError):
+            Price.from_dict(wrong)
+    for events in ((), [noise], (noise, 3)):
+        with pytest.raises(ParameterError, match="events must be a tuple of 1 to 1000 events"):
+            Price(events=events, relation="add-remove")
+
+
+# --- the figures of docs/budget.md, with all of delta for the order
+
+
+def least_epsilon(cost, *, tail, orders=range(2, 64)):
+    """The smallest budget whose order admits a list: the list's cost less what epsilon 0 would leave."""
+    return min(cost(order) - threshold(Fraction(0), order=order, tail=tail) for order in orders)
+
+
+TRAINING = SampledGaussian(noise_multiplier="1.029", sampling_probability="1/100", count=1000)
+
+
+def mix(order):
+    noise = 5 * order * rho_of("1/2", "1e-7")
+    return TRAINING.cost(order).tau + 20 * pure_cost(Fraction(1, 20), order=order) + noise
+
+
+def test_a_hundred_tenths_fit_within_5_09():
+    assert least_epsilon(lambda order: 100 * pure_cost(Fraction(1, 10), order=order), tail=MILLIONTH) <= Fraction("5.09")
+
+
+def test_ten_discrete_gaussians_fit_within_3_16():
+    rho = rho_of(1, "1e-7")
+    assert least_epsilon(lambda order: 10 * order * rho, tail=MILLIONTH) <= Fraction("3.16")
+
+
+def test_the_mix_fits_within_2_67_at_order_8_and_2_77_at_the_usual_order():
+    tail = Fraction(3, 2 * 10**6)
+    assert least_epsilon(mix, tail=tail, orders=(8,)) <= Fraction("2.67")
+    usual = best_order(Fraction("2.77"), tail=tail)
+    assert least_epsilon(mix, tail=tail, orders=(usual,)) <= Fraction("2.77")
