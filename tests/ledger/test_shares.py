@@ -328,6 +328,45 @@ def test_a_ledger_without_delta_cannot_be_converted(place):
         create(place, delta=0).convert(reason="more")
 
 
+def test_a_conversion_that_an_account_could_not_keep_is_refused(place, promise):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    Ledger.open(place, account="heart").charge(promise("0.1", "5e-7"), purpose="all of its delta")
+    waiting = ledger.reserve(promise("0.1"), purpose="still open")
+    for parts in (None, ALL_FOR_THE_ORDER, (0, "9/10", "1/10")):
+        with pytest.raises(ParameterError, match="every account must have used at most its part of the delta .* got 'heart'"):
+            ledger.convert(reason="more", shares=parts)
+    ledger.charge(promise("0.1"), purpose="by sums as before")
+    waiting.touch()
+    waiting.commit(b"r")
+    assert Ledger.open(place).verify().entries == 3
+
+
+def test_a_conversion_is_made_with_shares_that_every_account_keeps(place, promise):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    heart = Ledger.open(place, account="heart")
+    heart.charge(promise("0.1", "4e-7"), purpose="before")
+    with pytest.raises(ParameterError, match="got 'heart'"):
+        ledger.convert(reason="more")
+    ledger.convert(reason="more", shares=(0, "9/10", "1/10"))
+    heart.charge(promise("0.1"), purpose="after")
+    assert Ledger.open(place).verify().entries == 2
+
+
+def test_a_forged_conversion_that_an_account_breaks_is_found(place, promise, edit):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    Ledger.open(place, account="heart").charge(promise("0.1", "4e-7"), purpose="before")
+    ledger.convert(reason="more", shares=(0, "9/10", "1/10"))
+
+    def forge(record):
+        if record["body"].get("change") == "convert":
+            for shares in (record["body"]["shares"], record["standing"]["shares"]):
+                shares["stated"] = "1/2000000"
+
+    _rewritten(place, edit, forge)
+    with pytest.raises(LedgerError, match="row 3 must have the fields of its kind"):
+        Ledger.open(place)
+
+
 # --- ceiling, accounts, groups
 
 

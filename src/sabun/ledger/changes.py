@@ -108,6 +108,12 @@ def converted(standing: Standing, *, order: int | None, shares: Sequence[AmountL
             "a ledger must count by sums and have some delta left to be converted; this one does not. Nothing was changed."
         )
     split = Shares.of(standing.limit, standing.delta, order=order, parts=shares, used=standing.used.loose)
+    over = [name for name, own in standing.accounts.items() if own.used.loose > own.part * split.stated]
+    if over:
+        raise ParameterError(
+            f"every account must have used at most its part of the delta for stated releases; got {over[0]!r}, which used more. "
+            "Give that share (the second of three) more, or go on by sums. Nothing was changed."
+        )
     return {"change": "convert", "shares": split.to_dict()}
 
 

@@ -260,7 +260,7 @@ class Ledger(View):
         """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
 
         Raises:
-            ParameterError: It has no delta left, or counts by shares already.
+            ParameterError: It has no delta left, or counts by shares already, or an account would be beyond its new limits.
         """
         self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
 

@@ -140,5 +140,8 @@ def changed(before: Standing, body: Mapping[str, Any], *, ceiling: Fraction | No
             shares = Shares.from_dict(body["shares"])
             if before.rule != "sums" or shares.total > before.delta or shares.stated < before.used.loose:
                 raise ValueError("not a conversion")
-            return dataclasses.replace(before, rule="shares", shares=shares)
+            after = dataclasses.replace(before, rule="shares", shares=shares)
+            if not after.admits():  # an account's limits shrink with the share
+                raise ValueError("beyond a limit")
+            return after
     raise ValueError("not a change")
