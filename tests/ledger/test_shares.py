@@ -148,6 +148,15 @@ def test_a_price_in_add_remove_is_booked_over_two_steps(book, promise):
         book.charge(promise(1), purpose="p", price=0.5)
 
 
+def test_a_price_that_no_file_could_hold_is_booked_by_its_stated_amounts(book, promise):
+    huge = Price(events=(BoundedRange(epsilon=10**3999, count=10**18),), relation="replace-one")
+    book.charge(promise("0.1"), purpose="p", price=huge)
+    odd = tuple(Approximate(epsilon="1/100", delta=Fraction(1, 10**3900 + number)) for number in range(3))
+    book.charge(promise("0.1", "1e-7"), purpose="p", price=Price(events=odd, relation="replace-one"))
+    assert [entry.form for entry in book.entries()] == ["stated", "curve"]
+    assert book.verify().entries == 2
+
+
 def test_what_the_readme_and_the_demo_book_is_admitted(tmp_path):
     lists = {
         "readme": ({"epsilon": 3, "delta": "1e-6"}, [(1, 0), ("0.5", 0)]),
@@ -333,7 +342,7 @@ def test_a_conversion_that_an_account_could_not_keep_is_refused(place, promise):
     Ledger.open(place, account="heart").charge(promise("0.1", "5e-7"), purpose="all of its delta")
     waiting = ledger.reserve(promise("0.1"), purpose="still open")
     for parts in (None, ALL_FOR_THE_ORDER, (0, "9/10", "1/10")):
-        with pytest.raises(ParameterError, match="every account must have used at most its part of the delta .* got 'heart'"):
+        with pytest.raises(ParameterError, match=r"every account must have used at most its part of the delta .* got 'heart'"):
             ledger.convert(reason="more", shares=parts)
     ledger.charge(promise("0.1"), purpose="by sums as before")
     waiting.touch()

@@ -111,7 +111,7 @@ def converted(standing: Standing, *, order: int | None, shares: Sequence[AmountL
     over = [name for name, own in standing.accounts.items() if own.used.loose > own.part * split.stated]
     if over:
         raise ParameterError(
-            f"every account must have used at most its part of the delta for stated releases; got {over[0]!r}, which used more. "
+            f"every account must have used at most its part of the delta for stated releases; got {over[0]!r}, which has not. "
             "Give that share (the second of three) more, or go on by sums. Nothing was changed."
         )
     return {"change": "convert", "shares": split.to_dict()}
