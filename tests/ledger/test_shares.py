@@ -149,7 +149,8 @@ def test_a_price_in_add_remove_is_booked_over_two_steps(book, promise):
 
 
 def test_a_price_that_no_file_could_hold_is_booked_by_its_stated_amounts(book, promise):
-    huge = Price(events=(BoundedRange(epsilon=10**3999, count=10**18),), relation="replace-one")
+    noise = DiscreteGaussian(sigma_squared=Fraction(1, 10**3999), l2_squared="1e300")
+    huge = Price(events=(noise,), relation="replace-one")
     book.charge(promise("0.1"), purpose="p", price=huge)
     odd = tuple(Approximate(epsilon="1/100", delta=Fraction(1, 10**3900 + number)) for number in range(3))
     book.charge(promise("0.1", "1e-7"), purpose="p", price=Price(events=odd, relation="replace-one"))

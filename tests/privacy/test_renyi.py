@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from itertools import product
@@ -13,7 +14,16 @@ from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
 from sabun.privacy import Price, epsilon_of_rho, rho_of
-from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, DiscreteLaplace, Gaussian, SampledGaussian
+from sabun.privacy.events import (
+    Approximate,
+    BoundedRange,
+    Cost,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    SampledGaussian,
+)
 from sabun.privacy.renyi import (
     best_order,
     bounded_range_cost,
@@ -223,13 +233,13 @@ def test_a_price_is_of_known_kinds_only():
         kind = "mine"
 
     for event in (Free(sigma_squared=1, l2_squared=1), Mine(), Event()):
-        with pytest.raises(ParameterError, match="events must be a tuple of 1 to 1000 events of the kinds in sabun.privacy.events"):
+        with pytest.raises(ParameterError, match="events must be a tuple of 1 to 1000 events of the kinds in"):
             Price(events=(event,), relation="replace-one")
 
 
-@pytest.mark.parametrize("count", [10**18 + 1, 10**5000])
+@pytest.mark.parametrize("count", [10**18 + 1, 10**5000], ids=["large", "unprintable"])
 def test_an_event_has_a_number_of_runs_that_can_be_written(count):
-    with pytest.raises(ParameterError, match="count must be at most 10\\^18"):
+    with pytest.raises(ParameterError, match="count must be at most"):
         BoundedRange(epsilon=1, count=count)
     with pytest.raises(ParameterError, match="sensitivity must be of at most 4000 digits"):
         DiscreteLaplace(scale=1, sensitivity=10**5000)

@@ -13,9 +13,10 @@ from typing import Any
 
 from sabun.errors import LedgerError
 from sabun.ledger.amounts import read_amount, write_amount
-from sabun.ledger.shares import NOTHING, compact
+from sabun.ledger.shares import NOTHING
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
+from sabun.privacy.amounts import compact
 
 __all__ = [
     "FIRST_PREVIOUS",
