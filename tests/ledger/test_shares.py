@@ -242,7 +242,8 @@ def _rewritten(place, edit, change):
         if previous is not None:
             record["previous"] = previous.hash
         text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-        made = dataclasses.replace(row, body=record["body"], previous=record["previous"])
+        spent = Budget(*(Fraction(record["spent"][name]) for name in ("epsilon", "delta")))
+        made = dataclasses.replace(row, body=record["body"], previous=record["previous"], spent=spent)
         standing = type(row.standing).from_dict(record["standing"])
         made = dataclasses.replace(made, standing=standing)
         assert made.record == text
@@ -262,6 +263,72 @@ def test_a_forged_price_is_found_by_verify(book, place, promise, edit):
             record["standing"]["used"]["tau"] = "1/1000"
 
     _rewritten(place, edit, cheaper)
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
+        Ledger.open(place).verify()
+
+
+def test_a_delta_below_that_of_the_guarantee_is_found_by_verify(book, place, promise, edit):
+    book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
+
+    def lower(record):
+        if record["kind"] == "reserve":
+            record["body"]["delta"] = "0/1"
+        if record["sequence"]:
+            record["spent"]["delta"] = "0/1"
+
+    _rewritten(place, edit, lower)
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
+        Ledger.open(place).verify()
+
+
+def test_a_row_by_sums_that_keeps_a_price_is_found_on_every_look(book, place, promise, edit):
+    book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
+
+    def by_sums(record):
+        if record["kind"] == "reserve":
+            record["body"]["rule"] = "sums"
+        if record["sequence"]:
+            record["standing"]["rule"] = "sums"
+
+    _rewritten(place, edit, by_sums)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_row_by_shares_without_a_price_is_found_on_every_look(book, place, promise, edit):
+    book.charge(promise(1), purpose="p")
+
+    def bare(record):
+        for name in ("tau", "loose", "extra", "form"):
+            record["body"].pop(name, None)
+        if record["sequence"]:
+            record["standing"]["used"]["tau"] = "1/1"
+
+    _rewritten(place, edit, bare)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_price_in_a_ledger_without_an_order_is_found_on_every_look(place, promise, edit):
+    create(place, accounting="sums", accounts={"heart": "1/2"}).charge(promise(1), purpose="p")
+
+    def priced(record):
+        if record["kind"] == "reserve":
+            record["body"] |= {"tau": "1/1", "loose": "0/1", "extra": "0/1", "form": "stated"}
+
+    _rewritten(place, edit, priced)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_simulated_guarantee_in_a_row_is_found_by_verify(book, place, promise, edit):
+    book.charge(promise(1), purpose="p")
+
+    def simulated(record):
+        if record["kind"] == "reserve":
+            record["body"]["guarantee"]["simulated"] = True
+
+    _rewritten(place, edit, simulated)
     with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
         Ledger.open(place).verify()
 

@@ -9,7 +9,7 @@ from typing import Any
 from sabun import checks
 from sabun.errors import BudgetExceeded, ParameterError
 from sabun.ledger.admission import Asked, check_words
-from sabun.ledger.amounts import read_amount, write_amount
+from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book
 from sabun.ledger.row import Row, next_row
 from sabun.ledger.shares import Limits, Shares, Usage
@@ -19,7 +19,6 @@ from sabun.ledger.wording import refusal
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 
 __all__ = [
-    "amount_in",
     "beginning",
     "ceiling_of",
     "change_row",
@@ -155,11 +154,6 @@ def whole(standing: Standing, account: str) -> Budget:
 def refused(terms: Terms, standing: Standing, wanted: Asked, account: str) -> BudgetExceeded:
     """The error for a charge that does not fit."""
     return refusal(terms, remaining(standing, account), wanted, whole=whole(standing, account), account=account)
-
-
-def amount_in(body: Mapping[str, Any]) -> Budget:
-    """The epsilon and delta in the body of a reserving row."""
-    return Budget(read_amount(body["epsilon"]), read_amount(body["delta"]))
 
 
 def _account_name(name: object) -> str:

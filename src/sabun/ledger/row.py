@@ -184,12 +184,18 @@ def next_row(
 
 
 def standing_after(before: Standing | None, kind: str, opening: Mapping[str, Any]) -> Standing | None:
-    """Where the ledger stands once a row about an entry is written: as with the totals, a void takes its charge back."""
+    """Where the ledger stands once a row about an entry is written: as with the totals, a void takes its charge back.
+
+    A charge that is not booked as the rule in force has it is a ValueError.
+    """
     sign = _SIGNS.get(kind)
     if before is None or sign is None:
         return before
     rule = opening.get("rule", "") if before.rule == "open" else ""  # the first charge decides
-    return before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
+    after = before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
+    if kind == "reserve" and ("tau" in opening) != (after.rule == "shares"):
+        raise ValueError("not booked by the rule in force")
+    return after
 
 
 def standing_in(row: Row, *, terms: Terms) -> Standing:
