@@ -508,6 +508,33 @@ def test_an_account_counts_by_its_part_of_the_order_too(promise):
     assert Ledger.open(store).forecast("0.05").left == 72
 
 
+def test_what_an_account_is_told_it_has_left_the_whole_has_too(promise):
+    store = MemoryStore()
+    create(store, accounts={"heart": "9/10", "lung": "9/10"})
+    heart, lung = (Ledger.open(store, account=name) for name in ("heart", "lung"))
+    assert charged(heart, promise("0.1"), 100) == 35
+    assert lung.share_used == Ledger.open(store).share_used > Fraction(8, 10)
+    assert lung.accounts()["lung"] == 0
+    last = lung.rest(delta="1e-7")
+    lung.reserve(promise(last.epsilon, last.delta), purpose="p", price=gaussian(last.epsilon, last.delta)).void()
+    left = lung.forecast("0.1").left
+    assert charged(lung, promise("0.1"), 40) == left == 3
+
+
+def test_the_last_release_of_an_account_fits_the_whole_however_each_counts(promise):
+    store = MemoryStore()
+    create(store, accounts={"heart": "1/2"}, shares=("1/4", "1/4", "1/2"))
+    whole, heart = Ledger.open(store), Ledger.open(store, account="heart")
+    whole.charge(promise("2.5"), purpose="by sums, beyond what the order allows")
+    for delta in (None, "1e-7", "1e-8"):
+        last = heart.rest(delta=delta)
+        assert last.epsilon <= Fraction(1, 2)
+        price = gaussian(last.epsilon, last.delta)
+        heart.reserve(promise(last.epsilon, last.delta), purpose="p", price=price).void()
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        heart.rest(delta="3e-7")
+
+
 def test_accounts_are_opened_later_with_a_reason(book, place, promise):
     book.charge(promise(1), purpose="before")
     book.open_account("heart", "1/4", reason="a new project")
@@ -592,6 +619,38 @@ def test_the_rest_is_one_last_gaussian_release(book, promise):
     assert book.share_used > Fraction(999, 1000) or book.remaining.epsilon < Fraction(1, 100)
     order = book.to_dict()["standing"]
     assert Fraction(order["used"]["tau"]) <= Fraction(1665, 1000)
+
+
+@pytest.mark.parametrize("before", [(), ("0.2", "1/3"), ("0.01",) * 7])
+def test_the_rest_is_admitted_to_the_last_bit(before, promise):
+    ledger = create(MemoryStore())
+    for size in before:
+        ledger.charge(promise(size), purpose="p")
+    last = ledger.rest(delta="1e-7")
+    noise = DiscreteGaussian(sigma_squared=1 / (2 * last.rho), l2_squared=1)
+    ledger.charge(promise(last.epsilon, "1e-7"), purpose="last", price=Price(events=(noise,), relation="replace-one"))
+    assert ledger.share_used > Fraction(999, 1000)
+
+
+def test_the_rest_by_sums_is_told_where_the_order_has_no_room(promise):
+    ledger = create(MemoryStore(), epsilon=1, order=2)
+    last = ledger.rest(delta="1e-7")
+    assert (last.epsilon, last.delta) == (1, Fraction(1, 10**7))
+    assert last.rho == rho_of(1, "1e-7")
+    assert ledger.rest().delta == Fraction(4, 10**7)  # stated alone, it may have the larger share
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        ledger.rest(delta="5e-7")
+    ledger.charge(promise(1, "1e-7"), purpose="last", price=gaussian(1, "1e-7"))
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        ledger.rest()
+
+
+def test_the_rest_of_a_group_by_sums_is_priced_at_the_door(promise):
+    ledger = create(MemoryStore(), epsilon=4, delta="1e-4", group=2, accounting="sums")
+    last = ledger.rest(delta="1e-6")
+    assert last.epsilon == 2
+    ledger.charge(promise(last.epsilon, last.delta), purpose="last")
+    assert ledger.remaining.epsilon == 0
 
 
 def test_there_is_no_rest_without_delta_or_with_nothing_left(place, promise):

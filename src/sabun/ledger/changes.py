@@ -12,7 +12,7 @@ from sabun.ledger.admission import Asked, check_words
 from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book
 from sabun.ledger.row import Row, next_row
-from sabun.ledger.shares import Limits, Shares, Usage
+from sabun.ledger.shares import Held, Shares
 from sabun.ledger.standing import Account, Standing, changed
 from sabun.ledger.statement import Budget, Terms
 from sabun.ledger.wording import refusal
@@ -24,7 +24,7 @@ __all__ = [
     "change_row",
     "converted",
     "group_of",
-    "limits_of",
+    "held_to",
     "opened",
     "raised",
     "refused",
@@ -123,31 +123,28 @@ def change_row(book: Book, body: Mapping[str, Any]) -> Row:
     return next_row(book.head, kind="change", entry=0, body=body, amount=nothing, standing=standing)
 
 
-def limits_of(standing: Standing, account: str) -> tuple[Limits, Usage]:
-    """What an account (or the whole) is held against, and what it has used; an undecided ledger as one by shares."""
+def held_to(standing: Standing, account: str) -> tuple[Held, ...]:
+    """What a charge is held against, with what was used of it: the whole, and the account it goes to.
+
+    An undecided ledger is as one by shares.
+    """
     rule = "shares" if standing.rule == "open" else standing.rule
-    if not account:
-        return standing.limits(rule), standing.used
-    own = standing.accounts[account]
-    return standing.limits(rule, part=own.part), own.used
+    own = [standing.accounts[account]] if account else []
+    return (standing.limits(rule), standing.used), *((standing.limits(rule, part=one.part), one.used) for one in own)
 
 
 def remaining(standing: Standing, account: str) -> Budget:
     """The largest epsilon and delta of one more release of which nothing else is known."""
-    if standing.rule == "open":
-        part = standing.accounts[account].part if account else Fraction(1)
-        return Budget(part * standing.limit, part * standing.delta)
-    left = [standing.limits().left(standing.used)]
-    if account:
-        limits, used = limits_of(standing, account)
-        left.append(limits.left(used))
-    return Budget(*map(min, zip(*left, strict=True)))
+    if standing.rule == "open" and not account:
+        return Budget(standing.limit, standing.delta)
+    return Budget(*map(min, zip(*(limits.left(used) for limits, used in held_to(standing, account)), strict=True)))
 
 
 def whole(standing: Standing, account: str) -> Budget:
     """What `remaining` begins with under the rule that is in force."""
     part = standing.accounts[account].part if account else Fraction(1)
-    split = standing.shares if standing.rule == "shares" else None
+    by_sums = standing.rule == "sums" or (standing.rule == "open" and not account)
+    split = None if by_sums else standing.shares
     return Budget(part * standing.limit, part * (standing.delta if split is None else split.stated))
 
 

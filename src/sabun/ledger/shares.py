@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from sabun import checks
 from sabun.errors import ParameterError
@@ -18,7 +18,7 @@ from sabun.ledger.amounts import read_amount, write_amount
 from sabun.privacy.amounts import compact, exact
 from sabun.privacy.renyi import best_order, largest_pure, pure_cost, threshold, whole_order
 
-__all__ = ["DEFAULT_PARTS", "NOTHING", "Limits", "Shares", "Usage"]
+__all__ = ["DEFAULT_PARTS", "NOTHING", "Held", "Limits", "Shares", "Usage"]
 
 DEFAULT_PARTS = (Fraction(1, 10), Fraction(2, 5), Fraction(1, 2))
 """Of delta: for the stated deltas of priced releases in sums; for releases known by (epsilon, delta) alone; for the order."""
@@ -154,6 +154,10 @@ class Limits:
         by_order = used.tau / whole if whole > 0 else Fraction(1)
         by_sums = used.epsilon / (self.part * self.epsilon) if used.extra <= self.part * self.shares.sums else Fraction(1)
         return min(by_order, by_sums, Fraction(1))
+
+
+Held: TypeAlias = tuple[Limits, Usage]
+"""Limits, and what was used of them."""
 
 
 def _not_below_zero(amount: Fraction) -> Fraction:

@@ -168,7 +168,7 @@ def _parts(terms: Terms, standing: Standing) -> list[str]:
 
 
 def _forecasts(limits: Limits, standing: Standing, terms: Terms, sizes: Sequence[AmountLike]) -> list[str]:
-    found = [forecast(limits, standing.used, terms, size) for size in sizes]
+    found = [forecast(((limits, standing.used),), terms, size) for size in sizes]
     rows = [("question of", "takes", "such are left")]
     rows += [(f"epsilon {at_least(one.epsilon)}", percent(one.share), str(one.left)) for one in found]
     return _aligned(rows)
