@@ -184,6 +184,43 @@ def test_the_first_release_may_take_everything_and_then_sums_count(place, promis
     assert Ledger.open(place).verify().entries == 11
 
 
+def test_an_account_never_decides_how_the_whole_counts(place, promise):
+    create(place, accounts={"heart": "1/2", "all": 1})
+    heart = Ledger.open(place, account="heart")
+    assert heart.remaining == Budget(Fraction(3, 2), Fraction(2, 10**7))
+    for delta in ("3e-7", "5e-7"):  # beyond its part of the share, beyond the whole's
+        with pytest.raises(BudgetExceeded, match=r"account 'heart', has delta 2e-07 of 2e-07 left"):
+            heart.charge(promise("1/2", delta), purpose="p")
+    with pytest.raises(BudgetExceeded, match=r"account 'all', has delta 4e-07 of 4e-07 left"):
+        Ledger.open(place, account="all").charge(promise("1/2", "5e-7"), purpose="p")
+    whole = Ledger.open(place)
+    assert whole.to_dict()["standing"]["rule"] == "open"
+    whole.charge(promise("1/2", "5e-7"), purpose="the whole may")
+    assert whole.to_dict()["standing"]["rule"] == "sums"
+
+
+@pytest.mark.parametrize(("delta", "rule"), [("1e-6", "sums"), ("1e-7", "shares")])
+def test_a_first_reservation_that_was_voided_decides_nothing(place, promise, delta, rule):
+    ledger = create(place)
+    first = ledger.reserve(promise("1/2", delta), purpose="p")
+    assert ledger.to_dict()["standing"]["rule"] == rule
+    first.void()
+    assert ledger.to_dict()["standing"]["rule"] == "open"
+    assert ledger.remaining == Budget(Fraction(3), MILLIONTH)
+    assert charged(ledger, promise("0.1"), 60) == 39
+    assert Ledger.open(place).verify().entries == 40
+
+
+def test_a_rule_stays_while_something_is_charged_under_it(place, promise):
+    ledger = create(place)
+    first = ledger.reserve(promise("1/2", "9e-7"), purpose="p")
+    ledger.charge(promise("1/2"), purpose="second")
+    first.void()
+    assert ledger.to_dict()["standing"]["rule"] == "sums"
+    assert ledger.remaining == Budget(Fraction(5, 2), MILLIONTH)
+    assert Ledger.open(place).verify().entries == 2
+
+
 def test_a_later_release_never_gets_all_of_delta(book, promise):
     book.charge(promise("0.1"), purpose="first")
     with pytest.raises(BudgetExceeded, match="has delta 4e-07 of 4e-07 left"):
@@ -196,7 +233,7 @@ def test_a_voided_charge_is_given_back_in_every_total(book, promise):
     assert before["tau"] != "0/1"
     reservation.void()
     assert set(book.to_dict()["standing"]["used"].values()) == {"0/1"}
-    assert book.remaining == Budget(Fraction(3), Fraction(4, 10**7))
+    assert book.remaining == Budget(Fraction(3), MILLIONTH)
     assert book.verify().entries == 1
 
 

@@ -106,12 +106,14 @@ def asked(guarantee: Guarantee, terms: Terms, price: Price | None = None) -> Ask
 def booking(standing: Standing, wanted: Asked, *, account: str) -> dict[str, Any] | None:
     """What a reserving row says of the amounts of a charge that is admitted; None when it is not.
 
-    The first charge decides: while it fits the shares the ledger counts by them, else by sums, both for good.
+    The first charge decides: while it fits the shares the ledger counts by them, else by sums. An account has its part of the
+    shares alone, so that it never decides by sums for all.
     """
     if not isinstance(wanted.epsilon, Fraction) or not isinstance(wanted.delta, Fraction):
         return None
     amount = Budget(wanted.epsilon, wanted.delta).to_dict() | ({"account": account} if account else {})
-    for rule in ("shares", "sums") if standing.rule == "open" else (standing.rule,):
+    undecided = ("shares",) if account else ("shares", "sums")
+    for rule in undecided if standing.rule == "open" else (standing.rule,):
         first = {"rule": rule} if standing.rule == "open" else {}
         for more in _forms(standing, wanted) if rule == "shares" else ({},):
             body = amount | first | more

@@ -17,7 +17,7 @@ from sabun.ledger.shares import NOTHING, Limits, Shares, Usage
 __all__ = ["RULES", "Account", "Standing", "changed", "charge_in"]
 
 RULES = ("open", "sums", "shares")
-"""`open` until the first charge, which fits the shares or makes the ledger count by sums for good."""
+"""`open` until the first charge, which fits the shares or makes the ledger count by sums, and again when that was voided."""
 
 
 @dataclass(frozen=True, kw_only=True)
