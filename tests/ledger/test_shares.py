@@ -639,6 +639,38 @@ def test_a_page_draws_what_is_used_and_never_a_running_sum(book, promise):
     assert f"epsilon 0.2  {float(-(-found.share * 1000 // 1)) / 10:g} %" in " ".join(page.splitlines())
 
 
+def test_a_page_shows_the_delta_that_is_gone_beside_the_budget(place, promise):
+    ledger = create(place, accounts={"heart": "1/2"})
+    assert "of the delta" not in ledger.show()
+    Ledger.open(place, account="heart").charge(promise("0.001", "2e-7"), purpose="p")
+    lines = ledger.show(last=0).splitlines()
+    assert f"          {'█' * 20}{'·' * 20} 50 % of the delta for releases known by (epsilon, delta) alone" in lines
+    assert f"          {'█' * 40} 100 % of heart's delta for such releases" in lines
+
+
+def test_a_page_of_a_ledger_that_came_to_count_by_sums_shows_what_is_left(place, promise):
+    ledger = create(place, epsilon=1)
+    ledger.charge(promise("1/2", "9e-7"), purpose="p")
+    page = ledger.show(last=0)
+    assert "counted   by sums: the first release needed more delta than its share" in page
+    assert "epsilon   1 budget, 0.5 spent, 0.5 left" in page
+    assert "delta     1e-06 budget, 9e-07 spent, 1e-07 left" in page
+    assert " 90 % of the delta" in page
+
+
+def test_what_was_stated_is_called_spent_only_where_sums_decide(book, place, promise):
+    assert charged(book, promise("0.1"), 60) == 39
+    told = book.to_dict(last=0)
+    assert "spent" not in told
+    assert told["stated_sum"] == {"epsilon": "39/10", "delta": "0/1"}
+    assert Fraction(told["share_used"]) == book.share_used
+    by_sums = create(MemoryStore(), accounting="sums")
+    by_sums.charge(promise("0.1"), purpose="p")
+    told = by_sums.to_dict(last=0)
+    assert (told["spent"]["epsilon"], told["share_used"]) == ("1/10", "1/30")
+    assert "stated_sum" not in told
+
+
 def test_a_forecast_tells_exactly_how_many_are_left(book, promise):
     for size in ("0.05", "0.3", "0.3"):
         book.charge(promise(size), purpose="p")

@@ -155,6 +155,11 @@ class Limits:
         by_sums = used.epsilon / (self.part * self.epsilon) if used.extra <= self.part * self.shares.sums else Fraction(1)
         return min(by_order, by_sums, Fraction(1))
 
+    def delta_used(self, used: Usage) -> Fraction:
+        """How much is gone of the delta for releases of which (epsilon, delta) is all that is known, from 0 to 1."""
+        gone, whole = (used.loose + used.extra, self.delta) if self.shares is None else (used.loose, self.shares.stated)
+        return gone / (self.part * whole) if gone else Fraction(0)
+
 
 Held: TypeAlias = tuple[Limits, Usage]
 """Limits, and what was used of them."""

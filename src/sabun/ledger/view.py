@@ -9,6 +9,7 @@ from typing import Any
 
 from sabun import checks
 from sabun.ledger import changes
+from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book, check_payload, inspected, read_entry
 from sabun.ledger.forecast import Forecast, Rest, forecast, rest
 from sabun.ledger.keys import check_key
@@ -202,15 +203,20 @@ class View:
         return page(book.terms, book.standing, head.spent, entries, earlier=head.entries - len(entries), sizes=sizes)
 
     def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
-        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
+        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`.
+
+        The sums of what was stated are `spent` where they decide, else `stated_sum`: those may pass the budget.
+        """
         head, entries = self._outlook.standing(last)
         book = Book(terms=self._outlook.terms, head=head)
+        used = max(limits.share_used(used) for limits, used in changes.held_to(book.standing, self._account))
         return {
             "name": self.name,
             "unit": self.unit,
             "relation": self.relation,
             "budget": Budget(book.standing.limit, book.standing.delta).to_dict(),
-            "spent": head.spent.to_dict(),
+            "spent" if book.standing.rule == "sums" else "stated_sum": head.spent.to_dict(),
+            "share_used": write_amount(used),
             "remaining": changes.remaining(book.standing, self._account).to_dict(),
             "standing": book.standing.to_dict() | {"promised": book.terms.promised.to_dict(), "group": book.terms.group},
             "entries": [entry.to_dict() for entry in entries],
