@@ -15,6 +15,7 @@ from sabun.errors import BudgetExceeded, IncompatibleGuarantees, LedgerError, Pa
 from sabun.ledger import Budget, Ledger
 from sabun.ledger.address import with_account
 from sabun.ledger.row import Row
+from sabun.ledger.together import together
 from sabun.privacy import Price, discrete_gaussian_variance, rho_of
 from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, SampledGaussian
 from sabun.privacy.renyi import best_order, pure_cost
@@ -620,6 +621,16 @@ def test_a_group_is_priced_at_the_door(place, promise):
     assert ledger.entries()[1].tau == pytest.approx(16 * order * price.events[0].rho())
     assert ledger.forecast(1).left == 1  # (12 - 4 - 0.4) / 4, by sums
     assert ledger.verify().entries == 2
+
+
+def test_ledgers_that_price_for_groups_say_so_together(promise):
+    books = [create(MemoryStore(), group=2), create(MemoryStore(), group=2, epsilon=1)]
+    found = together(books)
+    assert (found.epsilon, found.delta) == (4, 2 * MILLIONTH)
+    assert "for groups of 2 'patient' together" in found.assumptions
+    assert not any("groups" in words for words in together([create(MemoryStore())]).assumptions)
+    with pytest.raises(IncompatibleGuarantees, match="must protect the same unit in the same way"):
+        together([*books, create(MemoryStore())])
 
 
 # --- what is shown

@@ -71,7 +71,7 @@ def _variance(relation: str, records_per_person: int, epsilon: Fraction, delta: 
 
 def _moved(relation: str, records_per_person: int) -> Fraction:
     """The squared L2 sensitivity in squared units of the grid."""
-    return sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2
+    return Fraction(sufficient_l2_squared(relation, records_per_person=records_per_person) * _GRID**2)
 
 
 def price_of(study: Study) -> Price | None:
