@@ -204,7 +204,7 @@ def test_show_tells_what_a_question_costs_and_how_many_are_left(path: Path, caps
     assert exit_code("ledger", "show", path, "--epsilon", "0.1", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["forecast"]["left"] == 39
-    assert shown["share_used"] == 0
+    assert shown["share_used"] == "0/1"
 
 
 def test_a_budget_is_raised_with_a_reason(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,31 @@ MUTANTS = (
         "grouped(*restated.cost, steps=1)",
     ),
     ("forged prices pass", "ledger/chain.py", "        check_booked(row.body, before, terms)\n", "        pass\n"),
+    (
+        "amounts below their guarantee pass",
+        "ledger/admission.py",
+        "if not wanted.epsilon <= stated.epsilon or not wanted.delta <= stated.delta:",
+        "if False:",
+    ),
+    (
+        "a row by sums keeps its price",
+        "ledger/row.py",
+        'if kind == "reserve" and ("tau" in opening)',
+        'if False and ("tau" in opening)',
+    ),
+    (
+        "a rule given up while charges stand",
+        "ledger/row.py",
+        '"rule" in opening and after.used == NOTHING:',
+        '"rule" in opening:',
+    ),
+    (
+        "an account decides for all",
+        "ledger/admission.py",
+        '("shares",) if account else ("shares", "sums")',
+        '("shares", "sums")',
+    ),
+    ("a conversion beyond an account's limit", "ledger/standing.py", "if not after.admits():", "if False:"),
     ("a threshold rounded up", "privacy/renyi.py", "    return epsilon - _conversion(order, tail)", "    return epsilon"),
     (
         "changed tables pass",

@@ -118,6 +118,9 @@ class LedgerModel(RuleBasedStateMachine):
         self.model.append(item | {"payload": b"", "order": 0})
         return len(self.model) - 1
 
+    def given_back(self, item):
+        """What else follows from a void."""
+
     @rule(target=reservations, epsilon=AMOUNTS, delta=DELTAS, purpose=PURPOSES, key=KEYS)
     def reserve(self, epsilon, delta, purpose, key):
         guarantee = Guarantee(epsilon=epsilon, delta=delta)
@@ -169,6 +172,7 @@ class LedgerModel(RuleBasedStateMachine):
         else:
             reservation.void()
             item["state"] = "voided"
+            self.given_back(item)
 
     @rule(pair=consumes(reservations))
     def lose(self, pair):
@@ -231,15 +235,29 @@ class LedgerByShares(LedgerModel):
         asked = self.live(guarantee.cost)
         return (self.first_by_sums and super().fits(guarantee)) or (not self.first_by_sums and self.by_shares(asked))
 
+    deciding = None
+    """The charge that decided by which rule all count; none any more once it was voided with nothing else charged."""
+
     @property
     def first_by_sums(self):
-        """The first charge that is admitted at all decides, voided later or not; one that fits no share goes by sums."""
-        first = [(item["epsilon"], item["delta"]) for item in self.model[:1]]
-        return bool(first) and not self.by_shares(first)
+        """Whether the deciding charge fitted no share, so that sums decide."""
+        return self.deciding is not None and not self.by_shares([(self.deciding["epsilon"], self.deciding["delta"])])
+
+    def booked(self, guarantee, purpose, key, state):
+        index = super().booked(guarantee, purpose, key, state)
+        self.deciding = self.deciding or self.model[index]
+        return index
+
+    def given_back(self, item):
+        if item is self.deciding and self.spent() == (0, 0):
+            self.deciding = None
 
     def expected_error(self, guarantee, purpose, key):
-        if not self.model and not self.by_shares([guarantee.cost]):
-            return None if LedgerModel.fits(self, guarantee) else BudgetExceeded
+        if self.deciding is None and not self.by_shares([guarantee.cost]) and LedgerModel.fits(self, guarantee):
+            self.deciding = {"epsilon": guarantee.cost[0], "delta": guarantee.cost[1]}
+            error = super().expected_error(guarantee, purpose, key)
+            self.deciding = None
+            return error
         return super().expected_error(guarantee, purpose, key)
 
     def admitted(self):

@@ -15,6 +15,7 @@ from sabun.errors import BudgetExceeded, IncompatibleGuarantees, LedgerError, Pa
 from sabun.ledger import Budget, Ledger
 from sabun.ledger.address import with_account
 from sabun.ledger.row import Row
+from sabun.ledger.together import together
 from sabun.privacy import Price, discrete_gaussian_variance, rho_of
 from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, SampledGaussian
 from sabun.privacy.renyi import best_order, pure_cost
@@ -148,6 +149,16 @@ def test_a_price_in_add_remove_is_booked_over_two_steps(book, promise):
         book.charge(promise(1), purpose="p", price=0.5)
 
 
+def test_a_price_that_no_file_could_hold_is_booked_by_its_stated_amounts(book, promise):
+    noise = DiscreteGaussian(sigma_squared=Fraction(1, 10**3999), l2_squared="1e300")
+    huge = Price(events=(noise,), relation="replace-one")
+    book.charge(promise("0.1"), purpose="p", price=huge)
+    odd = tuple(Approximate(epsilon="1/100", delta=Fraction(1, 10**3900 + number)) for number in range(3))
+    book.charge(promise("0.1", "1e-7"), purpose="p", price=Price(events=odd, relation="replace-one"))
+    assert [entry.form for entry in book.entries()] == ["stated", "curve"]
+    assert book.verify().entries == 2
+
+
 def test_what_the_readme_and_the_demo_book_is_admitted(tmp_path):
     lists = {
         "readme": ({"epsilon": 3, "delta": "1e-6"}, [(1, 0), ("0.5", 0)]),
@@ -174,6 +185,43 @@ def test_the_first_release_may_take_everything_and_then_sums_count(place, promis
     assert Ledger.open(place).verify().entries == 11
 
 
+def test_an_account_never_decides_how_the_whole_counts(place, promise):
+    create(place, accounts={"heart": "1/2", "all": 1})
+    heart = Ledger.open(place, account="heart")
+    assert heart.remaining == Budget(Fraction(3, 2), Fraction(2, 10**7))
+    for delta in ("3e-7", "5e-7"):  # beyond its part of the share, beyond the whole's
+        with pytest.raises(BudgetExceeded, match=r"account 'heart', has delta 2e-07 of 2e-07 left"):
+            heart.charge(promise("1/2", delta), purpose="p")
+    with pytest.raises(BudgetExceeded, match=r"account 'all', has delta 4e-07 of 4e-07 left"):
+        Ledger.open(place, account="all").charge(promise("1/2", "5e-7"), purpose="p")
+    whole = Ledger.open(place)
+    assert whole.to_dict()["standing"]["rule"] == "open"
+    whole.charge(promise("1/2", "5e-7"), purpose="the whole may")
+    assert whole.to_dict()["standing"]["rule"] == "sums"
+
+
+@pytest.mark.parametrize(("delta", "rule"), [("1e-6", "sums"), ("1e-7", "shares")])
+def test_a_first_reservation_that_was_voided_decides_nothing(place, promise, delta, rule):
+    ledger = create(place)
+    first = ledger.reserve(promise("1/2", delta), purpose="p")
+    assert ledger.to_dict()["standing"]["rule"] == rule
+    first.void()
+    assert ledger.to_dict()["standing"]["rule"] == "open"
+    assert ledger.remaining == Budget(Fraction(3), MILLIONTH)
+    assert charged(ledger, promise("0.1"), 60) == 39
+    assert Ledger.open(place).verify().entries == 40
+
+
+def test_a_rule_stays_while_something_is_charged_under_it(place, promise):
+    ledger = create(place)
+    first = ledger.reserve(promise("1/2", "9e-7"), purpose="p")
+    ledger.charge(promise("1/2"), purpose="second")
+    first.void()
+    assert ledger.to_dict()["standing"]["rule"] == "sums"
+    assert ledger.remaining == Budget(Fraction(5, 2), MILLIONTH)
+    assert Ledger.open(place).verify().entries == 2
+
+
 def test_a_later_release_never_gets_all_of_delta(book, promise):
     book.charge(promise("0.1"), purpose="first")
     with pytest.raises(BudgetExceeded, match="has delta 4e-07 of 4e-07 left"):
@@ -186,7 +234,7 @@ def test_a_voided_charge_is_given_back_in_every_total(book, promise):
     assert before["tau"] != "0/1"
     reservation.void()
     assert set(book.to_dict()["standing"]["used"].values()) == {"0/1"}
-    assert book.remaining == Budget(Fraction(3), Fraction(4, 10**7))
+    assert book.remaining == Budget(Fraction(3), MILLIONTH)
     assert book.verify().entries == 1
 
 
@@ -232,7 +280,8 @@ def _rewritten(place, edit, change):
         if previous is not None:
             record["previous"] = previous.hash
         text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-        made = dataclasses.replace(row, body=record["body"], previous=record["previous"])
+        spent = Budget(*(Fraction(record["spent"][name]) for name in ("epsilon", "delta")))
+        made = dataclasses.replace(row, body=record["body"], previous=record["previous"], spent=spent)
         standing = type(row.standing).from_dict(record["standing"])
         made = dataclasses.replace(made, standing=standing)
         assert made.record == text
@@ -252,6 +301,72 @@ def test_a_forged_price_is_found_by_verify(book, place, promise, edit):
             record["standing"]["used"]["tau"] = "1/1000"
 
     _rewritten(place, edit, cheaper)
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
+        Ledger.open(place).verify()
+
+
+def test_a_delta_below_that_of_the_guarantee_is_found_by_verify(book, place, promise, edit):
+    book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
+
+    def lower(record):
+        if record["kind"] == "reserve":
+            record["body"]["delta"] = "0/1"
+        if record["sequence"]:
+            record["spent"]["delta"] = "0/1"
+
+    _rewritten(place, edit, lower)
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
+        Ledger.open(place).verify()
+
+
+def test_a_row_by_sums_that_keeps_a_price_is_found_on_every_look(book, place, promise, edit):
+    book.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
+
+    def by_sums(record):
+        if record["kind"] == "reserve":
+            record["body"]["rule"] = "sums"
+        if record["sequence"]:
+            record["standing"]["rule"] = "sums"
+
+    _rewritten(place, edit, by_sums)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_row_by_shares_without_a_price_is_found_on_every_look(book, place, promise, edit):
+    book.charge(promise(1), purpose="p")
+
+    def bare(record):
+        for name in ("tau", "loose", "extra", "form"):
+            record["body"].pop(name, None)
+        if record["sequence"]:
+            record["standing"]["used"]["tau"] = "1/1"
+
+    _rewritten(place, edit, bare)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_price_in_a_ledger_without_an_order_is_found_on_every_look(place, promise, edit):
+    create(place, accounting="sums", accounts={"heart": "1/2"}).charge(promise(1), purpose="p")
+
+    def priced(record):
+        if record["kind"] == "reserve":
+            record["body"] |= {"tau": "1/1", "loose": "0/1", "extra": "0/1", "form": "stated"}
+
+    _rewritten(place, edit, priced)
+    with pytest.raises(LedgerError, match="row 1 must have the fields of its kind"):
+        Ledger.open(place)
+
+
+def test_a_simulated_guarantee_in_a_row_is_found_by_verify(book, place, promise, edit):
+    book.charge(promise(1), purpose="p")
+
+    def simulated(record):
+        if record["kind"] == "reserve":
+            record["body"]["guarantee"]["simulated"] = True
+
+    _rewritten(place, edit, simulated)
     with pytest.raises(LedgerError, match="row 1 must book what its guarantee and its price cost"):
         Ledger.open(place).verify()
 
@@ -328,6 +443,45 @@ def test_a_ledger_without_delta_cannot_be_converted(place):
         create(place, delta=0).convert(reason="more")
 
 
+def test_a_conversion_that_an_account_could_not_keep_is_refused(place, promise):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    Ledger.open(place, account="heart").charge(promise("0.1", "5e-7"), purpose="all of its delta")
+    waiting = ledger.reserve(promise("0.1"), purpose="still open")
+    for parts in (None, ALL_FOR_THE_ORDER, (0, "9/10", "1/10")):
+        with pytest.raises(ParameterError, match=r"every account must have used at most its part of the delta .* got 'heart'"):
+            ledger.convert(reason="more", shares=parts)
+    ledger.charge(promise("0.1"), purpose="by sums as before")
+    waiting.touch()
+    waiting.commit(b"r")
+    assert Ledger.open(place).verify().entries == 3
+
+
+def test_a_conversion_is_made_with_shares_that_every_account_keeps(place, promise):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    heart = Ledger.open(place, account="heart")
+    heart.charge(promise("0.1", "4e-7"), purpose="before")
+    with pytest.raises(ParameterError, match="got 'heart'"):
+        ledger.convert(reason="more")
+    ledger.convert(reason="more", shares=(0, "9/10", "1/10"))
+    heart.charge(promise("0.1"), purpose="after")
+    assert Ledger.open(place).verify().entries == 2
+
+
+def test_a_forged_conversion_that_an_account_breaks_is_found(place, promise, edit):
+    ledger = create(place, accounting="sums", accounts={"heart": "1/2"})
+    Ledger.open(place, account="heart").charge(promise("0.1", "4e-7"), purpose="before")
+    ledger.convert(reason="more", shares=(0, "9/10", "1/10"))
+
+    def forge(record):
+        if record["body"].get("change") == "convert":
+            for shares in (record["body"]["shares"], record["standing"]["shares"]):
+                shares["stated"] = "1/2000000"
+
+    _rewritten(place, edit, forge)
+    with pytest.raises(LedgerError, match="row 3 must have the fields of its kind"):
+        Ledger.open(place)
+
+
 # --- ceiling, accounts, groups
 
 
@@ -392,6 +546,33 @@ def test_an_account_counts_by_its_part_of_the_order_too(promise):
     assert Ledger.open(store).forecast("0.05").left == 72
 
 
+def test_what_an_account_is_told_it_has_left_the_whole_has_too(promise):
+    store = MemoryStore()
+    create(store, accounts={"heart": "9/10", "lung": "9/10"})
+    heart, lung = (Ledger.open(store, account=name) for name in ("heart", "lung"))
+    assert charged(heart, promise("0.1"), 100) == 35
+    assert lung.share_used == Ledger.open(store).share_used > Fraction(8, 10)
+    assert lung.accounts()["lung"] == 0
+    last = lung.rest(delta="1e-7")
+    lung.reserve(promise(last.epsilon, last.delta), purpose="p", price=gaussian(last.epsilon, last.delta)).void()
+    left = lung.forecast("0.1").left
+    assert charged(lung, promise("0.1"), 40) == left == 3
+
+
+def test_the_last_release_of_an_account_fits_the_whole_however_each_counts(promise):
+    store = MemoryStore()
+    create(store, accounts={"heart": "1/2"}, shares=("1/4", "1/4", "1/2"))
+    whole, heart = Ledger.open(store), Ledger.open(store, account="heart")
+    whole.charge(promise("2.5"), purpose="by sums, beyond what the order allows")
+    for delta in (None, "1e-7", "1e-8"):
+        last = heart.rest(delta=delta)
+        assert last.epsilon <= Fraction(1, 2)
+        price = gaussian(last.epsilon, last.delta)
+        heart.reserve(promise(last.epsilon, last.delta), purpose="p", price=price).void()
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        heart.rest(delta="3e-7")
+
+
 def test_accounts_are_opened_later_with_a_reason(book, place, promise):
     book.charge(promise(1), purpose="before")
     book.open_account("heart", "1/4", reason="a new project")
@@ -442,6 +623,16 @@ def test_a_group_is_priced_at_the_door(place, promise):
     assert ledger.verify().entries == 2
 
 
+def test_ledgers_that_price_for_groups_say_so_together(promise):
+    books = [create(MemoryStore(), group=2), create(MemoryStore(), group=2, epsilon=1)]
+    found = together(books)
+    assert (found.epsilon, found.delta) == (4, 2 * MILLIONTH)
+    assert "for groups of 2 'patient' together" in found.assumptions
+    assert not any("groups" in words for words in together([create(MemoryStore())]).assumptions)
+    with pytest.raises(IncompatibleGuarantees, match="must protect the same unit in the same way"):
+        together([*books, create(MemoryStore())])
+
+
 # --- what is shown
 
 
@@ -457,6 +648,38 @@ def test_a_page_draws_what_is_used_and_never_a_running_sum(book, promise):
     assert used.endswith("% of the budget")
     found = book.forecast("0.2")
     assert f"epsilon 0.2  {float(-(-found.share * 1000 // 1)) / 10:g} %" in " ".join(page.splitlines())
+
+
+def test_a_page_shows_the_delta_that_is_gone_beside_the_budget(place, promise):
+    ledger = create(place, accounts={"heart": "1/2"})
+    assert "of the delta" not in ledger.show()
+    Ledger.open(place, account="heart").charge(promise("0.001", "2e-7"), purpose="p")
+    lines = ledger.show(last=0).splitlines()
+    assert f"          {'█' * 20}{'·' * 20} 50 % of the delta for releases known by (epsilon, delta) alone" in lines
+    assert f"          {'█' * 40} 100 % of heart's delta for such releases" in lines
+
+
+def test_a_page_of_a_ledger_that_came_to_count_by_sums_shows_what_is_left(place, promise):
+    ledger = create(place, epsilon=1)
+    ledger.charge(promise("1/2", "9e-7"), purpose="p")
+    page = ledger.show(last=0)
+    assert "counted   by sums: the first release needed more delta than its share" in page
+    assert "epsilon   1 budget, 0.5 spent, 0.5 left" in page
+    assert "delta     1e-06 budget, 9e-07 spent, 1e-07 left" in page
+    assert " 90 % of the delta" in page
+
+
+def test_what_was_stated_is_called_spent_only_where_sums_decide(book, place, promise):
+    assert charged(book, promise("0.1"), 60) == 39
+    told = book.to_dict(last=0)
+    assert "spent" not in told
+    assert told["stated_sum"] == {"epsilon": "39/10", "delta": "0/1"}
+    assert Fraction(told["share_used"]) == book.share_used
+    by_sums = create(MemoryStore(), accounting="sums")
+    by_sums.charge(promise("0.1"), purpose="p")
+    told = by_sums.to_dict(last=0)
+    assert (told["spent"]["epsilon"], told["share_used"]) == ("1/10", "1/30")
+    assert "stated_sum" not in told
 
 
 def test_a_forecast_tells_exactly_how_many_are_left(book, promise):
@@ -476,6 +699,38 @@ def test_the_rest_is_one_last_gaussian_release(book, promise):
     assert book.share_used > Fraction(999, 1000) or book.remaining.epsilon < Fraction(1, 100)
     order = book.to_dict()["standing"]
     assert Fraction(order["used"]["tau"]) <= Fraction(1665, 1000)
+
+
+@pytest.mark.parametrize("before", [(), ("0.2", "1/3"), ("0.01",) * 7])
+def test_the_rest_is_admitted_to_the_last_bit(before, promise):
+    ledger = create(MemoryStore())
+    for size in before:
+        ledger.charge(promise(size), purpose="p")
+    last = ledger.rest(delta="1e-7")
+    noise = DiscreteGaussian(sigma_squared=1 / (2 * last.rho), l2_squared=1)
+    ledger.charge(promise(last.epsilon, "1e-7"), purpose="last", price=Price(events=(noise,), relation="replace-one"))
+    assert ledger.share_used > Fraction(999, 1000)
+
+
+def test_the_rest_by_sums_is_told_where_the_order_has_no_room(promise):
+    ledger = create(MemoryStore(), epsilon=1, order=2)
+    last = ledger.rest(delta="1e-7")
+    assert (last.epsilon, last.delta) == (1, Fraction(1, 10**7))
+    assert last.rho == rho_of(1, "1e-7")
+    assert ledger.rest().delta == Fraction(4, 10**7)  # stated alone, it may have the larger share
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        ledger.rest(delta="5e-7")
+    ledger.charge(promise(1, "1e-7"), purpose="last", price=gaussian(1, "1e-7"))
+    with pytest.raises(ParameterError, match="there is nothing for one"):
+        ledger.rest()
+
+
+def test_the_rest_of_a_group_by_sums_is_priced_at_the_door(promise):
+    ledger = create(MemoryStore(), epsilon=4, delta="1e-4", group=2, accounting="sums")
+    last = ledger.rest(delta="1e-6")
+    assert last.epsilon == 2
+    ledger.charge(promise(last.epsilon, last.delta), purpose="last")
+    assert ledger.remaining.epsilon == 0
 
 
 def test_there_is_no_rest_without_delta_or_with_nothing_left(place, promise):

@@ -230,6 +230,26 @@ def test_a_forged_chain_must_still_obey_the_rules(busy_ledger, place, edit, chan
         Ledger.open(place).entries()
 
 
+def test_an_amount_below_its_guarantee_is_found_by_verify(ledger, promise, place, edit):
+    ledger.charge(promise(1), purpose="p")
+
+    def less(records):
+        records[1]["body"]["epsilon"] = "1/1000"
+        for record in records[1:]:
+            record["spent"]["epsilon"] = "1/1000"
+
+    rewritten(place, edit, less)
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee"):
+        Ledger.open(place).verify()
+
+
+def test_a_price_in_a_ledger_of_the_first_format_is_found_by_verify(ledger, promise, place, edit):
+    ledger.charge(promise(1), purpose="p")
+    rewritten(place, edit, lambda records: records[1]["body"].update(tau="0/1", loose="0/1", extra="0/1", form="curve"))
+    with pytest.raises(LedgerError, match="row 1 must book what its guarantee"):
+        Ledger.open(place).verify()
+
+
 def test_one_row_swapped_for_another_with_a_hash_of_its_own_breaks_the_chain(busy_ledger, place, edit):
     record, digest = written(place)[1]
     forged = Row.read(record, digest, place="here")
@@ -368,7 +388,7 @@ def test_newest_rows_written_anew_are_found_by_a_kept_head_alone(ledger, promise
     kept = ledger.reserve(promise(1), purpose="two").receipt.entry_hash
 
     def cheaper(records):
-        records[-1]["body"].update(epsilon="1/8")
+        records[-1]["body"].update(epsilon="1/8", guarantee=promise("1/8").to_dict())
         records[-1]["spent"].update(epsilon="5/8")
 
     rewritten(place, edit, cheaper)

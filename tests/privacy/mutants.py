@@ -6,6 +6,13 @@ TESTS = ("privacy", "distribution")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    ("an event prices itself", "privacy/pricing.py", "type(event) in KINDS", "isinstance(event, Event)"),
+    (
+        "sampled steps between any neighbours",
+        "privacy/pricing.py",
+        "if event.only_relation not in (None, self.relation):",
+        "if False:",
+    ),
     (
         "a proposal is always kept",
         "privacy/noise/choice.py",

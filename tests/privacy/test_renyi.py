@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from itertools import product
@@ -13,7 +14,16 @@ from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
 from sabun.privacy import Price, epsilon_of_rho, rho_of
-from sabun.privacy.events import Approximate, BoundedRange, DiscreteGaussian, DiscreteLaplace, Gaussian, SampledGaussian
+from sabun.privacy.events import (
+    Approximate,
+    BoundedRange,
+    Cost,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    SampledGaussian,
+)
 from sabun.privacy.renyi import (
     best_order,
     bounded_range_cost,
@@ -199,6 +209,40 @@ def test_a_price_survives_json_and_refuses_what_is_none():
     for events in ((), [noise], (noise, 3)):
         with pytest.raises(ParameterError, match="events must be a tuple of 1 to 1000 events"):
             Price(events=events, relation="add-remove")
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "local"])
+def test_the_price_of_a_sampled_gaussian_is_between_add_remove_neighbours(relation):
+    # Its moments are those of adding or removing one record; replacing one costs two to four times as much.
+    steps = SampledGaussian(noise_multiplier=1, sampling_probability="1/100", count=100)
+    assert Price(events=(steps,), relation="add-remove").cost(order=4) is not None
+    for events in ((steps,), (Approximate(epsilon=1), steps)):
+        with pytest.raises(ParameterError, match=f"relation must be 'add-remove' for a sampled-gaussian.*; got '{relation}'"):
+            Price(events=events, relation=relation)
+    with pytest.raises(ParameterError, match="relation must be 'add-remove'"):
+        Price.from_dict({"events": [steps.to_dict()], "relation": relation})
+
+
+def test_a_price_is_of_known_kinds_only():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Free(DiscreteGaussian):
+        def cost(self, order, *, steps=1):
+            return Cost(Fraction(0))
+
+    class Mine(Event):
+        kind = "mine"
+
+    for event in (Free(sigma_squared=1, l2_squared=1), Mine(), Event()):
+        with pytest.raises(ParameterError, match="events must be a tuple of 1 to 1000 events of the kinds in"):
+            Price(events=(event,), relation="replace-one")
+
+
+@pytest.mark.parametrize("count", [10**18 + 1, 10**5000], ids=["large", "unprintable"])
+def test_an_event_has_a_number_of_runs_that_can_be_written(count):
+    with pytest.raises(ParameterError, match="count must be at most"):
+        BoundedRange(epsilon=1, count=count)
+    with pytest.raises(ParameterError, match="sensitivity must be of at most 4000 digits"):
+        DiscreteLaplace(scale=1, sensitivity=10**5000)
 
 
 # --- the figures of docs/budget.md, with all of delta for the order

@@ -109,7 +109,7 @@ def show(
     ledger, size = Ledger.open(path), None if epsilon is None else _amount(epsilon, "epsilon")
     if json:
         more = {} if size is None else {"forecast": ledger.forecast(size).to_dict()}
-        print_json(_record(path, ledger, last=last) | {"share_used": float(ledger.share_used)} | more)
+        print_json(_record(path, ledger, last=last) | more)
     else:
         print_line(ledger.show(last=None if everything else _LISTED if last is None else last, epsilon=size))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError, SimulatedError
-from sabun.ledger.amounts import write_amount
+from sabun.ledger.amounts import read_amount, write_amount
 from sabun.ledger.shares import Shares, Usage
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
@@ -18,7 +18,7 @@ from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.pricing import Price
 from sabun.privacy.renyi import grouped, pure_cost
 
-__all__ = ["CONVERTED", "Asked", "asked", "booking", "budget_of", "check_booked", "check_words"]
+__all__ = ["CONVERTED", "Asked", "amount_in", "asked", "booking", "budget_of", "check_booked", "check_words"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
@@ -106,12 +106,14 @@ def asked(guarantee: Guarantee, terms: Terms, price: Price | None = None) -> Ask
 def booking(standing: Standing, wanted: Asked, *, account: str) -> dict[str, Any] | None:
     """What a reserving row says of the amounts of a charge that is admitted; None when it is not.
 
-    The first charge decides: while it fits the shares the ledger counts by them, else by sums, both for good.
+    The first charge decides: while it fits the shares the ledger counts by them, else by sums. An account has its part of the
+    shares alone, so that it never decides by sums for all.
     """
     if not isinstance(wanted.epsilon, Fraction) or not isinstance(wanted.delta, Fraction):
         return None
     amount = Budget(wanted.epsilon, wanted.delta).to_dict() | ({"account": account} if account else {})
-    for rule in ("shares", "sums") if standing.rule == "open" else (standing.rule,):
+    undecided = ("shares",) if account else ("shares", "sums")
+    for rule in undecided if standing.rule == "open" else (standing.rule,):
         first = {"rule": rule} if standing.rule == "open" else {}
         for more in _forms(standing, wanted) if rule == "shares" else ({},):
             body = amount | first | more
@@ -130,14 +132,20 @@ def _forms(standing: Standing, wanted: Asked) -> Iterator[dict[str, Any]]:
 def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> None:
     """Reckons a charge anew from the guarantee and the price in its row; a ValueError when less was booked."""
     price = Price.from_dict(body["price"]) if "price" in body else None
-    wanted, booked = asked(Guarantee.from_dict(body["guarantee"]), terms, price), charge_in(body)
-    if not wanted.epsilon <= booked.epsilon or not wanted.delta <= booked.loose + booked.extra:
+    wanted, booked, stated = asked(Guarantee.from_dict(body["guarantee"]), terms, price), charge_in(body), amount_in(body)
+    if not wanted.epsilon <= stated.epsilon or not wanted.delta <= stated.delta:
         raise ValueError("less than the guarantee")
     if "tau" in body:
-        assert before.shares is not None
+        if before.shares is None:
+            raise ValueError("a price without an order")
         owed = dict(wanted.forms(before.shares.order))[body["form"]]
         if any(due > paid for due, paid in zip(owed, booked, strict=True)):
             raise ValueError("less than the price")
+
+
+def amount_in(body: Mapping[str, Any]) -> Budget:
+    """The epsilon and delta in the body of a reserving row."""
+    return Budget(read_amount(body["epsilon"]), read_amount(body["delta"]))
 
 
 def check_words(**named: str) -> None:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from sabun.errors import LedgerError
+from sabun.errors import LedgerError, SabunError
 from sabun.ledger.admission import check_booked
 from sabun.ledger.amounts import read_amount
 from sabun.ledger.row import FIRST_PREVIOUS, FORMATS, Row, seal_of, standing_after, standing_in, total_after
@@ -126,8 +126,8 @@ def inspected(
     def visit(view: Transaction, piece: Piece) -> None:
         nonlocal kept
         for before, row in itertools.pairwise((piece.before, *(row for row, _ in piece.rows))):
-            if row.kind == "reserve" and before.standing is not None:
-                _check_price(row, before.standing, piece.book.terms, place)
+            if row.kind == "reserve":
+                _check_price(row, standing_in(before, terms=piece.book.terms), piece.book.terms, place)
         for row in (row for row, _ in piece.rows if row.kind == "commit"):
             kept += 1
             if row.body["payload_size"] > _LARGE:
@@ -161,7 +161,7 @@ def _check_price(row: Row, before: Standing, terms: Terms, place: str) -> None:
     """Reckons the price of a charge anew: what was booked must not be less."""
     try:
         check_booked(row.body, before, terms)
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (SabunError, KeyError, ValueError, TypeError, AttributeError):
         raise _broken(place, row.sequence, "must book what its guarantee and its price cost") from None
 
 

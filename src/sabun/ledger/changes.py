@@ -9,23 +9,22 @@ from typing import Any
 from sabun import checks
 from sabun.errors import BudgetExceeded, ParameterError
 from sabun.ledger.admission import Asked, check_words
-from sabun.ledger.amounts import read_amount, write_amount
+from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book
 from sabun.ledger.row import Row, next_row
-from sabun.ledger.shares import Limits, Shares, Usage
+from sabun.ledger.shares import Held, Shares
 from sabun.ledger.standing import Account, Standing, changed
 from sabun.ledger.statement import Budget, Terms
 from sabun.ledger.wording import refusal
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 
 __all__ = [
-    "amount_in",
     "beginning",
     "ceiling_of",
     "change_row",
     "converted",
     "group_of",
-    "limits_of",
+    "held_to",
     "opened",
     "raised",
     "refused",
@@ -108,6 +107,12 @@ def converted(standing: Standing, *, order: int | None, shares: Sequence[AmountL
             "a ledger must count by sums and have some delta left to be converted; this one does not. Nothing was changed."
         )
     split = Shares.of(standing.limit, standing.delta, order=order, parts=shares, used=standing.used.loose)
+    over = [name for name, own in standing.accounts.items() if own.used.loose > own.part * split.stated]
+    if over:
+        raise ParameterError(
+            f"every account must have used at most its part of the delta for stated releases; got {over[0]!r}, which has not. "
+            "Give that share (the second of three) more, or go on by sums. Nothing was changed."
+        )
     return {"change": "convert", "shares": split.to_dict()}
 
 
@@ -118,42 +123,34 @@ def change_row(book: Book, body: Mapping[str, Any]) -> Row:
     return next_row(book.head, kind="change", entry=0, body=body, amount=nothing, standing=standing)
 
 
-def limits_of(standing: Standing, account: str) -> tuple[Limits, Usage]:
-    """What an account (or the whole) is held against, and what it has used; an undecided ledger as one by shares."""
+def held_to(standing: Standing, account: str) -> tuple[Held, ...]:
+    """What a charge is held against, with what was used of it: the whole, and the account it goes to.
+
+    An undecided ledger is as one by shares.
+    """
     rule = "shares" if standing.rule == "open" else standing.rule
-    if not account:
-        return standing.limits(rule), standing.used
-    own = standing.accounts[account]
-    return standing.limits(rule, part=own.part), own.used
+    own = [standing.accounts[account]] if account else []
+    return (standing.limits(rule), standing.used), *((standing.limits(rule, part=one.part), one.used) for one in own)
 
 
 def remaining(standing: Standing, account: str) -> Budget:
     """The largest epsilon and delta of one more release of which nothing else is known."""
-    if standing.rule == "open":
-        part = standing.accounts[account].part if account else Fraction(1)
-        return Budget(part * standing.limit, part * standing.delta)
-    left = [standing.limits().left(standing.used)]
-    if account:
-        limits, used = limits_of(standing, account)
-        left.append(limits.left(used))
-    return Budget(*map(min, zip(*left, strict=True)))
+    if standing.rule == "open" and not account:
+        return Budget(standing.limit, standing.delta)
+    return Budget(*map(min, zip(*(limits.left(used) for limits, used in held_to(standing, account)), strict=True)))
 
 
 def whole(standing: Standing, account: str) -> Budget:
     """What `remaining` begins with under the rule that is in force."""
     part = standing.accounts[account].part if account else Fraction(1)
-    split = standing.shares if standing.rule == "shares" else None
+    by_sums = standing.rule == "sums" or (standing.rule == "open" and not account)
+    split = None if by_sums else standing.shares
     return Budget(part * standing.limit, part * (standing.delta if split is None else split.stated))
 
 
 def refused(terms: Terms, standing: Standing, wanted: Asked, account: str) -> BudgetExceeded:
     """The error for a charge that does not fit."""
     return refusal(terms, remaining(standing, account), wanted, whole=whole(standing, account), account=account)
-
-
-def amount_in(body: Mapping[str, Any]) -> Budget:
-    """The epsilon and delta in the body of a reserving row."""
-    return Budget(read_amount(body["epsilon"]), read_amount(body["delta"]))
 
 
 def _account_name(name: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.ledger.amounts import write_amount
-from sabun.ledger.shares import Limits, Usage
+from sabun.ledger.shares import Held, Limits, Usage
 from sabun.ledger.statement import Terms
 from sabun.privacy.amounts import AmountLike, exact_positive
 from sabun.privacy.conversion import epsilon_of_rho, rho_of
-from sabun.privacy.renyi import grouped, pure_cost
+from sabun.privacy.renyi import grouped, pure_cost, stepped
 
 __all__ = ["Forecast", "Rest", "forecast", "rest"]
 
@@ -57,14 +58,20 @@ class Rest:
         return {field.name: write_amount(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
-def forecast(limits: Limits, used: Usage, terms: Terms, epsilon: AmountLike) -> Forecast:
-    """What questions of that epsilon would cost, and how many fit.
+def forecast(held: Sequence[Held], terms: Terms, epsilon: AmountLike) -> Forecast:
+    """What questions of that epsilon would cost, and how many fit everything they are held against.
 
     Raises:
         ParameterError: Epsilon breaks its rule.
     """
     size = exact_positive(epsilon, name="epsilon")
     asked = Fraction(grouped(size, Fraction(0), steps=terms.group)[0])
+    left, share = min((_questions(limits, used, asked) for limits, used in held), key=lambda way: (way[0], -way[1]))
+    return Forecast(epsilon=size, share=share, left=left)
+
+
+def _questions(limits: Limits, used: Usage, asked: Fraction) -> tuple[int, Fraction]:
+    """How many questions fit, and the share that one takes."""
     whole = limits.part * limits.epsilon
     may_sum = limits.shares is None or limits.sums_admit(used)
     ways = [(max((whole - used.epsilon) // asked, 0), asked / whole)] if may_sum else []
@@ -72,29 +79,71 @@ def forecast(limits: Limits, used: Usage, terms: Terms, epsilon: AmountLike) -> 
         tau = pure_cost(asked, order=limits.shares.order)
         ways.append((max((room - used.tau) // tau, 0), tau / room))
     # Of two rules with as many left, the one by which a question takes less.
-    left, share = max(ways, key=lambda way: (way[0], -way[1]), default=(0, Fraction(1)))
-    return Forecast(epsilon=size, share=share, left=left)
+    return max(ways, key=lambda way: (way[0], -way[1]), default=(0, Fraction(1)))
 
 
-def rest(limits: Limits, used: Usage, terms: Terms, *, delta: AmountLike | None = None) -> Rest:
-    """What one last Gaussian release may have, at a delta of its own.
+def rest(held: Sequence[Held], terms: Terms, *, delta: AmountLike | None = None) -> Rest:
+    """What one last Gaussian release may have, at a delta of its own, in everything it is held against.
 
     Raises:
         ParameterError: The ledger has no delta, or nothing is left for such a release.
     """
-    checks.require(limits.delta > 0, "above 0 for a Gaussian release", "This ledger takes none.", delta=limits.delta)
-    left = limits.left(used)
+    whole = held[0][0].delta
+    checks.require(whole > 0, "above 0 for a Gaussian release", "This ledger takes none.", delta=whole)
+    given = None if delta is None else exact_positive(delta, name="delta")
+    checks.require(given is None or given < 1, "above 0 and below 1", delta=delta)
+    deltas = _deltas(held) if given is None else [given]
+    found = [
+        one for stated in deltas if stated > 0 for one in (_by_promise(held, terms, stated), _by_curve(held, terms, stated))
+    ]
+    best = max((one for one in found if one is not None), key=lambda one: one.rho, default=None)
+    if best is None:
+        which = "" if given is None else " with this delta"
+        raise ParameterError(
+            f"a last Gaussian release must have something left in {terms.name!r}; there is nothing for one{which}."
+        )
+    return best
+
+
+def _deltas(held: Sequence[Held]) -> list[Fraction]:
+    """What a last release could state: all that is left for those known by it alone, all for priced ones, the order's share."""
+    deltas = [min(limits.left(used)[1] for limits, used in held)]
+    for shares in {limits.shares for limits, _ in held if limits.shares is not None}:
+        deltas += [min(limits.part * shares.sums - used.extra for limits, used in held), shares.tail]
+    return deltas
+
+
+def _by_promise(held: Sequence[Held], terms: Terms, delta: Fraction) -> Rest | None:
+    """The largest release that is known by its (epsilon, delta) alone."""
+    left = [limits.left(used) for limits, used in held]
+    epsilon = _floor(min(most for most, _ in left) / terms.group)
+    if epsilon <= 0 or grouped(epsilon, delta, steps=terms.group)[1] > min(most for _, most in left):
+        return None
+    return Rest(rho=rho_of(epsilon, delta), epsilon=epsilon, delta=delta)
+
+
+def _by_curve(held: Sequence[Held], terms: Terms, delta: Fraction) -> Rest | None:
+    """The largest release whose noise is known: each limit counts it by sums or by the order, as has more left."""
+    ways = [max(_noise(limits, used, terms, delta), default=None) for limits, used in held]
+    known = [way for way in ways if way is not None]
+    if len(known) < len(ways):
+        return None
+    rho, epsilon = map(min, zip(*known, strict=True))
+    return Rest(rho=rho, epsilon=epsilon, delta=delta)
+
+
+def _noise(limits: Limits, used: Usage, terms: Terms, delta: Fraction) -> Iterator[tuple[Fraction, Fraction]]:
+    """The rho and the epsilon at delta that each way of counting has left."""
     if limits.shares is None:
-        stated = min(left[1] if delta is None else exact_positive(delta, name="delta"), left[1])
-        rho = rho_of(left[0] / terms.group, stated) if min(*left, stated) > 0 and terms.group == 1 else Fraction(0)
-    else:
-        stated = limits.shares.tail if delta is None else exact_positive(delta, name="delta")
-        room = limits.part * limits.shares.threshold(limits.epsilon) - used.tau
-        rho = max(room, Fraction(0)) / (limits.shares.order * terms.group**2)
-    checks.require(0 < stated < 1, "above 0 and below 1", delta=delta)
-    if rho <= 0:
-        raise ParameterError(f"a last Gaussian release must have something left in {terms.name!r}; there is nothing for one.")
-    return Rest(rho=rho, epsilon=_asking(rho, stated), delta=stated)
+        return
+    # A price is rounded up to this grid, so what is left of it is rounded down.
+    room = -stepped(used.tau - limits.part * limits.shares.threshold(limits.epsilon))
+    if room > 0:
+        rho = room / (limits.shares.order * terms.group**2)
+        yield rho, _asking(rho, delta)
+    epsilon = _floor((limits.part * limits.epsilon - used.epsilon) / terms.group)
+    if epsilon > 0 and used.extra + grouped(epsilon, delta, steps=terms.group)[1] <= limits.part * limits.shares.sums:
+        yield rho_of(epsilon, delta), epsilon
 
 
 def _asking(rho: Fraction, delta: Fraction) -> Fraction:
@@ -102,4 +151,9 @@ def _asking(rho: Fraction, delta: Fraction) -> Fraction:
     epsilon, shrink = epsilon_of_rho(rho, delta=delta), Fraction(1, 10**9)
     while rho_of(epsilon, delta) > rho:
         epsilon, shrink = epsilon * (1 - shrink), 2 * shrink
+    return _floor(epsilon)
+
+
+def _floor(epsilon: Fraction) -> Fraction:
+    """Twelve decimals, not above it."""
     return Fraction(epsilon.numerator * 10**12 // epsilon.denominator, 10**12)

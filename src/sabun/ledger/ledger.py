@@ -13,7 +13,7 @@ from typing import Any, Self, final
 from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger import changes
-from sabun.ledger.admission import asked, booking, budget_of, check_words
+from sabun.ledger.admission import amount_in, asked, booking, budget_of, check_words
 from sabun.ledger.chain import Book, check_payload, opened
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.opening import store_at
@@ -195,7 +195,7 @@ class Ledger(View):
                 raise changes.refused(self._outlook.terms, standing, wanted, self._account)
             words = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": wanted.note, "software": _software()}
             body = words | amount | ({"remark": self._remark} if self._remark else {}) | {"void_seal": seal_of(token)}
-            row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=changes.amount_in(body), key=key)
+            row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=amount_in(body), key=key)
             view.append(row)
             newest = row if result is None else keep_result(view, row, result)
             receipt = self._receipt(row)
@@ -260,7 +260,7 @@ class Ledger(View):
         """Takes up counting by shares in a ledger that counts by sums; what was charged before keeps its epsilon and delta.
 
         Raises:
-            ParameterError: It has no delta left, or counts by shares already.
+            ParameterError: It has no delta left, or counts by shares already, or an account would be beyond its new limits.
         """
         self._change(lambda standing: changes.converted(standing, order=order, shares=shares), reason)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from typing import Any
 
 from sabun.errors import LedgerError
 from sabun.ledger.amounts import read_amount, write_amount
-from sabun.ledger.shares import NOTHING, compact
+from sabun.ledger.shares import NOTHING
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
+from sabun.privacy.amounts import compact
 
 __all__ = [
     "FIRST_PREVIOUS",
@@ -183,12 +185,20 @@ def next_row(
 
 
 def standing_after(before: Standing | None, kind: str, opening: Mapping[str, Any]) -> Standing | None:
-    """Where the ledger stands once a row about an entry is written: as with the totals, a void takes its charge back."""
+    """Where the ledger stands once a row about an entry is written: as with the totals, a void takes its charge back.
+
+    A charge that is not booked as the rule in force has it is a ValueError.
+    """
     sign = _SIGNS.get(kind)
     if before is None or sign is None:
         return before
     rule = opening.get("rule", "") if before.rule == "open" else ""  # the first charge decides
-    return before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
+    after = before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
+    if kind == "reserve" and ("tau" in opening) != (after.rule == "shares"):
+        raise ValueError("not booked by the rule in force")
+    if kind == "void" and "rule" in opening and after.used == NOTHING:  # proof: undecided
+        return dataclasses.replace(after, rule="open")  # nothing was drawn under the rule that it chose
+    return after
 
 
 def standing_in(row: Row, *, terms: Terms) -> Standing:

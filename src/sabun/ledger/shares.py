@@ -7,24 +7,21 @@ loose parts sum to at most D_0, and (the epsilons to at most E with the extras t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.ledger.amounts import read_amount, write_amount
-from sabun.privacy.amounts import exact
+from sabun.privacy.amounts import compact, exact
 from sabun.privacy.renyi import best_order, largest_pure, pure_cost, threshold, whole_order
 
-__all__ = ["DEFAULT_PARTS", "NOTHING", "Limits", "Shares", "Usage", "compact"]
+__all__ = ["DEFAULT_PARTS", "NOTHING", "Held", "Limits", "Shares", "Usage"]
 
 DEFAULT_PARTS = (Fraction(1, 10), Fraction(2, 5), Fraction(1, 2))
 """Of delta: for the stated deltas of priced releases in sums; for releases known by (epsilon, delta) alone; for the order."""
-
-_TOTAL_BITS = 2048
 
 
 class Usage(NamedTuple):
@@ -158,12 +155,14 @@ class Limits:
         by_sums = used.epsilon / (self.part * self.epsilon) if used.extra <= self.part * self.shares.sums else Fraction(1)
         return min(by_order, by_sums, Fraction(1))
 
+    def delta_used(self, used: Usage) -> Fraction:
+        """How much is gone of the delta for releases of which (epsilon, delta) is all that is known, from 0 to 1."""
+        gone, whole = (used.loose + used.extra, self.delta) if self.shares is None else (used.loose, self.shares.stated)
+        return gone / (self.part * whole) if gone else Fraction(0)
 
-def compact(total: Fraction) -> Fraction:
-    """A total that stays writable: exact until its denominator passes 2048 bits, then rounded up."""
-    if total.denominator.bit_length() <= _TOTAL_BITS:
-        return total
-    return Fraction(math.ceil(total * 2**_TOTAL_BITS), 2**_TOTAL_BITS)
+
+Held: TypeAlias = tuple[Limits, Usage]
+"""Limits, and what was used of them."""
 
 
 def _not_below_zero(amount: Fraction) -> Fraction:

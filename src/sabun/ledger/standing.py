@@ -17,7 +17,7 @@ from sabun.ledger.shares import NOTHING, Limits, Shares, Usage
 __all__ = ["RULES", "Account", "Standing", "changed", "charge_in"]
 
 RULES = ("open", "sums", "shares")
-"""`open` until the first charge, which fits the shares or makes the ledger count by sums for good."""
+"""`open` until the first charge, which fits the shares or makes the ledger count by sums, and again when that was voided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,5 +140,8 @@ def changed(before: Standing, body: Mapping[str, Any], *, ceiling: Fraction | No
             shares = Shares.from_dict(body["shares"])
             if before.rule != "sums" or shares.total > before.delta or shares.stated < before.used.loose:
                 raise ValueError("not a conversion")
-            return dataclasses.replace(before, rule="shares", shares=shares)
+            after = dataclasses.replace(before, rule="shares", shares=shares)
+            if not after.admits():  # an account's limits shrink with the share
+                raise ValueError("beyond a limit")
+            return after
     raise ValueError("not a change")

@@ -20,7 +20,8 @@ def together(ledgers: Sequence[Ledger]) -> Guarantee:
     """The promise for somebody whose data are in the tables of several ledgers.
 
     Guarantee: the sums of what the ledgers promise (their budgets, or ceilings where they have some), now and for ever: what
-    was charged so far is less, and no promise. It holds however questions to one ledger are chosen from answers of another.
+    was charged so far is less, and no promise. It holds however questions to one ledger are chosen from answers of another
+    (`ledger.proof.md`), for as many units together as each ledger prices its charges for.
 
     Raises:
         ParameterError: There are none.
@@ -36,6 +37,7 @@ def together(ledgers: Sequence[Ledger]) -> Guarantee:
             )
     assumptions = (
         f"each ledger was the only one charged for its table; a {first.unit!r} is the same {first.unit!r} in all of them",
+        *((f"for groups of {first.group} {first.unit!r} together",) if first.group > 1 else ()),
     )
     return compose(
         Guarantee(

@@ -9,11 +9,12 @@ from typing import Any
 
 from sabun import checks
 from sabun.ledger import changes
+from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book, check_payload, inspected, read_entry
 from sabun.ledger.forecast import Forecast, Rest, forecast, rest
 from sabun.ledger.keys import check_key
 from sabun.ledger.outlook import Outlook
-from sabun.ledger.shares import Limits, Usage
+from sabun.ledger.shares import Held
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Verification
 from sabun.ledger.store import Store
@@ -85,16 +86,18 @@ class View:
 
     @property
     def share_used(self) -> Fraction:
-        """How much of the budget (through an account: of its limit) is gone, from 0 to 1."""
-        return Limits.share_used(*self._limits())
+        """How much of the budget is gone, from 0 to 1; through an account, of its limit where less of that is left."""
+        return max(limits.share_used(used) for limits, used in self._held_to())
 
     def forecast(self, epsilon: AmountLike) -> Forecast:
         """What one more question of an epsilon (with no delta) would take, and how many such are left.
 
+        Through an account, to that and to the whole.
+
         Raises:
             ParameterError: Epsilon breaks its rule.
         """
-        return forecast(*self._limits(), self._outlook.terms, epsilon)
+        return forecast(self._held_to(), self._outlook.terms, epsilon)
 
     def rest(self, *, delta: AmountLike | None = None) -> Rest:
         """What to ask for in one last release with Gaussian noise that takes all that is left.
@@ -105,19 +108,20 @@ class View:
         Raises:
             ParameterError: Nothing is left for such a release.
         """
-        return rest(*self._limits(), self._outlook.terms, delta=delta)
+        return rest(self._held_to(), self._outlook.terms, delta=delta)
 
     def accounts(self) -> dict[str, Fraction]:
         """The accounts by name, each with the share of its limit that is used."""
         standing = self._standing()
-        return {name: changes.limits_of(standing, name)[0].share_used(own.used) for name, own in standing.accounts.items()}
+        own = {name: changes.held_to(standing, name)[-1] for name in standing.accounts}
+        return {name: limits.share_used(used) for name, (limits, used) in own.items()}
 
     def _standing(self) -> Standing:
         with self._outlook.reading() as (_, book):
             return book.standing
 
-    def _limits(self) -> tuple[Limits, Usage]:
-        return changes.limits_of(self._standing(), self._account)
+    def _held_to(self) -> tuple[Held, ...]:
+        return changes.held_to(self._standing(), self._account)
 
     def kept(self, entry: int) -> bytes:
         """The bytes committed with a charge, for whoever lost the file they were written to; costs nothing.
@@ -199,15 +203,20 @@ class View:
         return page(book.terms, book.standing, head.spent, entries, earlier=head.entries - len(entries), sizes=sizes)
 
     def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
-        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`."""
+        """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`.
+
+        The sums of what was stated are `spent` where they decide, else `stated_sum`: those may pass the budget.
+        """
         head, entries = self._outlook.standing(last)
         book = Book(terms=self._outlook.terms, head=head)
+        used = max(limits.share_used(used) for limits, used in changes.held_to(book.standing, self._account))
         return {
             "name": self.name,
             "unit": self.unit,
             "relation": self.relation,
             "budget": Budget(book.standing.limit, book.standing.delta).to_dict(),
-            "spent": head.spent.to_dict(),
+            "spent" if book.standing.rule == "sums" else "stated_sum": head.spent.to_dict(),
+            "share_used": write_amount(used),
             "remaining": changes.remaining(book.standing, self._account).to_dict(),
             "standing": book.standing.to_dict() | {"promised": book.terms.promised.to_dict(), "group": book.terms.group},
             "entries": [entry.to_dict() for entry in entries],

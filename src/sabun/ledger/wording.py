@@ -11,7 +11,7 @@ from fractions import Fraction
 from sabun.errors import BudgetExceeded
 from sabun.ledger.admission import Asked
 from sabun.ledger.forecast import forecast
-from sabun.ledger.shares import Limits
+from sabun.ledger.shares import Limits, Usage
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Terms
 from sabun.privacy.amounts import Amount, AmountLike, plain
@@ -124,21 +124,27 @@ def page(
         lines.append(f"group     {terms.group} together; every charge is priced for that many")
     if terms.ceiling is not None:
         lines.append(f"ceiling   epsilon {at_most(terms.ceiling)}, which every promise is made for")
-    lines += _amounts(standing, spent) if standing.shares is None else _parts(terms, standing)
-    limits = standing.limits("shares" if standing.rule == "open" else None)
-    lines += [
-        "",
-        f"used      {bar(limits.share_used(standing.used))} {percent(limits.share_used(standing.used))} of the budget",
-    ]
+    lines += _amounts(standing, spent) if standing.shares is None else _parts(terms, standing, spent)
+    rule = "shares" if standing.rule == "open" else standing.rule
+    limits, known = standing.limits(rule), "" if rule == "sums" else " for releases known by (epsilon, delta) alone"
+    lines += ["", *_bars("used", limits, standing.used, "the budget", f"the delta{known}")]
     for name, account in standing.accounts.items():
-        own = standing.limits("shares" if standing.rule == "open" else None, part=account.part).share_used(account.used)
-        lines.append(f"          {bar(own)} {percent(own)} of {_one_line(name)} ({percent(account.part)} of the whole)")
+        own, word = standing.limits(rule, part=account.part), _one_line(name)
+        such = f"{word}'s delta" + (" for such releases" if known else "")
+        lines += _bars("", own, account.used, f"{word} ({percent(account.part)} of the whole)", such)
     lines += ["", *_forecasts(limits, standing, terms, _SIZES if sizes is None else sizes)]
     if earlier:
         lines += ["", f"Earlier entries that are not shown: {earlier}."]
     if entries or not earlier:
         lines += ["", *_table(entries)]
     return "\n".join(lines)
+
+
+def _bars(word: str, limits: Limits, used: Usage, whole: str, delta: str) -> list[str]:
+    """How much of the whole is gone, and of its delta where some is: with that gone little may be left to ask."""
+    shares = {whole: limits.share_used(used)} | ({delta: limits.delta_used(used)} if limits.delta_used(used) else {})
+    lines = [f"{bar(share)} {percent(share)} of {what}" for what, share in shares.items()]
+    return [f"{word if not number else '':<9} {line}" for number, line in enumerate(lines)]
 
 
 def _amounts(standing: Standing, spent: Budget) -> list[str]:
@@ -150,15 +156,15 @@ def _amounts(standing: Standing, spent: Budget) -> list[str]:
     ]
 
 
-def _parts(terms: Terms, standing: Standing) -> list[str]:
-    """The promise and its parts; no sum of what was stated, which would read like a promise and is none."""
+def _parts(terms: Terms, standing: Standing, spent: Budget) -> list[str]:
+    """The promise and its parts; where the order counts no sum of what was stated, which would read like a promise."""
     shares, used = standing.shares, standing.used
     assert shares is not None
     lines = [f"promise   epsilon {at_most(terms.promised.epsilon)}, delta {at_most(standing.delta)} for everything together"]
     if terms.ceiling is not None:
         lines.append(f"budget    epsilon {at_most(standing.limit)} for now")
     if standing.rule == "sums":
-        return [*lines, "counted   by sums: the first release needed more delta than its share"]
+        return [*lines, "counted   by sums: the first release needed more delta than its share", *_amounts(standing, spent)]
     gone, whole = used.loose, shares.stated
     return [
         *lines,
@@ -168,7 +174,7 @@ def _parts(terms: Terms, standing: Standing) -> list[str]:
 
 
 def _forecasts(limits: Limits, standing: Standing, terms: Terms, sizes: Sequence[AmountLike]) -> list[str]:
-    found = [forecast(limits, standing.used, terms, size) for size in sizes]
+    found = [forecast(((limits, standing.used),), terms, size) for size in sizes]
     rows = [("question of", "takes", "such are left")]
     rows += [(f"epsilon {at_least(one.epsilon)}", percent(one.share), str(one.left)) for one in found]
     return _aligned(rows)

@@ -18,6 +18,7 @@ from sabun.checks import is_number, require
 __all__ = [
     "Amount",
     "AmountLike",
+    "compact",
     "exact",
     "exact_positive",
     "float_above",
@@ -37,6 +38,7 @@ _LONGEST = 10**4000
 """Numerators and denominators of stored amounts stay below this: Python prints and reads no more than 4300 digits."""
 
 _LARGEST_EXPONENT = 4000
+_TOTAL_BITS = 2048
 _LONGEST_TEXT = 10_000
 
 
@@ -106,6 +108,13 @@ def rounded_up(value: float, *, digits: int = 12) -> Amount:
         return Fraction(0)
     unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
     return math.ceil(ratio(value) / unit) * unit
+
+
+def compact(total: Fraction) -> Fraction:
+    """A total that stays writable: exact until its denominator passes 2048 bits, then rounded up."""
+    if total.denominator.bit_length() <= _TOTAL_BITS:
+        return total
+    return Fraction(math.ceil(total * 2**_TOTAL_BITS), 2**_TOTAL_BITS)
 
 
 def ratio(value: float | Fraction) -> Fraction:

@@ -19,6 +19,7 @@ from sabun.privacy import renyi
 from sabun.privacy.amounts import AmountLike, exact, float_above, float_below, is_short
 
 __all__ = [
+    "KINDS",
     "Approximate",
     "BoundedRange",
     "Cost",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _INTERVAL = 1e-4
+_MOST_RUNS = 10**18
 
 
 class Cost(NamedTuple):
@@ -45,6 +47,8 @@ class Event:
     """Base of the events: `count` independent (possibly adaptive) runs of one mechanism."""
 
     kind: ClassVar[str]
+    only_relation: ClassVar[str | None] = None
+    """The relation between whose neighbours its cost holds; None where it holds for whichever its parameters speak of."""
     count: int = 1
 
     def rho(self) -> Fraction | None:
@@ -65,6 +69,7 @@ class Event:
 
     def _check(self, **amounts: AmountLike) -> None:
         checks.whole(minimum=1, count=self.count)
+        checks.require(self.count <= _MOST_RUNS, f"at most {_MOST_RUNS}", count=self.count)
         object.__setattr__(self, "count", int(self.count))
         for name, value in amounts.items():
             read = exact(value, name=name)
@@ -145,6 +150,7 @@ class SampledGaussian(Event):
     """A Gaussian on a Poisson sample, under add-remove neighbours: one step of DP-SGD per run."""
 
     kind: ClassVar[str] = "sampled-gaussian"
+    only_relation: ClassVar[str | None] = "add-remove"
     noise_multiplier: Fraction
     sampling_probability: Fraction
 
@@ -209,6 +215,7 @@ class DiscreteLaplace(Event):
         self._check(scale=self.scale)
         checks.positive(scale=self.scale)
         checks.whole(minimum=1, sensitivity=self.sensitivity)
+        checks.require(is_short(Fraction(self.sensitivity)), "of at most 4000 digits", sensitivity=self.sensitivity)
         object.__setattr__(self, "sensitivity", int(self.sensitivity))
 
     def rho(self) -> Fraction:
@@ -248,13 +255,13 @@ class BoundedRange(Event):
         return Cost(self.count * renyi.bounded_range_cost(steps * self.epsilon, order=order))
 
 
-_KINDS = {
-    event.kind: event for event in (Approximate, Gaussian, SampledGaussian, DiscreteGaussian, DiscreteLaplace, BoundedRange)
-}
+KINDS: tuple[type[Event], ...] = (Approximate, Gaussian, SampledGaussian, DiscreteGaussian, DiscreteLaplace, BoundedRange)
+"""Every kind whose cost is proved; a subclass of one is none of them."""
+_BY_NAME = {event.kind: event for event in KINDS}
 
 
 def event_from_dict(record: Mapping[str, Any]) -> Event:
     """Reads any event that `to_dict` wrote."""
     kind = record.get("kind") if isinstance(record, Mapping) else None
-    checks.one_of(sorted(_KINDS), kind=kind)
-    return _KINDS[str(kind)].from_dict(record)
+    checks.one_of(sorted(_BY_NAME), kind=kind)
+    return _BY_NAME[str(kind)].from_dict(record)

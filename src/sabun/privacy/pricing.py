@@ -5,19 +5,23 @@ A ledger that counts by a Rényi order books what the parts cost at that order i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.privacy.events import Cost, Event, event_from_dict
+from sabun.privacy.amounts import compact
+from sabun.privacy.events import KINDS, Cost, Event, event_from_dict
 from sabun.privacy.guarantee import RELATIONS
 
 __all__ = ["Price"]
 
 _MOST_EVENTS = 1000
+_LARGEST = Fraction(10**100)
+"""A cost above this says nothing that (epsilon, delta) does not say better, and might be too long to write."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +47,19 @@ class Price:
 
     def __post_init__(self) -> None:
         good = isinstance(self.events, tuple) and 0 < len(self.events) <= _MOST_EVENTS
-        good = good and all(isinstance(event, Event) for event in self.events)
+        good = good and all(type(event) in KINDS for event in self.events)  # a subclass could price itself at nothing
         if not good:
-            raise ParameterError(f"events must be a tuple of 1 to {_MOST_EVENTS} events; got {type(self.events).__name__}.")
+            raise ParameterError(
+                f"events must be a tuple of 1 to {_MOST_EVENTS} events of the kinds in sabun.privacy.events; "
+                f"got {type(self.events).__name__}."
+            )
         checks.one_of(RELATIONS, relation=self.relation)
+        for event in self.events:
+            if event.only_relation not in (None, self.relation):  # proof: only-relation
+                raise ParameterError(
+                    f"relation must be {event.only_relation!r} for a {event.kind} event; got {self.relation!r}. "
+                    f"State the price for {event.only_relation!r} neighbours: a ledger for others restates it."
+                )
 
     def cost(self, *, order: int, steps: int = 1) -> Cost | None:
         """The cost of all events together at a whole order; None where one of them has none."""
@@ -54,8 +67,8 @@ class Price:
         known = [cost for cost in costs if cost is not None]
         if len(known) < len(costs):
             return None
-        delta = min(sum((cost.delta for cost in known), Fraction(0)), Fraction(1))
-        return Cost(sum((cost.tau for cost in known), Fraction(0)), delta)
+        tau, delta = (_total(parts) for parts in zip(*known, strict=True))
+        return Cost(tau, min(delta, Fraction(1))) if tau <= _LARGEST else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -68,3 +81,7 @@ class Price:
         if not good:
             raise ParameterError("a price must be a JSON object with the fields 'events' and 'relation'.")
         return cls(events=tuple(map(event_from_dict, record["events"])), relation=record["relation"])
+
+
+def _total(parts: Iterable[Fraction]) -> Fraction:
+    return functools.reduce(lambda total, part: compact(total + part), parts, Fraction(0))

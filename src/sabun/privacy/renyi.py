@@ -24,6 +24,7 @@ __all__ = [
     "largest_pure",
     "pure_cost",
     "sampled_gaussian_cost",
+    "stepped",
     "threshold",
     "two_steps",
     "whole_order",
