@@ -18,12 +18,6 @@ __all__ = ["PAGES", "WIDTH", "wrapped"]
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 128
 
-_NOT_YET = (
-    "CHANGELOG.md",
-    "LIMITS.md",
-)
-"""Pages that are being written; to be emptied."""
-
 _MADE = ("docs/benchmarks.md", "docs/results")
 """Written by tools."""
 
@@ -35,9 +29,7 @@ def _pages() -> tuple[Path, ...]:
     own = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "LIMITS.md", "SECURITY.md")]
     found = [*own, *sorted((ROOT / "docs").rglob("*.md"))]
     names = {page: page.relative_to(ROOT).as_posix() for page in found}
-    return tuple(
-        page for page, name in names.items() if not name.startswith((*_NOT_YET, *_MADE)) and not name.endswith(_NO_BLANKS)
-    )
+    return tuple(page for page, name in names.items() if not name.startswith(_MADE) and not name.endswith(_NO_BLANKS))
 
 
 PAGES = _pages()
