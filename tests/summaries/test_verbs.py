@@ -92,3 +92,21 @@ def test_a_hopeless_confidence_costs_nothing(capsys: Capture) -> None:
         assert exit_code("summaries", verb, *ASK, "--column", "age", "--confidence", "1e-17", "--ledger", "b.ledger") == 2
         assert "confidence must be above 0" in capsys.readouterr().err
     assert book.spent.epsilon == 0
+
+
+def test_a_table_in_pieces_and_one_of_persons_are_asked_for_by_options(capsys: Capture) -> None:
+    Path("visits.csv").write_text("who,cost\n" + "".join(f"{n % 40},{n % 100}\n" for n in range(200)), encoding="utf-8")
+    asked = ["summaries", "mean", "visits.csv", "--column", "cost", "--bounds", "cost=0:100", "--epsilon", "5", "--json"]
+    for more, records in (["--engine", "serial"], 200), (["--id", "who", "--rule", "cost=max"], 40):
+        assert exit_code(*asked, *more, "--out", f"{records}.json") == 0
+        capsys.readouterr()
+        kept = Release.load(f"{records}.json")
+        assert kept.provenance.parameters["records"] == records
+    for wrong, words in (
+        (["--engine", "serial", "--id", "who"], "--engine must be left out with --id"),
+        (["--rule", "cost=max"], "--rule must come with --id"),
+        (["--id", "who", "--rule", "cost"], "such as cost=mean"),
+        (["--engine", "cluster"], "engine must be serial"),
+    ):
+        assert exit_code(*asked, *wrong) == 2
+        assert words in "".join(capsys.readouterr())

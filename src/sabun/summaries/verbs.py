@@ -10,16 +10,20 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
+from sabun.telling.terminal.asked import asked_table
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.options import (
     Bounds,
     Confidence,
+    EngineName,
     Epsilon,
     Json,
     LedgerFile,
     NRecords,
     Out,
+    PersonId,
+    PersonRules,
     PrivateTable,
     Purpose,
     Relation,
@@ -28,7 +32,6 @@ from sabun.telling.terminal.options import (
     followed_by,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
-from sabun.telling.terminal.progress import busy
 from sabun.telling.words import number
 
 if TYPE_CHECKING:
@@ -73,6 +76,9 @@ def _ask(
     where: _Where = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
+    engine: EngineName = None,
     relation: Relation = None,
     confidence: Confidence = 0.95,
     ledger: LedgerFile = None,
@@ -89,8 +95,8 @@ def _ask(
     how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
     question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
     with payment:
-        with busy("Reading the table"):
-            question.fit(table)
+        with asked_table(table, engine=engine, id=id, rules=rule) as asked_of:
+            question.fit(asked_of)
         release: Release = question.release_
         payment.save(release, out)
     if json:

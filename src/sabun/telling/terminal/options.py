@@ -20,12 +20,15 @@ __all__ = [
     "Bounds",
     "Columns",
     "Confidence",
+    "EngineName",
     "Epsilon",
     "Json",
     "LedgerFile",
     "NRecords",
     "Out",
     "Overwrite",
+    "PersonId",
+    "PersonRules",
     "PrivateTable",
     "Purpose",
     "Relation",
@@ -62,6 +65,17 @@ SigningKey: TypeAlias = Annotated[
 TrustedKeys: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option("--trusted-key", "--key", help="A public key you trust (PEM); repeat it. Refuses what none of them signed."),
+]
+EngineName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--engine", help="Count the table in pieces: serial, processes:4, dask://host:port, spark://host:port."),
+]
+PersonId: TypeAlias = Annotated[
+    str | None, typer.Option("--id", help="The column that tells persons apart, where a person may have several rows.")
+]
+PersonRules: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--rule", help="With --id, how a person's cells become one: cost=mean, age=last, sex=mode; repeat it."),
 ]
 Out: TypeAlias = Annotated[Path | None, typer.Option("--out", help="Where to save the release (JSON).")]
 Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
