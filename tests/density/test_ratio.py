@@ -421,7 +421,7 @@ def test_questions_that_make_no_sense_are_refused(fitted: DensityRatio) -> None:
 
 
 def test_a_retry_key_gets_the_same_weights_for_free(tmp_path: Path, tables: tuple[np.ndarray, np.ndarray]) -> None:
-    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=4, delta=0.5)
+    book = Ledger.create(tmp_path / "l", name="clinic", epsilon=4, delta=0.5, accounting="sums")
     methods: dict[str, dict[str, object]] = {
         "rkhs": {},
         "ulsif-a": {"bounds": [(-1, 5), (-4, 4)]},

@@ -54,7 +54,7 @@ def test_a_new_users_first_try(folder: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Ledger.create("l.ledger", name="clinic", unit="patient", epsilon=1.5, delta=1e-5)
+    Ledger.create("l.ledger", name="clinic", unit="patient", epsilon=1.5, delta=1e-5, accounting="sums")
     options = (
         *WEIGHTS,
         "--private",

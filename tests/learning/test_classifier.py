@@ -78,7 +78,8 @@ def test_a_seeded_run_never_reaches_the_ledger(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("relation", "epsilon"), [("replace-one", 2), ("add-remove", 2)])
 def test_a_ledger_is_charged_what_was_asked_for_in_its_own_relation(relation: str, epsilon: int, tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "book", name="book", unit="patient", relation=relation, epsilon=3, delta=1e-3)
+    terms: dict[str, Any] = {"unit": "patient", "relation": relation, "epsilon": 3, "delta": 1e-3}
+    book = Ledger.create(tmp_path / "book", name="book", accounting="sums", **terms)
     clf = PrivateClassifier(epsilon=epsilon, delta=1e-4, ledger=book, **QUICK).fit(*points())
     assert book.spent == (Fraction(epsilon), Fraction(1, 10**4))
     assert clf.guarantee_.relation == relation

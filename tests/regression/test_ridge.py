@@ -130,7 +130,8 @@ def test_two_private_runs_differ() -> None:
     assert not np.array_equal(*(PrivateRidge(epsilon=1, **CLINIC).fit(X, y).coef_ for _ in range(2)))
 
 
-def test_a_spent_budget_refuses(ledger: Ledger) -> None:
+def test_a_spent_budget_refuses(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", name="l", unit="patient", epsilon=3, delta="1e-5", accounting="sums")
     X, y = clinic(100)
     for _ in range(3):
         PrivateRidge(epsilon=1, ledger=ledger, **CLINIC).fit(X, y)

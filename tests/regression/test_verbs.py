@@ -40,7 +40,19 @@ def study(*extra: str) -> None:
 def release(name: str) -> list[str]:
     assert (
         exit_code(
-            "ledger", "create", f"{name}.ledger", "--name", name, "--unit", "patient", "--epsilon", "1.5", "--delta", "1e-5"
+            "ledger",
+            "create",
+            f"{name}.ledger",
+            "--name",
+            name,
+            "--unit",
+            "patient",
+            "--epsilon",
+            "1.5",
+            "--delta",
+            "1e-5",
+            "--accounting",
+            "sums",
         )
         == 0
     )

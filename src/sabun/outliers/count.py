@@ -249,9 +249,10 @@ class OutlierCount(OutlierQuestion):
 
 def _price(ask: Ask, amounts: Amounts, public: _Public) -> Price | None:
     """What a ledger with a Rényi order may book for it; None where epsilon and delta are all that is known."""
-    if amounts.method != "global-gaussian" or not public.cap:
-        return None
-    noise = DiscreteGaussian(sigma_squared=public.size, l2_squared=Fraction(public.cap**2))
+    moved = Fraction(public.cap**2)
+    if amounts.method != "global-gaussian" or not moved or not (checks.is_finite(public.size) and checks.is_finite(moved)):
+        return None  # noise beyond every float is not worth a price
+    noise = DiscreteGaussian(sigma_squared=public.size, l2_squared=moved)
     return Price(events=(noise,), relation=ask.relation)  # proof: price
 
 
