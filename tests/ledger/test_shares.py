@@ -556,7 +556,7 @@ def test_what_an_account_is_told_it_has_left_the_whole_has_too(promise):
     last = lung.rest(delta="1e-7")
     lung.reserve(promise(last.epsilon, last.delta), purpose="p", price=gaussian(last.epsilon, last.delta)).void()
     left = lung.forecast("0.1").left
-    assert charged(lung, promise("0.1"), 40) == left == 3
+    assert charged(lung, promise("0.1"), 40) == left == 4
 
 
 def test_the_last_release_of_an_account_fits_the_whole_however_each_counts(promise):
