@@ -14,7 +14,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.engine.engines import Engine, engine_named
     from sabun.engine.pieces import Piece, cut
-    from sabun.engine.spread import Spread, spread
+    from sabun.engine.spread_table import Spread, spread
     from sabun.engine.statistic import Elsewhere, Part, Statistic, probe, state_of
 
 __all__ = [
@@ -36,12 +36,12 @@ _HOMES = {
     "Engine": "engines",
     "Part": "statistic",
     "Piece": "pieces",
-    "Spread": "spread",
+    "Spread": "spread_table",
     "Statistic": "statistic",
     "cut": "pieces",
     "engine_named": "engines",
     "probe": "statistic",
-    "spread": "spread",
+    "spread": "spread_table",
     "state_of": "statistic",
 }
 
