@@ -196,7 +196,7 @@ def standing_after(before: Standing | None, kind: str, opening: Mapping[str, Any
     after = before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
     if kind == "reserve" and ("tau" in opening) != (after.rule == "shares"):
         raise ValueError("not booked by the rule in force")
-    if kind == "void" and "rule" in opening and after.used == NOTHING:  # proof: undecided
+    if kind == "void" and "rule" in opening and after.used == NOTHING:
         return dataclasses.replace(after, rule="open")  # nothing was drawn under the rule that it chose
     return after
 

@@ -55,7 +55,7 @@ class Price:
             )
         checks.one_of(RELATIONS, relation=self.relation)
         for event in self.events:
-            if event.only_relation not in (None, self.relation):  # proof: only-relation
+            if event.only_relation not in (None, self.relation):
                 raise ParameterError(
                     f"relation must be {event.only_relation!r} for a {event.kind} event; got {self.relation!r}. "
                     f"State the price for {event.only_relation!r} neighbours: a ledger for others restates it."
