@@ -459,8 +459,9 @@ def test_older_names_are_taken(fitted: DensityRatio, tables: tuple[np.ndarray, n
     assert (answer.confidence, answer.level, answer.to_dict()["level"]) == (0.8, 0.8, 0.8)
     ratio = DensityRatio(epsilon=1)
     assert ratio.plan(public=tables[1], private_size=500) == ratio.plan(public=tables[1], n_records=500)
-    with pytest.raises(TypeError, match="level is an older name of confidence: give one of them"):
-        fitted.query(0, confidence=0.8, level=0.8)
+    assert fitted.query(0, confidence=0.8, level=0.8) == answer
+    with pytest.raises(ParameterError, match="confidence must be given one value; got one as confidence and another as level"):
+        fitted.query(0, confidence=0.8, level=0.9)
 
 
 def test_only_the_default_method_serves_a_ledger_for_add_remove(tmp_path: Path) -> None:

@@ -104,6 +104,56 @@ def test_settings_that_do_not_fit_are_refused(given: dict[str, Any], message: st
         DensityRatio(epsilon=1, **given)
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"method": RkhsSettings(n_centers=9), "n_centers": 5}, "n_centers"),
+        ({"method": RkhsSettings(n_centers=9), "n_centers": None}, "n_centers"),
+        ({"method": RkhsSettings(tau2=0.1), "method__tau2": 0.2}, "tau2"),
+        ({"tau2": 0.1, "method__tau2": 0.2}, "tau2"),
+        ({"method": "ulsif-b", "centers": PUBLIC[:4], "method__centers": PUBLIC[:5]}, "centers"),
+    ],
+)
+def test_a_setting_with_two_values_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be given one value; got one as .* and another as .*"):
+        DensityRatio(epsilon=1, **given)
+    with pytest.raises(ParameterError, match=f"{name} must be given one value"):
+        DensityRatio(epsilon=1).set_params(**given)
+
+
+def test_a_setting_given_twice_alike_is_taken() -> None:
+    twice: Any = {"centers": PUBLIC[:4], "method__centers": PUBLIC[:4].copy()}
+    assert np.array_equal(DensityRatio(epsilon=1, method="ulsif-b", **twice).centers, PUBLIC[:4])
+    assert DensityRatio(epsilon=1, method=RkhsSettings(), n_centers=None).n_centers == 300
+
+
+def old(method: str, **changes: Any) -> DensityRatio:
+    """A pickle as the last version without settings wrote it."""
+    state: dict[str, Any] = {"epsilon": 1, "method": method, "standardize": True, "allow_large_delta": False}
+    state |= dict.fromkeys(("delta", "relation", "ledger", "schema", "columns", "n_public"))
+    ratio = DensityRatio.__new__(DensityRatio)
+    ratio.__setstate__(state | dict(FORMER) | {"random_state": 1} | changes)
+    return ratio
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pickle_with_flat_names_keeps_every_setting(method: str) -> None:
+    settings, flat = CHOSEN[method]
+    ratio = old(method, **flat)
+    assert type(ratio.method) is type(settings)
+    assert all(getattr(ratio, name) is value for name, value in flat.items())
+    assert not set(vars(ratio)) & set(FORMER), "nothing is kept twice"
+    same = fit(DensityRatio(epsilon=1, method=settings, random_state=1))
+    assert np.array_equal(fit(clone(ratio)).weights_, same.weights_)
+    assert old(method).method == method
+
+
+def test_a_pickle_whose_settings_have_no_place_is_refused() -> None:
+    with pytest.raises(ParameterError, match="a pickled DensityRatio must hold settings that this version takes; clip_norm"):
+        old("rkhs", clip_norm=2.0)
+
+
 def test_a_changed_setting_is_checked_when_it_is_used() -> None:
     ratio = DensityRatio(epsilon=1).set_params(method__n_centers=0)
     with pytest.raises(ParameterError, match="n_centers must be a whole number >= 1; got 0"):

@@ -19,6 +19,7 @@ from sabun.errors import ParameterError
 from sabun.learning import (
     DpSgdSettings,
     LaplaceSgdSettings,
+    LearningFirstSettings,
     ObjectivePerturbationSettings,
     PrivateClassifier,
 )
@@ -144,8 +145,105 @@ def test_settings_that_every_method_once_took_are_taken_by_their_own_name() -> N
     linear = PrivateClassifier(method="objective-perturbation", regularisation=3)
     assert linear.method == ObjectivePerturbationSettings(regularization=3)
     assert linear.regularisation == linear.regularization == 3  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="regularisation is an older name of regularization"):
-        PrivateClassifier(method="objective-perturbation", regularisation=3, regularization=3)  # type: ignore[call-arg]
+    twice: Any = {"regularisation": 3, "regularization": 3}
+    assert PrivateClassifier(method="objective-perturbation", **twice).method == linear.method
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"method": LearningFirstSettings(joint_epsilon=0.5), "joint_epsilon": None}, "joint_epsilon"),
+        ({"method": LearningFirstSettings(joint_epsilon=0.5), "method__joint_epsilon": 1}, "joint_epsilon"),
+        ({"method": DpSgdSettings(clip_norm=0.5), "clip_norm": 2.0}, "clip_norm"),
+        ({"method": DpSgdSettings(clip_norm=0.5), "clip_norm": 1.0}, "clip_norm"),
+        ({"clip_norm": 0.5, "method__clip_norm": 2.0}, "clip_norm"),
+        ({"method": "objective-perturbation", "regularisation": 1, "regularization": 2}, "regularization"),
+    ],
+)
+def test_a_setting_with_two_values_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be given one value; got one as .* and another as .*"):
+        PrivateClassifier(**given)
+    clf = PrivateClassifier()
+    with pytest.raises(ParameterError, match=f"{name} must be given one value"):
+        clf.set_params(**given)
+    assert clf.method == "dp-sgd"
+
+
+def test_a_setting_given_twice_alike_is_taken() -> None:
+    shared = DpSgdSettings(clip_norm=0.5)
+    twice: Any = {"method": shared, "clip_norm": 0.5, "method__clip_norm": 0.5, "threshold": 0.1}
+    assert PrivateClassifier(**twice).method is shared
+    every = PrivateClassifier(method=shared, epochs=3).get_params()
+    assert PrivateClassifier().set_params(**every).get_params() == every
+
+
+OLD: dict[str, Any] = {  # what the last version without settings wrote down
+    "method": "dp-sgd",
+    "epsilon": 1,
+    "delta": None,
+    "hidden": "auto",
+    "schema": None,
+    "classes": None,
+    "relation": None,
+    "n_public": None,
+    "clip_norm": 1.0,
+    "sampling_rate": 0.1,
+    "epochs": None,
+    "batch_size": 50,
+    "learning_rate": None,
+    "momentum": 0.9,
+    "precision": "double",
+    "threshold": 0.1,
+    "weight_bound": 0.5,
+    "regularisation": None,
+    "joint_epsilon": None,
+    "synthesis": "bayes-net",
+    "n_synthetic": 30_000,
+    "bins": 16,
+    "group_size": 1000,
+    "ledger": None,
+    "checkpoint": None,
+    "progress": None,
+    "random_state": None,
+}
+
+
+def restored(**changes: Any) -> PrivateClassifier:
+    clf = PrivateClassifier.__new__(PrivateClassifier)
+    clf.__setstate__(OLD | changes)
+    return clf
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings"),
+    [
+        ({}, "dp-sgd"),
+        ({"clip_norm": 0.5, "sampling_rate": 0.3}, DpSgdSettings(clip_norm=0.5, sampling_rate=0.3)),
+        ({"method": "learning-first", "joint_epsilon": 0.5}, LearningFirstSettings(joint_epsilon=0.5)),
+        ({"method": "objective-perturbation", "regularisation": 3}, ObjectivePerturbationSettings(regularization=3)),
+    ],
+)
+def test_a_pickle_with_flat_names_keeps_every_setting(changes: dict[str, Any], settings: Any) -> None:
+    clf = restored(**changes)
+    assert clf.method == settings
+    assert {name: getattr(clf, name) for name in OLD | changes} == OLD | changes | {"method": settings}
+    assert not set(vars(clf)) & set(FORMER), "nothing is kept twice"
+    same = PrivateClassifier(epsilon=1, method=settings)
+    assert clone(clf).get_params() == same.get_params()
+    assert clf.plan(n_records=500, n_features=2, n_classes=2) == same.plan(n_records=500, n_features=2, n_classes=2)
+    assert pickle.loads(pickle.dumps(clf)).get_params() == same.get_params()
+
+
+def test_a_pickle_whose_settings_have_no_place_is_refused() -> None:
+    refused = "a pickled PrivateClassifier must hold"
+    with pytest.raises(ParameterError, match=f"{refused} settings that this version takes; joint_epsilon must be None for"):
+        restored(joint_epsilon=0.5)
+    with pytest.raises(ParameterError, match=f"{refused} settings that this version takes; method must be one of"):
+        restored(method="magic")
+    with pytest.raises(ParameterError, match=f"{refused} settings that this version takes; clip_norm must be given one value"):
+        restored(method=DpSgdSettings(clip_norm=0.5), clip_norm=2.0)
+    with pytest.raises(ParameterError, match=f"{refused} its method; it does not"):
+        PrivateClassifier.__new__(PrivateClassifier).__setstate__({"epsilon": 1})
 
 
 def test_a_setting_that_a_method_does_not_have_is_refused_not_ignored() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -59,9 +60,56 @@ def test_flat_names_and_settings_ask_for_the_same_release() -> None:
     assert first.provenance.parameters == second.provenance.parameters
 
 
-def test_a_setting_given_twice_is_refused() -> None:
-    with pytest.raises(TypeError, match="epochs is part of descent: give one of them"):
-        TorchTrainer(linear(), descent=DESCENT, epochs=3)
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"descent": DESCENT, "epochs": 3}, "epochs"),
+        ({"descent": Descent(sampling_rate=0.1), "descent__sampling_rate": 0.5}, "sampling_rate"),
+        ({"sampling_rate": 0.5, "descent": Descent(sampling_rate=0.1)}, "sampling_rate"),
+        ({"noise": "torch", "runtime__noise": "certified"}, "noise"),
+    ],
+)
+def test_a_setting_with_two_values_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be given one value; got one as .* and another as .*"):
+        TorchTrainer(linear(), **given)
+    with pytest.raises(ParameterError, match=f"{name} must be given one value"):
+        TorchTrainer(linear()).set_params(**given)
+    assert TorchTrainer(linear(), descent=DESCENT, epochs=2, descent__epochs=2).descent is DESCENT  # type: ignore[call-arg]
+
+
+def old_state(plan: PoissonPlan) -> dict[str, Any]:
+    """What the last version without settings wrote down."""
+    flat = {name: value for name, value in FLAT.items() if name not in ("sampling_rate", "epochs")}
+    given = dict.fromkeys(("delta", "relation", "n_public", "checkpoint", "tokens", "ledger", "progress", "random_state"))
+    return {"module": linear(), "epsilon": 1, "loss": "cross_entropy", "input_bound": 1e6, "plan": plan, **given, **flat}
+
+
+@pytest.mark.parametrize(
+    ("rate", "epochs"), [(0.5, 2), (0.1, 3), (1 / 3, 10), (0.07, 1), (1.0, 4), (0.003, 7), (256 / 49_999, 5), (2e-7, 1)]
+)
+def test_a_pickle_with_flat_names_keeps_every_setting(rate: float, epochs: int) -> None:
+    plan = PoissonPlan.of(sampling_rate=rate, epochs=epochs)
+    old = TorchTrainer.__new__(TorchTrainer)
+    old.__setstate__(old_state(plan))
+    assert old.descent.plan == plan
+    assert old.descent == replace(DESCENT, sampling_rate=old.sampling_rate, epochs=epochs)
+    assert old.sampling_rate == pytest.approx(rate, abs=2**-32), "it was kept on that grid"
+    assert old.runtime == RUNTIME
+    assert not set(vars(old)) & {*FLAT, "plan"}
+    today = TorchTrainer(linear(), epsilon=1, descent=replace(DESCENT, sampling_rate=rate, epochs=epochs), runtime=RUNTIME)
+    assert old.plan(n_records=60) == clone(old).plan(n_records=60) == today.plan(n_records=60)
+
+
+def test_a_pickle_whose_settings_have_no_place_is_refused() -> None:
+    old = TorchTrainer.__new__(TorchTrainer)
+    with pytest.raises(ParameterError, match="plan must follow from a sampling rate and epochs; it does not"):
+        old.__setstate__(old_state(PoissonPlan(threshold=12345, steps=3)))
+    with pytest.raises(
+        ParameterError, match="a pickled TorchTrainer must hold settings that this version takes; noise must be"
+    ):
+        old.__setstate__(old_state(PoissonPlan.of(sampling_rate=0.5, epochs=2)) | {"noise": "loud"})
+    with pytest.raises(ParameterError, match="a pickled TorchTrainer must hold its descent; it does not"):
+        old.__setstate__({"module": linear(), "epsilon": 1})
 
 
 def test_settings_are_seen_and_replaced_one_by_one() -> None:
@@ -73,7 +121,7 @@ def test_settings_are_seen_and_replaced_one_by_one() -> None:
     asked.set_params(descent__epochs=7, device="cpu", epsilon=3)
     assert (asked.epochs, asked.sampling_rate, asked.device, asked.epsilon) == (7, 0.5, "cpu", 3)
     assert shared == DESCENT
-    asked.set_params(epochs=4, descent=Descent(momentum=0.1))
+    asked.set_params(epochs=4, descent=Descent(momentum=0.1, epochs=4))
     assert asked.descent == Descent(momentum=0.1, epochs=4)
 
 

@@ -27,10 +27,41 @@ def test_a_ridge_takes_older_names() -> None:
     again = PrivateRidge(epsilon=1, method="objpert", regularization=3, **CLINIC)  # type: ignore[call-arg]
     assert model._terms(2).hash == again._terms(2).hash
     assert PrivateRidge(epsilon=1, **CLINIC, mechanism="objpert").mechanism == "objpert"  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="ridge is an older name of regularization: give one of them"):
-        PrivateRidge(epsilon=1, ridge=1, regularization=1, **CLINIC)  # type: ignore[call-arg]
+    twice: Any = {"method": "objpert", "ridge": 1, "regularization": 1}
+    assert PrivateRidge(epsilon=1, **twice, **CLINIC).regularization == 1
     with pytest.raises(TypeError, match="unexpected keyword argument 'rigde'"):
         PrivateRidge(epsilon=1, rigde=1, **CLINIC)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"ridge": 1, "regularization": 2}, "regularization"),
+        ({"ridge": 1, "regularisation": 2}, "regularization"),
+        ({"ridge": 1, "method__regularization": 2}, "regularization"),
+        ({"method": Penalized(regularization=3), "ridge": None}, "regularization"),
+        ({"method": Penalized(regularization=3), "method__regularization": 2}, "regularization"),
+        ({"method": "objpert", "method__method": "paper"}, "method"),
+        ({"method": "objpert", "mechanism": "paper"}, "method"),
+        ({"signing_key": "a.pem", "key": "b.pem"}, "signing_key"),
+    ],
+)
+def test_a_parameter_with_two_values_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be given one value; got one as .* and another as .*") as refused:
+        PrivateRidge(epsilon=1, **given, **CLINIC)
+    assert ".pem" not in str(refused.value), "a key is not shown"
+    model = PrivateRidge(epsilon=1, method="objpert", **CLINIC)
+    with pytest.raises(ParameterError, match=f"{name} must be given one value"):
+        model.set_params(**given)
+    assert model.method == "objpert"
+
+
+def test_a_setting_that_there_is_not_is_refused_with_those_there_are() -> None:
+    message = "method must be told one of method, regularization; got 'foo'"
+    with pytest.raises(ParameterError, match=message):
+        PrivateRidge(epsilon=1, method__foo=1, **CLINIC)  # type: ignore[call-arg]
+    with pytest.raises(ParameterError, match=message):
+        PrivateRidge(epsilon=1, **CLINIC).set_params(method__foo=1)
 
 
 def test_a_study_takes_older_names_and_its_file_keeps_them() -> None:

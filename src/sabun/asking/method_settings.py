@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from functools import wraps
-from inspect import signature
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any, ClassVar, TypeVar
 
 from sabun import checks
-from sabun.asking.settings import Settings
-from sabun.errors import ParameterError
+from sabun.asking.settings import Settings, said_by, same, settled, taking
 
 __all__ = ["MethodSettings", "methodical", "settings_of"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 _Kind = TypeVar("_Kind", bound="MethodSettings")
+_INNER = "method__"
 
 
 class MethodSettings(Settings):
@@ -43,7 +41,8 @@ def settings_of(method: object, kinds: tuple[type[_Kind], ...]) -> _Kind:
 def methodical(*kinds: type[MethodSettings], former: Mapping[str, Any]) -> Callable[[_Class], _Class]:
     """Lets a class with a parameter `method` be made, changed and read by the flat names of its methods' settings.
 
-    Settings are replaced, never changed: a clone may hold the same ones.
+    Settings are replaced, never changed: a clone may hold the same ones. What is given twice must agree. Pickles that hold
+    flat names open.
 
     Args:
         kinds: The settings of each method.
@@ -64,55 +63,36 @@ def methodical(*kinds: type[MethodSettings], former: Mapping[str, Any]) -> Calla
         (Slow(steps=3), 4, 'slow')
     """
 
-    def folded(given: Mapping[str, Any], held: object) -> dict[str, Any]:
-        own = {name: value for name, value in given.items() if name not in former and not name.startswith("method__")}
+    def fold(given: Mapping[str, Any], held: Callable[[str], Any]) -> dict[str, Any]:
+        own = {name: value for name, value in given.items() if name not in former and not name.startswith(_INNER)}
         flat = {name: value for name, value in given.items() if name in former}
-        inner = {name.removeprefix("method__"): value for name, value in given.items() if name.startswith("method__")}
+        inner = [(name, name.removeprefix(_INNER), value) for name, value in given.items() if name.startswith(_INNER)]
         if flat or inner:
-            start = own.get("method", held)
+            start = own["method"] if "method" in own else held("method")
             settings = settings_of(start, kinds)
-            changes = _changes(settings, flat, inner, former)
-            own["method"] = replace(settings, **changes) if changes else start  # type: ignore[type-var]
+            whole = said_by("method", settings) if isinstance(own.get("method"), MethodSettings) else []
+            said = [*whole, *_flat(settings, flat, former), *inner]
+            found = settled(f"method {settings.method!r}", settings, said)
+            own["method"] = start if found is settings else found
         return own
 
     def dressed(thing: _Class) -> _Class:
-        made, changed = thing.__init__, thing.set_params
-        usual = signature(thing).parameters["method"].default
-
-        @wraps(made)  # whoever asks for the signature (scikit-learn does) sees today's parameters
-        def construct(self: Any, *args: Any, **given: Any) -> None:
-            made(self, *args, **folded(given, usual))
-
-        @wraps(changed)
-        def set_params(self: Any, **given: Any) -> Any:
-            return changed(self, **folded(given, self.method))
-
-        thing.__init__, thing.set_params = construct, set_params
         for name in former:
             setattr(thing, name, property(_reader(name, kinds, former[name]), doc=f"Of the method's settings: `{name}`."))
-        return thing
+        return taking(thing, fold, ("method",))
 
     return dressed
 
 
-def _changes(
-    settings: MethodSettings, flat: Mapping[str, Any], inner: Mapping[str, Any], former: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is to be replaced; what already is so, and "as usual" for what the method has not, are left out."""
+def _flat(settings: MethodSettings, flat: Mapping[str, Any], former: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """What flat names say; "as usual" is what it is for the method, and nothing for what the method has not."""
     usual = {field.name: field.default for field in fields(settings)}  # type: ignore[arg-type]
-    for name in inner:
-        if name not in usual:
-            raise ParameterError(f"method {settings.method!r} must be told one of {', '.join(usual)}; got {name!r}.")
     for name, value in flat.items():
-        unset = name in usual or _same(value, former[name])
-        checks.require(unset, f"{former[name]!r} for method {settings.method!r}, which does without", **{name: value})
-    wanted = {name: usual[name] if _same(value, former[name]) else value for name, value in flat.items() if name in usual}
-    return {name: value for name, value in (wanted | dict(inner)).items() if not _same(value, getattr(settings, name))}
-
-
-def _same(one: object, other: object) -> bool:
-    """Equal plain values; arrays, functions and the like only when they are one object."""
-    return one is other or (type(one) is type(other) and isinstance(one, str | int | float) and one == other)
+        unset = same(value, former[name])
+        rule = f"{former[name]!r} for method {settings.method!r}, which does without"
+        checks.require(unset or name in usual, rule, **{name: value})
+        if name in usual:
+            yield name, name, usual[name] if unset else value
 
 
 def _reader(name: str, kinds: tuple[type[MethodSettings], ...], usual: object) -> Callable[[Any], Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from operator import attrgetter
 from typing import Any, TypeVar
 
-__all__ = ["renamed"]
+from sabun.errors import ParameterError
+
+__all__ = ["once", "renamed"]
 
 _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 
@@ -15,7 +17,7 @@ _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 def renamed(**newer: str) -> Callable[[_Thing], _Thing]:
     """Lets a class or a function take older names of its parameters; what a class keeps can be read under both.
 
-    Pickles that hold the older names open.
+    Pickles that hold the older names open. Two spellings of one parameter must agree.
 
     Example:
         >>> from sabun.asking import Question
@@ -33,10 +35,7 @@ def renamed(**newer: str) -> Callable[[_Thing], _Thing]:
     """
 
     def today(given: Mapping[str, Any]) -> dict[str, Any]:
-        for old, new in newer.items():
-            if old in given and new in given:
-                raise TypeError(f"{old} is an older name of {new}: give one of them.")
-        return {newer.get(name, name): value for name, value in given.items()}
+        return once((name, newer.get(name, name), value) for name, value in given.items())
 
     def taking(call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)  # whoever asks for the signature (scikit-learn does) sees today's names
@@ -65,3 +64,34 @@ def renamed(**newer: str) -> Callable[[_Thing], _Thing]:
         return thing
 
     return dressed
+
+
+def once(given: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
+    """The values by name, out of how each was given, its name, its value.
+
+    Example:
+        >>> once([("ridge", "regularization", 1), ("method__regularization", "regularization", 1.0)])
+        {'regularization': 1}
+
+    Raises:
+        ParameterError: A name has two values. They are not shown: one of them may be a key.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for spelled, name, value in given:
+        first, held = found.setdefault(name, (spelled, value))
+        if not _equal(held, value):
+            raise ParameterError(
+                f"{name} must be given one value; got one as {first} and another as {spelled}. Leave one of them out."
+            )
+    return {name: value for name, (_, value) in found.items()}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    try:
+        return bool(one == other)
+    except (ValueError, TypeError, RuntimeError):  # arrays and tensors compare number by number
+        from numpy import array_equal
+
+        return bool(array_equal(one, other))

@@ -205,10 +205,6 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         state: dict[str, Any] = dict(super().__getstate__())
         return state if isinstance(self.signing_key, str | os.PathLike) else state | {"signing_key": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes what an earlier version pickled, too: it had no retry key."""
-        super().__setstate__({"retry_key": None} | state)
-
     def __sklearn_tags__(self) -> Any:
         """Missing cells are allowed, noise makes scores poor on small tables."""
         tags = super().__sklearn_tags__()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import wraps
-from typing import Any, Self, TypeVar, final
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
 
+from sabun.asking.settings import Settings, said_by, settled, taking
 from sabun.privacy.amounts import AmountLike
 
 __all__ = ["Penalized", "named", "penalizing"]
 
 _Class = TypeVar("_Class", bound=type[Any])
-_FLAT, _OUTER = "regularization", "method__"
+_FLAT, _INNER = "regularization", "method__"
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Penalized:
+class Penalized(Settings):
     """A method of `PrivateRidge` with its public constant on the diagonal; the study checks both.
 
     Args:
@@ -28,15 +28,6 @@ class Penalized:
     method: str = "objpert"
     regularization: AmountLike | None = None
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Both by name, as scikit-learn asks for them (`method__regularization`)."""
-        del deep
-        return asdict(self)
-
-    def __sklearn_clone__(self) -> Self:
-        """The same object: nobody can change it."""
-        return self
-
 
 def named(method: object) -> Any:
     """The method's name alone."""
@@ -44,32 +35,22 @@ def named(method: object) -> Any:
 
 
 def penalizing(thing: _Class) -> _Class:
-    """Lets a class with a parameter `method` be made, changed, read and unpickled by the flat names that its settings once had.
+    """Lets a class with a parameter `method` be made, changed, read and unpickled by the flat name that its settings once had.
 
-    Settings are replaced, never changed: a clone may hold the same ones.
+    Settings are replaced, never changed: a clone may hold the same ones. What is given twice must agree.
     """
-
-    def folding(call: Callable[..., Any], held: Callable[[Any], Any]) -> Callable[..., Any]:
-        @wraps(call)  # whoever asks for the signature (scikit-learn does) sees today's parameters
-        def either(self: Any, **given: Any) -> Any:
-            return call(self, **_folded(given, held(self)))
-
-        return either
-
-    thing.__init__ = folding(thing.__init__, lambda _: "ssp-gauss")
-    thing.set_params = folding(thing.set_params, lambda self: self.method)
-    restore = thing.__setstate__
-    thing.__setstate__ = lambda self, state: restore(self, _folded(state, "ssp-gauss"))
     thing.regularization = property(lambda self: getattr(self.method, _FLAT, None), doc="Of the method's settings.")
-    return thing
+    return taking(thing, _folded, ("method",))
 
 
-def _folded(given: Mapping[str, Any], held: Any) -> dict[str, Any]:
+def _folded(given: Mapping[str, Any], held: Callable[[str], Any]) -> dict[str, Any]:
     """The same parameters, with what belongs to the method's settings inside them."""
-    inner = {name.removeprefix(_OUTER): value for name, value in given.items() if name == _FLAT or name.startswith(_OUTER)}
-    own = {name: value for name, value in given.items() if name != _FLAT and not name.startswith(_OUTER)}
-    method = own.get("method", held)
-    if inner and (inner != {_FLAT: None} or isinstance(method, Penalized)):
-        settings = method if isinstance(method, Penalized) else Penalized(method=method)
-        own["method"] = replace(settings, **inner)
+    own = {name: value for name, value in given.items() if name != _FLAT and not name.startswith(_INNER)}
+    inner = [(name, name.removeprefix(_INNER), value) for name, value in given.items() if name not in own]
+    if inner:
+        start = own["method"] if "method" in own else held("method")
+        settings = start if isinstance(start, Penalized) else Penalized(method=start)
+        whole = said_by("method", settings) if start is settings else [("method", "method", start)]
+        found = settled("method", settings, [*(whole if "method" in own else ()), *inner])
+        own["method"] = start if found is settings else found
     return own

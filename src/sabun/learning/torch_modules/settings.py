@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 
 from sabun import checks
 from sabun.asking.settings import Settings
+from sabun.errors import ParameterError
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.torch_modules.loop import MOST_ROWS
 
@@ -49,6 +51,19 @@ class Descent(Settings):
     def plan(self) -> PoissonPlan:
         """Who takes part in which step."""
         return PoissonPlan.of(sampling_rate=float(self.sampling_rate), epochs=int(self.epochs))
+
+    def following(self, plan: PoissonPlan) -> Descent:
+        """The same with the sampling rate and the epochs behind a plan.
+
+        Raises:
+            ParameterError: There are none.
+        """
+        exact = plan.probability
+        for rate in (exact.limit_denominator(10**6) or exact, exact):  # a rate of few digits was rounded to a grid
+            found = replace(self, sampling_rate=float(rate), epochs=max(1, math.floor(plan.steps * rate)))
+            if found.plan == plan:
+                return found
+        raise ParameterError("plan must follow from a sampling rate and epochs; it does not. Make the trainer anew.")
 
 
 @final

@@ -152,6 +152,11 @@ class TorchTrainer(Question):
         self.random_state = random_state
         self._checked()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what an earlier version pickled, too: it held who takes part in which step, not the two numbers behind that."""
+        rest = {name: value for name, value in state.items() if name != "plan"}
+        super().__setstate__(rest | {"descent": rest["descent"].following(state["plan"])} if "plan" in state else rest)
+
     def _checked(self) -> Ask:
         checks.require(isinstance(self.module, nn.Module), "a torch.nn.Module", module=type(self.module).__name__)
         checks.require(callable(self.loss) or self.loss == "cross_entropy", "'cross_entropy' or a function", loss=self.loss)
