@@ -35,8 +35,9 @@ class Entry:
     def fit(self, model: Any) -> Any:
         return self.specimen.fit(model, ROWS)
 
-    def ledger(self, path: Any, *, epsilon: float = 1.0) -> Ledger:
-        return Ledger.create(path, name="book", unit="patient", epsilon=epsilon, delta=self.specimen.delta)
+    def ledger(self, path: Any, *, epsilon: float = 1.0, accounting: str = "shares") -> Ledger:
+        budget = {"epsilon": epsilon, "delta": self.specimen.delta, "accounting": accounting}
+        return Ledger.create(path, name="book", unit="patient", **budget)
 
 
 def installed(extra: str) -> bool:

@@ -62,7 +62,7 @@ def _told(value: Any) -> Any:
 
 
 def test_a_clone_spends_from_the_same_budget(entry: Entry, tmp_path: Path) -> None:
-    ledger = entry.ledger(tmp_path / "book", epsilon=0.75)
+    ledger = entry.ledger(tmp_path / "book", epsilon=0.75, accounting="sums")
     model = entry.make(ledger=ledger)
     entry.fit(model)
     with pytest.raises(BudgetExceeded):

@@ -43,7 +43,7 @@ TRAIN = (
 
 
 def test_train_predict_card_and_verify_by_hand(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Ledger.create("book", name="book", relation="add-remove", epsilon=3, delta=0.01)
+    Ledger.create("book", name="book", relation="add-remove", epsilon="5/2", delta=0.01)
     assert exit_code(*TRAIN, "--out", "model", "--ledger", "book") == 0
     assert "epsilon = 2" in capsys.readouterr().out
     assert Ledger.open("book").spent.epsilon == 2

@@ -150,7 +150,7 @@ def test_asking_again_in_a_study_returns_identical_bytes(ledger: Ledger) -> None
     first, second = (PrivateRidge(**ask).fit(X, y).release_.to_json() for _ in range(2))
     assert first == second
     assert ledger.spent.epsilon == 1
-    other = Study(**{**{name: getattr(study, name) for name in study.__dataclass_fields__}, "name": "second", "epsilon": "5/2"})
+    other = Study(**{**{name: getattr(study, name) for name in study.__dataclass_fields__}, "name": "second", "epsilon": "10"})
     with pytest.raises(BudgetExceeded):
         PrivateRidge(**(ask | {"study": other})).fit(X, y)
 
