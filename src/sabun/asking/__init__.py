@@ -16,6 +16,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
+    from sabun.asking.forecast import Forecast, Planned
     from sabun.asking.method_settings import MethodSettings, methodical, settings_of
     from sabun.asking.names import renamed
     from sabun.asking.settings import Settings
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ask",
+    "Forecast",
     "MethodSettings",
     "Part",
+    "Planned",
     "Question",
     "Room",
     "Settings",
@@ -40,8 +43,10 @@ __all__ = [
 
 _HOMES = {
     "Ask": "ask",
+    "Forecast": "forecast",
     "MethodSettings": "method_settings",
     "Part": "sabun.engine.statistic",
+    "Planned": "forecast",
     "Question": "ask",
     "Room": "directory",
     "Settings": "settings",

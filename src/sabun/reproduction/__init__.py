@@ -9,9 +9,9 @@ from types import ModuleType
 
 from sabun.asking.directory import room_named, rooms
 from sabun.errors import InternalError
-from sabun.telling.reproduction import Figure, Reproduction, Table, drawn
+from sabun.telling.reproduction import Claim, Figure, Item, Reproduction, Table, drawn
 
-__all__ = ["Figure", "Reproduction", "Table", "drawn", "paper_module", "papers"]
+__all__ = ["Claim", "Figure", "Item", "Reproduction", "Table", "drawn", "paper_module", "papers"]
 
 
 def papers() -> list[str]:

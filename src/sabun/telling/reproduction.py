@@ -6,12 +6,12 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sabun import checks
 from sabun.errors import InternalError
 
-__all__ = ["Figure", "Progress", "Reproduction", "Table", "drawn"]
+__all__ = ["Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "drawn"]
 
 Progress = Callable[[float, str], None]
 """Called with the share done (0 to 1) and what is being done now."""
@@ -60,6 +60,48 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What the paper says, with what the run found.
+
+    Args:
+        text: The claim in one sentence, as near to the paper's words as can be.
+        where: Section, theorem, table or figure that makes it.
+        verdict: Whether it holds.
+        found: The number beside it, filled from the run.
+    """
+
+    text: str
+    where: str
+    verdict: Literal["holds", "holds in part", "does not hold"]
+    found: str
+
+    def __post_init__(self) -> None:
+        checks.text(text=self.text, where=self.where, found=self.found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing a paper describes, where Sabun has it, and the test that runs it.
+
+    Args:
+        item: What and where in the paper, e.g. "Algorithm 1, section 4.2".
+        place: An importable name ("sabun.outliers.smooth_bound"), a command ("sabun outliers count --method paper"), or a
+            table or figure of the reproduction ("reproduction: table-2"); empty where Sabun has it not.
+        test: The test that runs it, as pytest names it; empty where there is none.
+        reason: Why a cell is empty; needed exactly then.
+    """
+
+    item: str
+    place: str = ""
+    test: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.place and self.test) == bool(self.reason):
+            raise InternalError(f"{self.item!r} must have a place and a test, or a reason why not.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """One paper, run again.
 
@@ -71,6 +113,8 @@ class Reproduction:
         figures: Pictures, in the paper's order.
         errata: What is wrong in the paper, one sentence each, as `docs/errata.md` cites it.
         settings: Everything needed to run it again: trials, seeds, sizes.
+        claims: What the paper says, each with whether it holds, in the paper's order.
+        default: What Sabun does by default instead, in one or two sentences.
     """
 
     room: str
@@ -80,6 +124,8 @@ class Reproduction:
     figures: tuple[Figure, ...]
     errata: tuple[str, ...]
     settings: dict[str, object]
+    claims: tuple[Claim, ...] = ()
+    default: str = ""
 
 
 def drawn(
