@@ -105,3 +105,10 @@ def test_a_plan_tells_files_and_their_state_apart(tmp_path: Path) -> None:
     os.utime(where / "0.parquet", ns=(1, 1))
     assert before != plan_of(cut(where))
     assert "mark" not in repr(cut(where)[0])
+
+
+def test_a_part_that_is_printed_shows_no_sums(tmp_path: Path) -> None:
+    where = folder(tmp_path / "table")
+    part = Part.unnumbered(recipe()).with_rows(where)
+    assert repr(part.state) not in repr(part)
+    assert "state" not in repr(part)

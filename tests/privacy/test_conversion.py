@@ -95,3 +95,12 @@ def test_wrong_arguments_are_named() -> None:
         rho_of("1e-200", 1e-6)
     with pytest.raises(ParameterError, match=r"epsilon must be finite and >= 0; got inf"):
         delta_of_rho(1, epsilon=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1e-100", "1e-100"), ("1e-100", "1e-1000"), ("1e-30", "1e-300"), ("1e100", "1e-6")]
+)
+def test_a_rho_is_found_at_the_ends_of_what_is_allowed(epsilon: str, delta: str) -> None:
+    rho = rho_of(epsilon, delta)
+    assert rho > 0
+    assert delta_of_rho(rho, epsilon=epsilon) <= Fraction(delta)

@@ -11,7 +11,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 from sabun import checks
@@ -102,7 +102,7 @@ class Part(Generic[State]):
     """
 
     statistic: Statistic[State]
-    state: State
+    state: State = field(repr=False)  # exact sums: a part that is printed or logged shows none
     seen: int = 0
     pieces: int = 0
     names: frozenset[bytes] = frozenset()

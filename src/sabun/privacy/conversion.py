@@ -21,7 +21,8 @@ __all__ = ["delta_of_rho", "epsilon_of_rho", "rho_of"]
 
 _Curve: TypeAlias = Callable[[float], float]
 
-_LOG_ALPHA_RANGE = (-30.0, 60.0)
+_LOG_ALPHA_RANGES = ((-30.0, 60.0), (50.0, 300.0))
+"""Where log(alpha - 1) is sought: alpha is about log(1/delta)/epsilon, for the smallest epsilons beyond the first range."""
 _SMALLEST_DELTA = Fraction(1, 10**1000)
 _SMALLEST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**100), Fraction(10**100)
 
@@ -107,7 +108,15 @@ def _near(value: Fraction) -> float:
 
 def _best_alpha(curve: _Curve) -> Fraction:
     """Golden-section search over log(alpha - 1); the result is only a good choice, never a premise."""
-    low, high = _LOG_ALPHA_RANGE
+    near, far = _LOG_ALPHA_RANGES
+    found = _least(curve, *near)
+    if found > near[1] - 1:
+        found = _least(curve, *far)
+    return 1 + Fraction(math.exp(found)).limit_denominator(10**9 if found > 0 else 10**20)
+
+
+def _least(curve: _Curve, low: float, high: float) -> float:
+    """The place of the least value of a curve that falls and then rises."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = _value(curve, left), _value(curve, right)
@@ -120,7 +129,7 @@ def _best_alpha(curve: _Curve) -> Fraction:
             low, left, at_left = left, right, at_right
             right = low + ratio * (high - low)
             at_right = _value(curve, right)
-    return 1 + Fraction(math.exp((low + high) / 2)).limit_denominator(10**9 if low > 0 else 10**20)
+    return (low + high) / 2
 
 
 def _value(curve: _Curve, log_excess: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,6 +11,9 @@ from sabun.errors import BoundsError, ParameterError
 from sabun.records import Column, Schema
 
 __all__ = ["declared", "listed", "typed_bounds"]
+
+_PAIR = re.compile(r"=[^=:,]*:[^=:,]*(?:,|$)")
+"""The end of one `name=low:high`, alone or before the next one after a comma."""
 
 
 def declared(schema: Path | None, bounds: Sequence[str] | None) -> Schema:
@@ -57,6 +61,8 @@ def typed_bounds(text: str, *, option: str = "bounds") -> tuple[str, tuple[float
         >>> typed_bounds("age=0:120")
         ('age', (0.0, 120.0))
     """
+    if len(_PAIR.findall(text)) > 1:
+        raise ParameterError(f"{option} must name one column; got {text!r:.60}. Give the option once for each column.")
     name, _, ends = text.rpartition("=")
     low, _, high = ends.partition(":")
     try:
