@@ -13,10 +13,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sabun.errors import DataError
 from sabun.records import Column, Schema, open_source
+from sabun.records.cells import _numbers_by_rule, numbers
 
 NUMBER = Schema.of_bounds({"a": (0, 120)})
 SCHEMA = Schema(columns=[Column.number("a", lower=0, upper=120), Column.category("b", ["F", "M", "5", "?", "N/A", "masked"])])
@@ -201,3 +205,20 @@ def test_pandas_types_without_a_fixed_meaning_are_read_cell_by_cell() -> None:
     text = pd.Series(["5", "\ud800", "7"], dtype="string[python]")
     for column in (sparse, words, text):
         assert NUMBER.encode(pd.DataFrame({"a": column})).ravel().tolist() == [5, 60, 7]
+
+
+_NEARLY_NUMBERS = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.text(alphabet="+-.eE0123456789 \tinfINFnaNtrue_x()", max_size=12),
+    st.sampled_from(
+        ["", " ", "nan", "-nan", "+nan", "nan(1)", "inf", "-Infinity", "+INF", "1e400", "-1e-400", "0x1p3", "1_0", "true", "１"]
+    ),
+)
+
+
+@given(st.lists(_NEARLY_NUMBERS, max_size=8))
+def test_a_column_of_texts_reads_as_its_cells_read_alone_by_the_rule(texts: list[str]) -> None:
+    column = pa.array(texts, type=pa.large_string())
+    alone = [_numbers_by_rule(pc.ascii_trim_whitespace(pa.array([text], type=pa.large_string()))) for text in texts]
+    assert numbers(column, name="c").tobytes() == np.concatenate([np.empty(0), *alone]).tobytes()

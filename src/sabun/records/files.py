@@ -21,7 +21,7 @@ from sabun.errors import DataError
 
 __all__ = ["FilePart", "check_file", "file_chunks", "file_column", "file_names", "objects_of", "row_groups", "table_files"]
 
-_BROKEN = ("\n", "\r")
+_BROKEN = (b"\n", b"\r")
 _BLOCK_BYTES = 1 << 24
 """Bytes of text parsed at a time; one line of a CSV file must be shorter. Cannot change any result."""
 
@@ -174,7 +174,7 @@ def _csv_start(path: Path) -> tuple[tuple[str, ...], bool]:
         raise DataError(f"{path.name} must be a CSV file in UTF-8; it cannot be read as one. Save it again as UTF-8.")
     if not names:
         raise DataError(f"{path.name} must begin with a line of column names; the file is empty.")
-    if any(mark in name for name in names for mark in _BROKEN):
+    if any(mark in name.encode() for name in names for mark in _BROKEN):
         raise DataError(f"{path.name} must hold all column names in its first line; a quotation mark there is never closed.")
     return tuple(names), more
 
@@ -216,9 +216,8 @@ def _holds_line_break(table: Any) -> bool:
     A quotation mark at the start of a cell opens quoted text that ends at the next one, wherever that is. Were cells with line
     breaks taken, one record with a stray mark would silently swallow the records after it.
     """
-    import pyarrow.compute as pc
-
-    return any(pc.any(pc.match_substring(column, mark)).as_py() for column in table.columns for mark in _BROKEN)
+    texts = (chunk.buffers()[2] for column in table.columns for chunk in column.chunks)
+    return any(mark in text for text in (bytes(found or b"") for found in texts) for mark in _BROKEN)
 
 
 def _parquet_names(path: Path) -> tuple[str, ...]:
