@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from sabun.errors import SabunError
 
-__all__ = ["one_line", "parse_json"]
+__all__ = ["one_line", "parse_json", "shown_width"]
 
 _DEEPEST = 64
 """Twice what any of our formats needs; code that walks a tree by recursion is safe far beyond it."""
@@ -74,6 +75,16 @@ def one_line(words: str) -> str:
         age 'age\\nSigned by the trusted key'
     """
     return words if words.isprintable() else repr(words)
+
+
+def shown_width(words: str) -> int:
+    """How many places words take in a terminal: two for each wide letter.
+
+    Example:
+        >>> shown_width("age"), shown_width("年齢")
+        (3, 4)
+    """
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun import Column, Ledger, Release, Schema
-from sabun.records import sources
+from sabun.records.files import FilePart
 
 
 @pytest.fixture
@@ -216,13 +216,13 @@ def test_a_ledger_for_add_remove_serves_the_weights(folder: Path) -> None:
 
 def test_the_owners_picture_reads_the_private_table_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    read = sources.file_chunks
+    read = FilePart.chunks
 
-    def watched(path: Path, *names: Any, **how: Any) -> Any:
-        opened.append(Path(path).name)
-        return read(path, *names, **how)
+    def watched(part: FilePart, *names: Any, **how: Any) -> Any:
+        opened.append(part.name)
+        return read(part, *names, **how)
 
-    monkeypatch.setattr(sources, "file_chunks", watched)
+    monkeypatch.setattr(FilePart, "chunks", watched)
     tables = ("--private", "private.csv", "--public", "public.csv")
     assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "o.svg", "--owner-only") == 0
     assert sorted(opened) == ["private.csv", "public.csv"]

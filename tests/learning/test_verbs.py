@@ -14,7 +14,7 @@ from sabun.learning import verify
 from sabun.learning.typed import read_once
 from sabun.learning.verbs import train as train_verb
 from sabun.ledger import Ledger
-from sabun.records import Column, Schema, files, read
+from sabun.records import Column, FilePart, Schema, read
 from sabun.release import generate_key, save_key
 
 
@@ -285,7 +285,8 @@ def test_the_command_says_that_labels_are_read_off_the_data(tmp_path: Path, caps
     table = tmp_path / "table.csv"
     table.write_text("a,y\n" + "".join(f"{i / 50},{'yes' if i > 25 else 'no'}\n" for i in range(50)))
     for classes in (None, "no,yes"):
-        train_verb(table, target="y", out=tmp_path / f"model-{classes}", bounds=["a=0:1"], classes=classes, epsilon="8")
+        made = FilePart.of(table)
+        train_verb(made, target="y", out=tmp_path / f"model-{classes}", bounds=["a=0:1"], classes=classes, epsilon="8")
         assert ("Notice: the list of labels is read off the data" in capsys.readouterr().out) == (classes is None)
     assert json.loads((tmp_path / "model-None" / "card.json").read_text())["guarantee"]
 
@@ -325,13 +326,13 @@ def test_no_table_is_read_twice(command: str, table: Path, monkeypatch: pytest.M
     people(100, seed=2)[0].assign(answer=people(100, seed=2)[1]).to_csv("others.csv", index=False)
     assert exit_code(*TRAIN, "--out", "model", "--set", "epochs=1") == 0
     read: list[str] = []
-    real = files._csv_chunks
+    real = FilePart.chunks
 
-    def noted(path: Path, names: Any) -> Any:
-        read.append(path.name)
-        return real(path, names)
+    def noted(part: FilePart, names: Any, *, rows: int) -> Any:
+        read.append(part.name)
+        return real(part, names, rows=rows)
 
-    monkeypatch.setattr(files, "_csv_chunks", noted)
+    monkeypatch.setattr(FilePart, "chunks", noted)
     commands: dict[str, tuple[str, ...]] = {
         "train": (*TRAIN, "--out", "second", "--set", "epochs=1"),
         "audit": (*AUDIT, "--schema", "schema.json", "--method", "laplace-sgd", "--set", "epochs=1", "--canaries", "10"),
@@ -344,7 +345,7 @@ def test_no_table_is_read_twice(command: str, table: Path, monkeypatch: pytest.M
 def test_a_table_read_by_the_command_is_encoded_as_one_that_is_read_by_name(table: Path) -> None:
     frame, label = people(300)
     frame.assign(answer=label, income=["", "1e3", " 7 ", "x", "-1", "1e400"] * 50).to_csv("odd.csv", index=False)
-    rows, labels = read_once(Path("odd.csv"), SCHEMA.names, "answer")
+    rows, labels = read_once(FilePart.of("odd.csv"), SCHEMA.names, "answer")
     assert np.array_equal(read(rows, schema=SCHEMA), read("odd.csv", schema=SCHEMA))
     assert labels == label.tolist()
 

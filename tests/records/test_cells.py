@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sabun.errors import DataError
 from sabun.records import Column, Schema, open_source
 from sabun.records.cells import _numbers_by_rule, numbers
+from sabun.records.forms import PLAIN
 
 NUMBER = Schema.of_bounds({"a": (0, 120)})
 SCHEMA = Schema(columns=[Column.number("a", lower=0, upper=120), Column.category("b", ["F", "M", "5", "?", "N/A", "masked"])])
@@ -220,5 +221,5 @@ _NEARLY_NUMBERS = st.one_of(
 @given(st.lists(_NEARLY_NUMBERS, max_size=8))
 def test_a_column_of_texts_reads_as_its_cells_read_alone_by_the_rule(texts: list[str]) -> None:
     column = pa.array(texts, type=pa.large_string())
-    alone = [_numbers_by_rule(pc.ascii_trim_whitespace(pa.array([text], type=pa.large_string()))) for text in texts]
+    alone = [_numbers_by_rule(pc.ascii_trim_whitespace(pa.array([text], type=pa.large_string())), PLAIN) for text in texts]
     assert numbers(column, name="c").tobytes() == np.concatenate([np.empty(0), *alone]).tobytes()

@@ -51,8 +51,8 @@ def test_canonical_json_is_sorted_and_without_blanks() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.pop("format"), "keys of a schema must be exactly columns, format; got"),
-        (lambda d: d.update(extra=1), "keys of a schema must be exactly columns, format; got"),
+        (lambda d: d.pop("format"), r"keys of a schema must be columns, format \(and file if wanted\); got"),
+        (lambda d: d.update(extra=1), r"keys of a schema must be columns, format \(and file if wanted\); got"),
         (lambda d: d.update(format="sabun-schema-2"), "format must be 'sabun-schema-1'; got 'sabun-schema-2'"),
         (lambda d: d.update(columns={}), "columns must be a list of columns; got"),
         (lambda d: d.update(columns=[]), "columns must be distinct names of at least one column; got"),

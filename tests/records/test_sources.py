@@ -13,7 +13,7 @@ import pytest
 
 from sabun.errors import DataError, ParameterError
 from sabun.records import Column, Schema, chunks, open_source, open_unbounded, read
-from sabun.records.files import file_chunks
+from sabun.records.files import FilePart
 
 SCHEMA = Schema(columns=[Column.number("age", lower=0, upper=100, missing=40), Column.category("sex", ["F", "M"])])
 FRAME = pd.DataFrame({"sex": ["F", "M", None] * 9, "name": ["Ann, M."] * 27, "age": [*range(0, 260, 10), None]})
@@ -53,9 +53,9 @@ def test_partitions_put_together_are_the_whole(rows: int, tmp_path: Path) -> Non
 
 
 def test_a_large_csv_file_comes_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sabun.records.files._BLOCK_BYTES", 128)
+    monkeypatch.setattr("sabun.records.csv_files._BLOCK_BYTES", 128)
     FRAME.to_csv(tmp_path / "a.csv", index=False)
-    assert len(list(file_chunks(tmp_path / "a.csv", SCHEMA.names, rows=1))) > 3
+    assert len(list(FilePart.of(tmp_path / "a.csv").chunks(SCHEMA.names, rows=1))) > 3
     assert np.array_equal(read(tmp_path / "a.csv", schema=SCHEMA), MATRIX)
 
 
@@ -111,7 +111,7 @@ ONE_LINE = (
 def test_a_quotation_mark_never_swallows_later_records(
     lines: list[str], block: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sabun.records.files._BLOCK_BYTES", block)
+    monkeypatch.setattr("sabun.records.csv_files._BLOCK_BYTES", block)
     path = people(tmp_path, end.join(["age,sex,note", *lines, ""]))
     for schema in (SCHEMA, SCHEMA.select(["age"])):
         with pytest.raises(DataError) as caught:

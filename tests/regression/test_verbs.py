@@ -266,7 +266,7 @@ def test_a_table_to_predict_for_is_read_once(folder: Path, monkeypatch: pytest.M
     run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
     monkeypatch.setattr(models, "open_source", counted)
     run("combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv")
-    assert reads == [Path("home.csv")]
+    assert [str(source) for source in reads] == ["home.csv"]
     model, table = combine(["n.json"]), pd.read_csv("p.csv")
     assert np.array_equal(table.prediction, model.predict("home.csv"))
     assert np.array_equal(table[["low", "high"]], model.predict_interval("home.csv"))

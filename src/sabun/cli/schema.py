@@ -9,11 +9,12 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.foreign import one_line
-from sabun.records import Column, Schema, TableFit, inspect_table
-from sabun.records.files import file_column, file_names
+from sabun.records import Column, FileFormat, FilePart, Schema, TableFit, inspect_table
+from sabun.records.files import file_column
 from sabun.release.files import write_whole
-from sabun.telling.terminal.options import Json, Overwrite
+from sabun.telling.terminal.options import Json, Overwrite, PrivateTable, as_written
 from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.written import Decimal, Encoding, Separator, Sheet, Thousands, form_of
 
 __all__ = ["app"]
 
@@ -33,11 +34,17 @@ _MOST_SHOWN = 10
 def new(
     out: Annotated[Path, typer.Argument(help="The JSON file to write.")],
     number: Annotated[list[str] | None, typer.Option(help="A column of numbers: name=low:high; repeat it.")] = None,
+    date: Annotated[list[str] | None, typer.Option(help="A column of dates: name=2020-01-01:2024-12-31; repeat it.")] = None,
     category: Annotated[list[str] | None, typer.Option(help="A column of labels: name=label,label; repeat it.")] = None,
     missing: Annotated[
         list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
     ] = None,
     log1p: Annotated[list[str] | None, typer.Option(help="A heavy-tailed number column: its name; repeat it.")] = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -48,6 +55,7 @@ def new(
         sabun schema new people.schema.json --number age=0:120 --number bmi=10:60 --category smoker=no,yes --missing age=40
     """
     new_file(out, overwrite=overwrite)
+    form = form_of(encoding=encoding, separator=separator, decimal=decimal, thousands=thousands, sheet=sheet)
     constants = dict(_split(text, "missing") for text in missing or [])
     tailed = set(log1p or [])
     pairs = [_split(text, "number") for text in number or []]
@@ -55,12 +63,17 @@ def new(
     for name, labels in (_split(text, "category") for text in category or []):
         listed = [label.strip() for label in labels.split(",")]
         columns.append(Column.category(name, listed, missing=constants.pop(name, None)))
+    for name, ends in (_split(text, "date") for text in date or []):
+        low, _, high = ends.partition(":")
+        columns.append(Column.date(name, lower=low, upper=high, missing=constants.pop(name, None)))
     unknown = sorted({*constants, *(tailed - {name for name, _ in pairs})})
     if unknown:
         raise ParameterError(f"missing and log1p must name columns that are declared; got {unknown[0]!r}.")
     if not columns:
-        raise ParameterError("columns must be declared. Pass --number name=low:high or --category name=label,label.")
-    schema = Schema(columns=tuple(columns))
+        raise ParameterError(
+            "columns must be declared. Pass --number name=low:high, --date name=first:last or --category name=label,label."
+        )
+    schema = Schema(columns=tuple(columns), file=form or FileFormat())
     write_whole(out, schema.to_text().encode(), overwrite=overwrite)
     _tell(schema, out, json=json)
 
@@ -82,8 +95,9 @@ def show(
 
 
 @app.command()
+@as_written
 def check(
-    data: Annotated[Path, typer.Argument(help="The private table: .csv, .csv.gz or .parquet.")],
+    data: PrivateTable,
     schema: Annotated[Path, typer.Option(help="The schema file.")],
     labels: Annotated[bool, typer.Option(help="Also print the labels that are not in the lists.")] = False,
     person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
@@ -98,8 +112,9 @@ def check(
         sabun schema check cells.csv --schema cells.schema.json
     """
     declared = Schema.load(schema)
+    data = data.written(declared.file)
     found = inspect_table(data, schema=declared, ids=None if person is None else _cells(data, person))
-    unused = [name for name in file_names(data) if name not in declared.names]
+    unused = [name for name in data.names() if name not in declared.names]
     if json:
         print_json(found.to_dict() | {"undeclared": unused} | ({"labels": _strange(found)} if labels else {}))
         return
@@ -115,8 +130,8 @@ def check(
         print_line("To see the labels that are not in the lists: --labels.")
 
 
-def _cells(data: Path, column: str) -> list[object]:
-    if column not in file_names(data):
+def _cells(data: FilePart, column: str) -> list[object]:
+    if column not in data.names():
         raise ParameterError(f"id must be a column of {data.name}; got {column!r:.60}.")
     return file_column(data, column)
 
@@ -128,7 +143,9 @@ def _strange(found: TableFit) -> dict[str, dict[str, int]]:
 def _split(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not (equals and name.strip() and rest.strip()):
-        shape = {"number": "name=low:high", "category": "name=label,label", "missing": "name=value"}[option]
+        shape = {"number": "name=low:high", "date": "name=first:last", "category": "name=label,label", "missing": "name=value"}[
+            option
+        ]
         raise ParameterError(f"{option} must look like {shape}; got {text!r:.60}.")
     return name.strip(), rest.strip()
 

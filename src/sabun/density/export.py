@@ -17,6 +17,8 @@ from sabun.errors import DataError, ParameterError
 from sabun.privacy.noise import Coin
 from sabun.records import CategoryColumn, Schema, open_unbounded
 from sabun.records.cells import numbers
+from sabun.records.forms import PLAIN, FileFormat
+from sabun.records.sources import Stored, stored
 from sabun.release import Release
 from sabun.release.files import write_whole
 
@@ -48,9 +50,13 @@ def table_of(public: Any, schema: Schema | None = None) -> Any:
         public: A table, or the name of a file.
         schema: What was declared; the columns it calls labels stay text.
     """
-    if isinstance(public, str | os.PathLike):
+    kept = stored(public)
+    if kept is not None:
         columns = () if schema is None else schema.columns
-        return _read(public, {column.name for column in columns if isinstance(column, CategoryColumn)})
+        return _read(
+            kept if schema is None else kept.written(schema.file),
+            {column.name for column in columns if isinstance(column, CategoryColumn)},
+        )
     if isinstance(public, list | tuple):
         public = np.asarray(public)
     return named(public)
@@ -145,7 +151,7 @@ def write_parquet(frame: Any, path: Any, release: Release, *, overwrite: bool) -
     _write(path, content.getvalue(), proof, overwrite)
 
 
-def _read(path: str | os.PathLike[str], labels: Collection[str]) -> Any:
+def _read(path: Stored, labels: Collection[str]) -> Any:
     import pandas as pd
     import pyarrow as pa
 
@@ -157,15 +163,15 @@ def _read(path: str | os.PathLike[str], labels: Collection[str]) -> Any:
     frame = table.to_pandas()
     for name in table.column_names:
         if pa.types.is_large_string(table[name].type) and name in frame.columns and name not in labels:
-            frame[name] = _typed(frame[name], name)
+            frame[name] = _typed(frame[name], name, source.form)
     return frame
 
 
-def _typed(texts: Any, name: str) -> Any:
+def _typed(texts: Any, name: str, form: FileFormat = PLAIN) -> Any:
     """A column of text as numbers when every cell that is not empty is one; `007` is a label, and so is `NA`."""
-    trimmed = texts.str.strip()
+    trimmed = texts.fillna("").str.strip()
     filled = trimmed != ""
-    found = numbers(trimmed.tolist(), name=name)
+    found = numbers(trimmed.tolist(), name=name, form=form)
     if not filled.any() or np.isnan(found[filled]).any() or trimmed.str.match(_LABEL_LIKE).any():
         return texts
     if filled.all() and trimmed.str.match(_WHOLE).all():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from sabun import checks
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
-from sabun.records.files import check_file
+from sabun.records import FilePart
 from sabun.release.files import write_whole
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared, listed, typed_bounds
@@ -26,9 +27,11 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
+    as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
+from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.density import Answer, DensityRatio
@@ -45,7 +48,7 @@ Example:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
-_Public = Annotated[Path, typer.Option(help="The public table (.csv or .parquet).")]
+_Public = Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The public table.")]
 _Delta = Annotated[str | None, typer.Option(help="For (epsilon, delta)-privacy, such as 1e-6; pure epsilon when left out.")]
 _Columns = Annotated[
     str | None, typer.Option("--columns", help="Names of columns to compare, separated by commas; labels need a schema.")
@@ -54,8 +57,9 @@ _ROWS = ("--n-records", "--private-rows")
 
 
 @app.command()
+@as_written
 def weights(
-    private: Annotated[Path, typer.Option(help="The private table (.csv or .parquet).")],
+    private: Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The private table.")],
     public: _Public,
     epsilon: Epsilon,
     out: Annotated[Path, typer.Option(help="Where the weighted public table goes (.csv or .parquet).")],
@@ -97,7 +101,7 @@ def weights(
     for file, option in zip(written, ("out", "out", "plot"), strict=False):
         new_file(file, name=option, overwrite=overwrite)
     book = None if ledger is None or is_address(ledger) else Path(ledger)
-    _refuse_shared(written, [file for file in (private, public, schema, book) if file is not None])
+    _refuse_shared(written, [file for file in (private, public, schema, book) if isinstance(file, os.PathLike)])
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
     payment = Payment.of(ledger, purpose)
@@ -293,12 +297,13 @@ def _ratio(columns: str | None, bounds: list[str] | None, schema: Path | None, *
     return DensityRatio(schema=known if chosen is None else known.select(chosen), **asked)
 
 
-def _must_have(table: Path, ratio: DensityRatio) -> None:
+def _must_have(table: FilePart, ratio: DensityRatio) -> None:
     """Looks for the columns by the name of the file: "the table" would leave open which of the two."""
-    check_file(table, ratio.columns or () if ratio.schema is None else ratio.schema.names)
+    names = ratio.columns or () if ratio.schema is None else ratio.schema.names
+    (table if ratio.schema is None else table.written(ratio.schema.file)).check(names)
 
 
-def _refuse_shared(written: list[Path], read: list[Path]) -> None:
+def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> None:
     """A file that is written must not be another one that is written, nor (with --overwrite too) one that is read."""
     from sabun.density.export import same_file
 
@@ -306,12 +311,12 @@ def _refuse_shared(written: list[Path], read: list[Path]) -> None:
         for other in written[:place]:
             if same_file(file, other):
                 raise ParameterError(f"{file} must be another file than {other}; got one for both. Choose two names.")
-        for other in read:
-            if same_file(file, other):
-                raise ParameterError(f"{file} must not be a file that is read; got the name of {other}. Choose another name.")
+        for source in read:
+            if same_file(file, source):
+                raise ParameterError(f"{file} must not be a file that is read; got the name of {source}. Choose another name.")
 
 
-def _fit(ratio: DensityRatio, private: Any, public: Path) -> None:
+def _fit(ratio: DensityRatio, private: Any, public: Any) -> None:
     import warnings
 
     from sabun.density import CoverageWarning

@@ -11,12 +11,14 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from sabun import checks
 from sabun.errors import DataError
 from sabun.records import FilePart, row_groups, table_files
+from sabun.records.files import same_file
+from sabun.records.forms import FileFormat
+from sabun.records.places import Place, is_here, place_of
 
 __all__ = ["Piece", "cut", "plan_of"]
 
@@ -73,7 +75,8 @@ def cut(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, ro
     """
     checks.whole(minimum=1, rows=rows)
     files = _files([source] if isinstance(source, str | os.PathLike) else list(source))
-    parts = [(part, mark) for file, mark in files for part in _parts(file, rows)]
+    form = source.form if isinstance(source, FilePart) else None
+    parts = [(part, mark) for file, mark in files for part in _parts(file, rows, form)]
     return tuple(Piece(number=number, part=part, mark=mark) for number, (part, mark) in enumerate(parts))
 
 
@@ -83,10 +86,10 @@ def plan_of(pieces: Sequence[Piece]) -> str:
     return hashlib.sha256("\n".join(told).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _parts(file: Path, rows: int) -> list[FilePart]:
+def _parts(file: Place, rows: int, form: FileFormat | None) -> list[FilePart]:
     sizes = row_groups(file)
     if sizes is None:
-        return [FilePart(path=file)]
+        return [FilePart(path=file, form=form)]
     bunches: list[list[int]] = []
     held = rows
     for number, size in enumerate(sizes):
@@ -96,39 +99,51 @@ def _parts(file: Path, rows: int) -> list[FilePart]:
         bunches[-1].append(number)
         held += size
     # A file without rows is a piece too: that it was looked at is part of the proof that nothing is missing.
-    return [FilePart(path=file, groups=tuple(bunch)) for bunch in bunches or [[]]]
+    return [FilePart(path=file, groups=tuple(bunch), form=form) for bunch in bunches or [[]]]
 
 
-def _files(sources: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, str]]:
+def _files(sources: Sequence[str | os.PathLike[str]]) -> list[tuple[Place, str]]:
     if not sources:
         raise DataError("a table must be at least one file; got none.")
     found = [file for source in sources for file in _found(source)]
-    seen: set[tuple[int, int]] = set()
+    seen: set[object] = set()
     for file in found:
-        status = file.stat()
-        same = (status.st_dev, status.st_ino)
-        if same in seen:
+        if same_file(file) in seen:
             raise DataError(f"{file.name} must be named once; the same file comes twice, and its rows would count twice.")
-        seen.add(same)
+        seen.add(same_file(file))
     return [(file, _mark(file)) for file in found]
 
 
-def _found(source: str | os.PathLike[str]) -> list[Path]:
-    if not Path(source).exists() and glob.has_magic(str(source)):
-        matched = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
-        if not matched:
-            raise DataError(f"{str(source)!r} must match at least one file; it matches none.")
-        return [file for path in matched for file in table_files(path)]
-    return table_files(Path(source))
+def _found(source: str | os.PathLike[str]) -> list[Place]:
+    place = place_of(os.fspath(source))
+    if not glob.has_magic(str(place)) or place.exists():
+        return table_files(place)
+    matched = _matching(place)
+    if not matched:
+        raise DataError(f"{os.fspath(source)!r} must match at least one file; it matches none.")
+    return [file for path in matched for file in table_files(path)]
 
 
-def _mark(file: Path) -> str:
+def _matching(pattern: Place) -> list[Place]:
+    if is_here(pattern):
+        return sorted(place_of(name) for name in glob.glob(str(pattern), recursive=True))
+    remote: Any = pattern
+    return sorted(place_of(f"{remote.protocol}://{name}") for name in remote.fs.glob(remote.path))
+
+
+def _mark(file: Place) -> str:
     try:
         with file.open("rb") as opened:
-            status = os.fstat(opened.fileno())
-            opened.seek(max(status.st_size - _FOOTER, 0))
+            size = opened.seek(0, os.SEEK_END)
+            # No device or inode: workers may see the file through another mount.
+            time = os.fstat(opened.fileno()).st_mtime_ns if is_here(file) else _key(file)
+            opened.seek(max(size - _FOOTER, 0))
             end = opened.read()
     except OSError:
         return ""
-    told = f"{status.st_size}\0{status.st_mtime_ns}\0"  # no device or inode: workers may see the file through another mount
-    return hashlib.sha256(told.encode() + end).hexdigest()
+    return hashlib.sha256(f"{size}\0{time}\0".encode() + end).hexdigest()
+
+
+def _key(file: Any) -> str:
+    """What a store behind a URL says about a file's version, such as its ETag."""
+    return str(file.fs.ukey(file.path))

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 from sabun.asking import settings_of
 from sabun.errors import ParameterError
 from sabun.learning.settings import KINDS
 from sabun.records import Chunks, Schema, chunks, open_unbounded
-from sabun.records.files import file_names, objects_of
+from sabun.records.files import FilePart, objects_of
 from sabun.telling.terminal.columns import listed
 from sabun.telling.terminal.output import new_file
+from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
 
 __all__ = [
+    "Others",
+    "ToPredict",
     "chosen",
     "classes_for",
     "inputs_of",
@@ -27,6 +32,14 @@ __all__ = [
     "must_be_model",
     "must_be_new_table",
     "read_once",
+]
+
+ToPredict: TypeAlias = Annotated[
+    FilePart, typer.Argument(parser=typed_table, metavar="TABLE", help="The table to predict for, with the same columns.")
+]
+Others: TypeAlias = Annotated[
+    FilePart | None,
+    typer.Option(parser=typed_table, metavar="TABLE", help="With membership: a like table that was not trained on."),
 ]
 
 _SHARED = ("epochs", "learning_rate")
@@ -56,7 +69,7 @@ def classes_for(whole: Schema, target: str, classes: str | None) -> tuple[Any, .
     return classes_of_target(whole[target], labels) if target in whole.names else labels
 
 
-def read_once(table: Path, names: Sequence[str], target: str) -> tuple[Chunks, list[Any]]:
+def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunks, list[Any]]:
     """The inputs as they stand in a file, with the labels beside them; for the owner of the data.
 
     Both come out of one reading: a large table takes its time, and a file that changes in between must not mix two states.
@@ -65,11 +78,11 @@ def read_once(table: Path, names: Sequence[str], target: str) -> tuple[Chunks, l
         ParameterError: There is no such target.
         DataError: The file cannot be read, or lacks an input.
     """
-    if target not in file_names(table):
+    if target not in table.names():
         raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
     pieces = list(open_unbounded(table, columns=[*names, target]).tables())
     labels = [cell for piece in pieces for cell in objects_of(piece.column(target))]
-    return chunks([piece.select(list(names)) for piece in pieces]), labels
+    return replace(chunks([piece.select(list(names)) for piece in pieces]), form=table.form), labels
 
 
 def layers(text: str) -> tuple[int, ...] | str:

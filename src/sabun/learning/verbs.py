@@ -28,6 +28,7 @@ from sabun.telling.terminal.options import (
     SchemaFile,
     SigningKey,
     TrustedKeys,
+    as_written,
 )
 from sabun.telling.terminal.output import new_file, new_folder, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
@@ -67,6 +68,7 @@ _Model = Annotated[Path, typer.Argument(help="A model's folder.")]
 
 
 @app.command()
+@as_written
 def train(
     table: PrivateTable,
     target: _Target,
@@ -128,7 +130,7 @@ def train(
         retry_key=retry_key,
         checkpoint=checkpoint,
     )
-    rows, answers = typed.read_once(table, inputs.names, target)
+    rows, answers = typed.read_once(table.written(inputs.file), inputs.names, target)
     if not allow_per_parameter:
         typed.must_be_joint(classifier, len(answers))
     with payment:
@@ -164,9 +166,10 @@ def _classifier(method: str, settings: list[str] | None, hidden: str, **more: An
 
 
 @app.command()
+@as_written
 def predict(
     model: _Model,
-    table: Annotated[Path, typer.Argument(help="The table to predict for, with the same columns.")],
+    table: typed.ToPredict,
     out: Annotated[Path, typer.Option(help="The CSV file to write: one class and its probability for each row.")],
     json: Json = False,
 ) -> None:
@@ -332,6 +335,7 @@ def plan(
 
 
 @app.command()
+@as_written
 def audit(
     table: PrivateTable,
     target: _Target,
@@ -349,7 +353,7 @@ def audit(
     settings: _Settings = None,
     canaries: Annotated[int, typer.Option(help="How many strange rows to offer.")] = 500,
     model: Annotated[Path | None, typer.Option(help="With membership: the model's folder, trained on the data.")] = None,
-    others: Annotated[Path | None, typer.Option(help="With membership: a like table that was not trained on.")] = None,
+    others: typed.Others = None,
     json: Json = False,
 ) -> None:
     """Attack a model as an adversary would; for the owner of the data.
@@ -385,7 +389,7 @@ def audit(
         relation=relation,
         n_public=n_public,
     )
-    rows, answers = typed.read_once(table, inputs.names, target)
+    rows, answers = typed.read_once(table.written(inputs.file), inputs.names, target)
     with progress_bar("training with canaries", quiet=json) as progress:
         heard = progress if sys.stderr.isatty() and not json else None
         found = canary_audit(classifier, rows, answers, canaries=canaries, progress=heard)

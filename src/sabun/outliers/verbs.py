@@ -10,6 +10,7 @@ import typer
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.privacy.amounts import plain
+from sabun.records import FilePart
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.options import (
@@ -27,9 +28,11 @@ from sabun.telling.terminal.options import (
     RetryKey,
     SchemaFile,
     Yes,
+    as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
+from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.outliers import OutlierCount
@@ -59,6 +62,7 @@ _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the in
 
 
 @app.command()
+@as_written
 def count(
     table: PrivateTable,
     radius: _Radius,
@@ -122,6 +126,7 @@ def count(
 
 
 @app.command()
+@as_written
 def choose(
     table: PrivateTable,
     subspace: Annotated[list[str], typer.Option(help="name=column,column; give at least two.")],
@@ -216,8 +221,12 @@ def plan(
 
 
 @app.command()
+@as_written
 def radius(
-    reference: Annotated[Path, typer.Argument(help="A PUBLIC table of the same kind; never the private one.")],
+    reference: Annotated[
+        FilePart,
+        typer.Argument(parser=typed_table, metavar="TABLE", help="A PUBLIC table of this kind; never the private one."),
+    ],
     k: _K = 5,
     share: Annotated[float, typer.Option(help="Share of the reference that should be outliers.")] = 0.01,
     columns: Columns = None,

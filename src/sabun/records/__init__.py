@@ -4,7 +4,9 @@ Nothing is inferred from the data, and no cell can raise: see README.md beside t
 """
 
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.databases import DatabaseTable
 from sabun.records.files import FilePart, row_groups, table_files
+from sabun.records.forms import FileFormat
 from sabun.records.inspection import ColumnFit, TableFit, inspect_table
 from sabun.records.persons import Persons, persons
 from sabun.records.schema import Schema
@@ -16,6 +18,8 @@ __all__ = [
     "Chunks",
     "Column",
     "ColumnFit",
+    "DatabaseTable",
+    "FileFormat",
     "FilePart",
     "NumberColumn",
     "Persons",

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.errors import DataError
+from sabun.records.forms import PLAIN, FileFormat
 
-__all__ = ["Cells", "Floats", "folded", "label_positions", "numbers"]
+__all__ = ["Cells", "Floats", "folded", "label_positions", "numbers", "text_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -28,7 +29,6 @@ Cells: TypeAlias = Any
 """One column of cells: a one-dimensional numpy array, a pyarrow array, or a list of Python objects."""
 
 _BLANKS = " \t\n\r\x0b\x0c"
-_DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WORDS = {
     "true": 1.0,
     "false": 0.0,
@@ -45,10 +45,10 @@ _BOOLEANS = frozenset(map(id, (bool, np.bool_)))
 _INTEGERS = frozenset(map(id, (int, *(np.dtype(code).type for code in "bhilqBHILQ"))))
 _REALS = frozenset(map(id, (float, Fraction, *(np.dtype(code).type for code in "efdg"))))
 _NUMBERS = _BOOLEANS | _INTEGERS | _REALS | {id(Decimal)}
-_WHAT_TO_DO = "Turn it into numbers or text first, or leave it out of the schema."
+_WHAT_TO_DO = "Turn it into numbers or text first, or leave it out of the schema; dates are declared by Column.date."
 
 
-def numbers(cells: Cells, *, name: str) -> Floats:
+def numbers(cells: Cells, *, name: str, form: FileFormat = PLAIN) -> Floats:
     """Reads a column as numbers.
 
     Edge cases:
@@ -62,6 +62,7 @@ def numbers(cells: Cells, *, name: str) -> Floats:
     Args:
         cells: The column.
         name: Its name, for the message when the column's type is refused.
+        form: How texts write numbers.
 
     Returns:
         A float64 array of the same length.
@@ -70,10 +71,10 @@ def numbers(cells: Cells, *, name: str) -> Floats:
         DataError: The column as a whole holds dates, bytes, lists or complex numbers.
     """
     if isinstance(cells, list):
-        return _numbers_from_objects(cells)
+        return _numbers_from_objects(cells, form)
     if isinstance(cells, np.ndarray):
-        return _numbers_from_numpy(cells, name)
-    return _numbers_from_arrow(cells, name)
+        return _numbers_from_numpy(cells, name, form)
+    return _numbers_from_arrow(cells, name, form)
 
 
 def label_positions(cells: Cells, position: Callable[[str | None], int], *, name: str) -> NDArray[np.int64]:
@@ -97,7 +98,7 @@ def label_positions(cells: Cells, position: Callable[[str | None], int], *, name
         cells = cells.tolist()
     if isinstance(cells, list):
         with np.errstate(all="ignore"):
-            return np.array([position(_text(cell)) for cell in cells], dtype=np.int64)
+            return np.array([position(text_of(cell)) for cell in cells], dtype=np.int64)
     return _positions_from_arrow(cells, position, name)
 
 
@@ -121,12 +122,12 @@ def _all_digits(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _numbers_from_numpy(cells: NDArray[Any], name: str) -> Floats:
+def _numbers_from_numpy(cells: NDArray[Any], name: str, form: FileFormat) -> Floats:
     _refuse_numpy(cells, name)
     if cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private cell
             return cells.astype(np.float64)
-    return _numbers_from_objects(cells.tolist())
+    return _numbers_from_objects(cells.tolist(), form)
 
 
 def _refuse_numpy(cells: NDArray[Any], name: str) -> None:
@@ -135,13 +136,13 @@ def _refuse_numpy(cells: NDArray[Any], name: str) -> None:
         raise DataError(f"column {name!r} must hold numbers or text; got {kinds[cells.dtype.kind]}. {_WHAT_TO_DO}")
 
 
-def _numbers_from_objects(cells: Sequence[object]) -> Floats:
+def _numbers_from_objects(cells: Sequence[object], form: FileFormat) -> Floats:
     with np.errstate(all="ignore"):  # a long double beyond float64 would warn
         read = [_number_or_text(cell) for cell in cells]
     result = np.array([math.nan if isinstance(item, str) else item for item in read], dtype=np.float64)
     where = [index for index, item in enumerate(read) if isinstance(item, str)]
     if where:
-        result[where] = _numbers_from_texts(_arrow_texts([item for item in read if isinstance(item, str)]))
+        result[where] = _numbers_from_texts(_arrow_texts([item for item in read if isinstance(item, str)]), form)
     return result
 
 
@@ -165,7 +166,8 @@ def _number_or_text(cell: object) -> float | str:
         return math.nan
 
 
-def _text(cell: Any) -> str | None:
+def text_of(cell: Any) -> str | None:
+    """The text of a cell: a whole number without a point, a boolean as true or false; None for what has none."""
     cell = _inner(cell)
     kind = id(type(cell))
     if kind in _TEXTS:
@@ -211,26 +213,27 @@ def _arrow_texts(texts: list[str]) -> Any:
         return pa.array([text.encode("utf-8", "replace").decode() for text in texts], type=pa.large_string())
 
 
-def _numbers_from_texts(texts: Any) -> Floats:
+def _numbers_from_texts(texts: Any, form: FileFormat) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # What the library reads of its own accord is read by the rule alike (a test compares them), only faster.
-    with contextlib.suppress(pa.ArrowInvalid):
-        return _nan_for_null(pc.cast(texts, pa.float64()))
     trimmed = pc.ascii_trim_whitespace(texts)
-    with contextlib.suppress(pa.ArrowInvalid):
-        return _nan_for_null(pc.cast(pc.if_else(pc.equal(pc.binary_length(trimmed), 0), None, trimmed), pa.float64()))
-    return _numbers_by_rule(trimmed)
+    if form.plain_numbers:
+        # What the library reads of its own accord is read by the rule alike (a test compares them), only faster.
+        with contextlib.suppress(pa.ArrowInvalid):
+            return _nan_for_null(pc.cast(pc.if_else(pc.equal(pc.binary_length(trimmed), 0), None, trimmed), pa.float64()))
+    return _numbers_by_rule(trimmed, form)
 
 
-def _numbers_by_rule(trimmed: Any) -> Floats:
+def _numbers_by_rule(trimmed: Any, form: FileFormat) -> Floats:
     """Numbers of texts without blanks around them, some of which are none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    decimal = pc.cast(pc.if_else(pc.match_substring_regex(trimmed, _DECIMAL), trimmed, None), pa.float64())
-    result = _nan_for_null(decimal)
+    written = pc.if_else(pc.match_substring_regex(trimmed, form.number), trimmed, None)
+    for sign, plain in ((form.thousands, ""), (form.decimal, ".")):
+        written = written if sign == plain else pc.replace_substring(written, sign, plain)
+    result = _nan_for_null(pc.cast(written, pa.float64()))
     word = _nan_for_null(pc.cast(pc.index_in(pc.ascii_lower(trimmed), pa.array(_WORDS, type=pa.large_string())), pa.float64()))
     is_word = ~np.isnan(word)
     if is_word.any():
@@ -247,23 +250,23 @@ def _nan_for_null(values: Any) -> Floats:
     return result
 
 
-def _numbers_from_arrow(cells: Any, name: str) -> Floats:
+def _numbers_from_arrow(cells: Any, name: str, form: FileFormat) -> Floats:
     kind = _arrow_kind(cells.type, name)
-    return np.concatenate([np.empty(0), *(_numbers_of_piece(piece, kind) for piece in _pieces(cells))])
+    return np.concatenate([np.empty(0), *(_numbers_of_piece(piece, kind, form) for piece in _pieces(cells))])
 
 
-def _numbers_of_piece(piece: Any, kind: str) -> Floats:
+def _numbers_of_piece(piece: Any, kind: str, form: FileFormat) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(piece, pa.DictionaryArray):
-        return _through_dictionary(piece, lambda entries: _numbers_of_piece(entries, kind), np.float64(math.nan))
+        return _through_dictionary(piece, lambda entries: _numbers_of_piece(entries, kind, form), np.float64(math.nan))
     if kind == "text":
-        return _numbers_from_texts(pc.cast(piece, pa.large_string()))
+        return _numbers_from_texts(pc.cast(piece, pa.large_string()), form)
     if kind == "null":
         return np.full(len(piece), math.nan)
     if kind == "decimal":
-        return _numbers_from_objects(piece.to_pylist())
+        return _numbers_from_objects(piece.to_pylist(), form)
     if kind == "boolean":
         piece = pc.cast(piece, pa.uint8())
     return _nan_for_null(pc.cast(piece, pa.float64(), safe=False))
@@ -290,7 +293,7 @@ def _positions_of_piece(piece: Any, kind: str, position: Callable[[str | None], 
         distinct = [_decoded(value) for value in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     else:
         encoded = pc.dictionary_encode(pc.cast(piece, pa.float64()) if pa.types.is_floating(piece.type) else piece)
-        distinct = [_text(value) for value in encoded.dictionary.to_pylist()]
+        distinct = [text_of(value) for value in encoded.dictionary.to_pylist()]
     table = np.array([*(position(text) for text in distinct), position(None)], dtype=np.int64)
     return table[_places(encoded)]
 

@@ -16,13 +16,15 @@ from sabun import checks
 from sabun.errors import BoundsError, ParameterError
 from sabun.foreign import one_line
 from sabun.records.cells import Cells, Floats, folded, label_positions, numbers
+from sabun.records.dates import days, days_of, iso_of
+from sabun.records.forms import PLAIN, FileFormat
 
 __all__ = ["CategoryColumn", "Column", "NumberColumn"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column(abc.ABC):
-    """A column as everybody knows it before seeing a record. Made by `Column.number` or `Column.category`."""
+    """A column as everybody knows it before seeing a record. Made by `Column.number`, `Column.date` or `Column.category`."""
 
     name: str
 
@@ -61,6 +63,27 @@ class Column(abc.ABC):
         return NumberColumn(name=name, lower=low, upper=high, missing=middle, log1p=log1p)
 
     @staticmethod
+    def date(name: str, *, lower: str, upper: str, missing: str | None = None) -> NumberColumn:
+        """Declares a column of dates: a number column that counts days since 1970-01-01.
+
+        Args:
+            name: The column's name in the table.
+            lower: The first day that is told apart, such as ``2020-01-01``; what lies before counts as it.
+            upper: The last one.
+            missing: The day that stands for a cell that holds no date; the middle of the bounds when left out.
+
+        Raises:
+            BoundsError: A bound is no date, or the two are in the wrong order.
+
+        Example:
+            >>> Column.date("visit", lower="2020-01-01", upper="2020-12-31").encode(["2020-01-03", "2031/1/1"])
+            array([18264., 18627.])
+        """
+        ends = [_day(name, end) for end in (lower, upper, missing) if end is not None]
+        middle = (ends[0] + ends[1]) // 2 if len(ends) == 2 else ends[2]
+        return NumberColumn(name=name, lower=ends[0], upper=ends[1], missing=middle, dates=True)
+
+    @staticmethod
     def category(name: str, categories: Iterable[object], *, missing: object = None) -> CategoryColumn:
         """Declares a column of labels from a public list.
 
@@ -89,12 +112,13 @@ class Column(abc.ABC):
         """Names of the columns that `Schema.one_hot` makes of this one."""
 
     @abc.abstractmethod
-    def encode(self, cells: Cells, *, keep_missing: bool = False) -> Floats:
+    def encode(self, cells: Cells, *, keep_missing: bool = False, form: FileFormat = PLAIN) -> Floats:
         """Maps each cell by the public rule to one float64; never raises because of a cell.
 
         Args:
             cells: A one-dimensional array, a pyarrow array or a list.
             keep_missing: Leave NaN where the rule would put the public constant, for methods with a rule of their own.
+            form: How texts write numbers.
         """
 
     @abc.abstractmethod
@@ -107,10 +131,11 @@ class Column(abc.ABC):
         checks.require(isinstance(mapping, Mapping), "a JSON object", column=mapping)
         kinds: dict[Any, tuple[Callable[..., Column], set[str], set[str]]] = {
             "number": (Column.number, {"name", "lower", "upper"}, {"missing", "log1p"}),
+            "date": (Column.date, {"name", "lower", "upper"}, {"missing"}),
             "category": (Column.category, {"name", "categories"}, {"missing"}),
         }
         kind = mapping.get("kind")
-        checks.require(isinstance(kind, str) and kind in kinds, "'number' or 'category'", kind=kind)
+        checks.require(isinstance(kind, str) and kind in kinds, "'number', 'date' or 'category'", kind=kind)
         made, needed, optional = kinds[kind]
         found = {str(key) for key in mapping} - {"kind"}
         if kind == "number" and not {"lower", "upper"} <= found:
@@ -129,10 +154,11 @@ class NumberColumn(Column):
     upper: float
     missing: float
     log1p: bool = False
+    dates: bool = False
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        checks.boolean(log1p=self.log1p)
+        checks.boolean(log1p=self.log1p, dates=self.dates)
         low, high = _bounds(self.name, self.lower, self.upper)
         if self.log1p and not (low >= 0 and math.log1p(low) < math.log1p(high)):
             rule = "lower >= 0 and ends that log1p tells apart"
@@ -143,6 +169,9 @@ class NumberColumn(Column):
             object.__setattr__(self, field, value)
 
     def __str__(self) -> str:
+        if self.dates:
+            ends = f"{iso_of(self.lower)} to {iso_of(self.upper)}, in days since 1970-01-01"
+            return f"{one_line(self.name)}: a date from {ends}; unreadable cells count as {iso_of(self.missing)}"
         logs = ", on a log scale" if self.log1p else ""
         span = f"a number from {self.lower:g} to {self.upper:g}{logs}"
         return f"{one_line(self.name)}: {span}; unreadable cells count as {self.missing:g}"
@@ -152,16 +181,22 @@ class NumberColumn(Column):
         """The column's own name."""
         return (self.name,)
 
-    def encode(self, cells: Cells, *, keep_missing: bool = False) -> Floats:
+    def encode(self, cells: Cells, *, keep_missing: bool = False, form: FileFormat = PLAIN) -> Floats:
         """Numbers in their own units, inside the bounds; +inf is the upper one, -inf the lower, anything else `missing`."""
-        values = numbers(cells, name=self.name)
+        values = self.read(cells, form=form)
         if not keep_missing:
             values = np.where(np.isnan(values), self.missing, values)
         return np.clip(values, self.lower, self.upper) + 0.0  # -0.0 and 0.0 are one value, whichever clip returned
 
+    def read(self, cells: Cells, *, form: FileFormat = PLAIN) -> Floats:
+        """The numbers, or days, as they stand; NaN where a cell holds none."""
+        return days(cells, name=self.name) if self.dates else numbers(cells, name=self.name, form=form)
+
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain JSON values."""
         bounds = {"lower": self.lower, "upper": self.upper, "missing": self.missing}
+        if self.dates:
+            return {"kind": "date", "name": self.name} | {end: iso_of(day) for end, day in bounds.items()}
         return {"kind": "number", "name": self.name, **bounds, "log1p": self.log1p}
 
 
@@ -196,7 +231,7 @@ class CategoryColumn(Column):
         """One name for each label, such as ``sex=F``."""
         return tuple(f"{self.name}={label}" for label in self.categories)
 
-    def encode(self, cells: Cells, *, keep_missing: bool = False) -> Floats:
+    def encode(self, cells: Cells, *, keep_missing: bool = False, form: FileFormat = PLAIN) -> Floats:
         """The code of each cell's label; for a cell outside the list that of `missing`, or -1."""
         codes = label_positions(cells, self._position, name=self.name).astype(np.float64)
         if keep_missing:
@@ -262,3 +297,10 @@ def _label(value: object) -> str:
     if not isinstance(value, str):
         raise ParameterError(f"category must be text, a whole number or a boolean; got {value!r}.")
     return value.strip(" \t\n\r\x0b\x0c")
+
+
+def _day(name: str, text: object) -> float:
+    day = days_of(text) if isinstance(text, str) else math.nan
+    if math.isnan(day):
+        raise BoundsError(f"bounds of date column {name!r} must be dates such as 2020-01-01; got {text!r:.40}.")
+    return day

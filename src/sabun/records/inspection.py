@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.errors import DataError, ParameterError
-from sabun.foreign import one_line
-from sabun.records.cells import Cells, label_positions, numbers
+from sabun.foreign import one_line, shown_width
+from sabun.records.cells import Cells, label_positions
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.forms import FileFormat
 from sabun.records.schema import Schema
 from sabun.records.sources import open_source
 from sabun.records.tables import as_table, cells_of
@@ -87,7 +89,7 @@ class TableFit:
 
     def __str__(self) -> str:
         names = [one_line(column.name) for column in self.columns]
-        width = max(len("column"), *map(len, names))
+        width = max(len("column"), *map(shown_width, names))
         head = f"{'column':<{width}}  {'empty':>9}  {'unreadable':>10}  {'below':>9}  {'above':>9}  verdict"
         lines = [NOT_PRIVATE, f"{self.rows:,} rows.", head]
         for name, fit in zip(names, self.columns, strict=True):
@@ -95,7 +97,8 @@ class TableFit:
             empty, unreadable, below, above = (f"{count:,}" for count in counts)
             if fit.kind == "category":  # its unreadable cells are labels outside the list; there are no bounds
                 below = above = ""
-            lines.append(f"{name:<{width}}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
+            called = name + " " * (width - shown_width(name))
+            lines.append(f"{called}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
         if self.repeated_ids:
             lines.append(
                 f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less. "
@@ -131,11 +134,12 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
     """
     fits = tuple(ColumnFit(name=column.name, kind=_kind(column)) for column in schema.columns)
     rows = 0
-    for chunk in open_source(source, schema=schema).tables():
+    opened = open_source(source, schema=schema)
+    for chunk in opened.tables():
         table = as_table(chunk, width=len(fits))
         rows += len(table)
         for column, fit, cells in zip(schema.columns, fits, cells_of(table, schema.names), strict=True):
-            _count(column, fit, cells)
+            _count(column, fit, cells, opened.form)
     if ids is not None and len(ids) != rows:
         raise DataError("ids must be as many as the rows; they are not.")
     repeated = None if ids is None else len(ids) - len(set(ids))
@@ -146,18 +150,25 @@ def _kind(column: Column) -> str:
     return "number" if isinstance(column, NumberColumn) else "category"
 
 
-def _count(column: Column, fit: ColumnFit, cells: Cells) -> None:
-    full = label_positions(cells, lambda text: int(bool(text)), name=fit.name).astype(bool)
+def _count(column: Column, fit: ColumnFit, cells: Cells, form: FileFormat) -> None:
+    full = _full(column, cells, fit.name)
     fit.rows += len(full)
     fit.empty += int((~full).sum())
     if isinstance(column, NumberColumn):
-        values = numbers(cells, name=fit.name)
+        values = column.read(cells, form=form)
         fit.unreadable += int((np.isnan(values) & full).sum())
         fit.below += int((values < column.lower).sum())
         fit.above += int((values > column.upper).sum())
     elif isinstance(column, CategoryColumn):
         fit.unreadable += int((np.isnan(column.encode(cells, keep_missing=True)) & full).sum())
         _note_strange(column, fit, cells)
+
+
+def _full(column: Column, cells: Cells, name: str) -> NDArray[np.bool_]:
+    """Which cells have something in them; of a column that holds dates as dates, those that are dates."""
+    if isinstance(column, NumberColumn) and column.dates and not isinstance(cells, list):
+        return ~np.isnan(column.read(cells))
+    return label_positions(cells, lambda text: int(bool(text)), name=name).astype(bool)
 
 
 def _note_strange(column: CategoryColumn, fit: ColumnFit, cells: Cells) -> None:

@@ -12,6 +12,7 @@ from sabun import checks
 from sabun.errors import DataError
 from sabun.records.cells import Floats, numbers
 from sabun.records.columns import Column, NumberColumn
+from sabun.records.forms import PLAIN, FileFormat
 from sabun.records.tables import as_table, cells_of
 
 __all__ = ["encoded", "one_hot", "scaled", "unbounded"]
@@ -24,30 +25,30 @@ _BLOCK = 8192
 
 
 @_QUIET
-def encoded(columns: Sequence[Column], chunk: object, *, keep_missing: bool = False) -> Floats:
+def encoded(columns: Sequence[Column], chunk: object, *, keep_missing: bool = False, form: FileFormat = PLAIN) -> Floats:
     """One column for each declared one: numbers inside their bounds, labels as codes."""
     table = as_table(chunk, width=len(columns))
     if (
         isinstance(table, np.ndarray)
         and table.dtype.kind in "biuf"
-        and all(isinstance(column, NumberColumn) for column in columns)
+        and all(isinstance(column, NumberColumn) and not column.dates for column in columns)
     ):
         return _clipped_array([column for column in columns if isinstance(column, NumberColumn)], table, keep_missing)
     cells = cells_of(table, [column.name for column in columns])
     result = np.empty((len(table), len(columns)))
     for index, (column, values) in enumerate(zip(columns, cells, strict=True)):
-        result[:, index] = column.encode(values, keep_missing=keep_missing)
+        result[:, index] = column.encode(values, keep_missing=keep_missing, form=form)
     return result
 
 
 @_QUIET
-def unbounded(names: Sequence[str], chunk: object) -> Floats:
+def unbounded(names: Sequence[str], chunk: object, *, form: FileFormat = PLAIN) -> Floats:
     """One column of plain numbers for each name, NaN where a cell holds none."""
     table = as_table(chunk, width=len(names))
     cells = cells_of(table, names)
     result = np.empty((len(table), len(names)))
     for index, (name, values) in enumerate(zip(names, cells, strict=True)):
-        result[:, index] = numbers(values, name=name)
+        result[:, index] = numbers(values, name=name, form=form)
     return result
 
 

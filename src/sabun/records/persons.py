@@ -157,7 +157,7 @@ def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any], *, keep_missi
         who = label_positions(cells_of(table, names)[0], _Places(places, how.spelling), name=how.id)
         known = who >= 0
         # The table has more columns than those: encoded finds them by name.
-        cells = encoded(read, table, keep_missing=True) if read else np.zeros((len(who), 0))
+        cells = encoded(read, table, keep_missing=True, form=schema.file) if read else np.zeros((len(who), 0))
         when = np.zeros(len(who)) if how.order is None else numbers(cells_of(table, names)[-1], name=how.order)
         columns = {column.name: cells[:, index] for index, column in enumerate(read)}
         for name, each in kept.items():

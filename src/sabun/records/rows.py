@@ -15,13 +15,18 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError
 
-__all__ = ["rows_as_array"]
+__all__ = ["is_list_of_dicts", "rows_as_array"]
 
 _TABLES = {
     "pandas": ("DataFrame", "Series"),
     "polars": ("DataFrame", "LazyFrame", "Series"),
     "pyarrow": ("Table", "RecordBatch"),
 }
+
+
+def is_list_of_dicts(rows: Sequence[object]) -> bool:
+    """Whether rows are dicts, as the first one tells."""
+    return len(rows) > 0 and type(rows[0]) is dict
 
 
 def rows_as_array(rows: Sequence[object], width: int | None) -> NDArray[Any]:

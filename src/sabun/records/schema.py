@@ -14,6 +14,7 @@ from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.records.cells import Floats
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
+from sabun.records.forms import PLAIN, FileFormat
 from sabun.records.matrix import encoded, one_hot, scaled
 
 __all__ = ["Schema"]
@@ -44,6 +45,7 @@ class Schema:
 
     Args:
         columns: The declared columns, in order.
+        file: How the table's texts are written, where it is no plain file.
 
     Example:
         >>> schema = Schema(columns=[Column.number("age", lower=0, upper=100), Column.category("sex", ["F", "M"])])
@@ -59,15 +61,17 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
+    file: FileFormat = PLAIN
 
     def __post_init__(self) -> None:
         checks.require(isinstance(self.columns, list | tuple), "a list of columns", columns=self.columns)
         for column in self.columns:
             good = isinstance(column, NumberColumn | CategoryColumn)
-            checks.require(good, "made by Column.number or Column.category", column=column)
+            checks.require(good, "made by Column.number, Column.date or Column.category", column=column)
         names = [column.name for column in self.columns]
         checks.require(0 < len(set(names)) == len(names), "distinct names of at least one column", columns=names)
         object.__setattr__(self, "columns", tuple(self.columns))
+        checks.require(isinstance(self.file, FileFormat), "a FileFormat", file=self.file)
 
     @classmethod
     def of_bounds(cls, bounds: Mapping[str, Any] | Sequence[Any], *, missing: Mapping[str, float] | None = None) -> Self:
@@ -121,13 +125,13 @@ class Schema:
         asked = [names] if isinstance(names, str) else list(names)
         for name in asked:
             checks.require(name in known, f"one of {', '.join(map(repr, known))}", column=name)
-        return Schema(columns=tuple(known[name] for name in asked))
+        return Schema(columns=tuple(known[name] for name in asked), file=self.file)
 
     def replacing(self, *columns: Column) -> Schema:
         """The schema with some columns declared anew under their old names."""
         self.select([column.name for column in columns])
         new = {column.name: column for column in columns}
-        return Schema(columns=tuple(new.get(column.name, column) for column in self.columns))
+        return Schema(columns=tuple(new.get(column.name, column) for column in self.columns), file=self.file)
 
     def encode(self, chunk: object, *, keep_missing: bool = False) -> Floats:
         """Maps a table in memory to one float64 column for each declared one.
@@ -143,7 +147,7 @@ class Schema:
         Raises:
             DataError: The table's kind, shape, column names or column types do not fit. Never because of a cell.
         """
-        return encoded(self.columns, chunk, keep_missing=keep_missing)
+        return encoded(self.columns, chunk, keep_missing=keep_missing, form=self.file)
 
     def scaled(self, matrix: Floats, *, to: tuple[float, float] = (-1.0, 1.0)) -> Floats:
         """Maps the number columns of an encoded matrix from their bounds onto `to`; log1p columns after log(1 + value)."""
@@ -159,18 +163,22 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain JSON values."""
-        return {"format": _FORMAT, "columns": [column.to_dict() for column in self.columns]}
+        file = self.file.to_dict()
+        return {"format": _FORMAT, "columns": [column.to_dict() for column in self.columns]} | ({"file": file} if file else {})
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Self:
         """Reads what `to_dict` wrote; unknown or absent keys are refused."""
         checks.require(isinstance(mapping, Mapping), "a JSON object", schema=mapping)
-        found = sorted(map(str, mapping))
+        found = sorted(str(key) for key in mapping if key != "file")
         advice = f'Write {{"format": "{_FORMAT}", "columns": [...]}}.'
-        checks.require(found == ["columns", "format"], "exactly columns, format", advice, **{"keys of a schema": found})
+        checks.require(
+            found == ["columns", "format"], "columns, format (and file if wanted)", advice, **{"keys of a schema": found}
+        )
         checks.require(mapping["format"] == _FORMAT, repr(_FORMAT), format=mapping["format"])
         checks.require(isinstance(mapping["columns"], list | tuple), "a list of columns", columns=mapping["columns"])
-        return cls(columns=tuple(Column.from_dict(column) for column in mapping["columns"]))
+        file = FileFormat.from_dict(mapping.get("file", {}))
+        return cls(columns=tuple(Column.from_dict(column) for column in mapping["columns"]), file=file)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, equal text for equal schemas."""

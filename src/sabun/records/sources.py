@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, final
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from sabun import checks
 from sabun.errors import DataError
 from sabun.records.cells import Floats
-from sabun.records.files import FilePart, check_file, file_chunks, file_names
-from sabun.records.matrix import unbounded
+from sabun.records.databases import DatabaseTable, is_database
+from sabun.records.files import FilePart
+from sabun.records.forms import PLAIN, FileFormat
+from sabun.records.matrix import encoded, unbounded
 from sabun.records.persons import Persons, collapsed
 from sabun.records.schema import Schema
 from sabun.records.tables import Table, as_table, check_columns, names_in
 
-__all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "has_names", "open_source", "open_unbounded", "read"]
+__all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "has_names", "open_source", "open_unbounded", "read", "stored"]
 
 CHUNK_ROWS = 65_536
 """Rows worked on at a time unless told otherwise; a matter of memory and speed that cannot change any result."""
+
+Stored: TypeAlias = FilePart | DatabaseTable
+"""What has columns by name, and is read in chunks."""
 
 _ROWS_AT_ONCE = 1 << 20
 
@@ -30,9 +34,15 @@ _ROWS_AT_ONCE = 1 << 20
 @final
 @dataclass(frozen=True, kw_only=True)
 class Chunks:
-    """A table that comes in pieces; made by `chunks`."""
+    """A table that comes in pieces; made by `chunks`.
+
+    Args:
+        pieces: Makes a new stream.
+        form: How texts in it write numbers; None for as the schema says.
+    """
 
     pieces: Callable[[], Iterator[Any]]
+    form: FileFormat | None = None
 
 
 def chunks(pieces: Iterable[Any] | Callable[[], Iterable[Any]]) -> Chunks:
@@ -67,12 +77,14 @@ class Source:
         schema: What was declared about them; None for `open_unbounded`.
         keep_missing: Whether NaN stands for missing cells instead of the public constant.
         origin: Where the records are.
+        form: How texts in it write numbers.
     """
 
     names: tuple[str, ...]
     schema: Schema | None
     keep_missing: bool
-    origin: Table | Chunks | FilePart | Persons = field(repr=False)
+    origin: Table | Chunks | Stored | Persons = field(repr=False)
+    form: FileFormat = PLAIN
     _once: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def partitions(self, *, rows: int = CHUNK_ROWS) -> Iterator[Floats]:
@@ -96,14 +108,14 @@ class Source:
         """Yields the records as they are, as tables of about that many rows; for their owner."""
         if isinstance(self.origin, Persons):
             raise DataError("a table of persons must be read as encoded rows; its own rows belong to nobody yet.")
-        return _stream(self.origin, self.names, rows)
+        return _stream(self.origin, self.names, rows, self.form)
 
     def _persons(self, how: Persons, schema: Schema) -> Floats:
         """One row for each person; read once, for each reading would draw another order."""
         if "rows" not in self._once:
             names = how.read(schema)
-            stream = _stream(_settled(how.table, names), names, CHUNK_ROWS)
-            self._once["rows"] = collapsed(how, schema, stream, keep_missing=self.keep_missing)
+            stream = _stream(_settled(how.table, names, self.form), names, CHUNK_ROWS, self.form)
+            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream, keep_missing=self.keep_missing)
         return self._once["rows"]
 
     def _matrices(self, rows: int) -> Iterator[Floats]:
@@ -113,18 +125,19 @@ class Source:
             return
         for chunk in self.tables(rows=rows):
             if self.schema is None:
-                yield unbounded(self.names, chunk)
+                yield unbounded(self.names, chunk, form=self.form)
             else:
-                yield self.schema.encode(chunk, keep_missing=self.keep_missing)
+                yield encoded(self.schema.columns, chunk, keep_missing=self.keep_missing, form=self.form)
 
 
 def open_source(source: object, *, schema: Schema, keep_missing: bool = False, by_person: bool = False) -> Source:
     """Opens a private table under a public schema.
 
     Args:
-        source: A 2-D array or list of rows (columns in the schema's order); a pandas, polars or pyarrow frame; the name of a
-            .csv, .csv.gz or .parquet file or of a folder of .parquet files (columns found by name, others ignored); or a stream
-            of any of these: a generator, or something wrapped in `chunks`.
+        source: A 2-D array or list of rows (columns in the schema's order); a list of dicts; a pandas, polars or pyarrow frame,
+            a lazy frame of polars, a relation of DuckDB; the name or URL of a text file (.csv, .tsv, also packed), a workbook
+            (.xlsx), a .parquet file or a folder of them; a table of a database (``postgresql://host/name::table``); columns
+            are found by name, others ignored. Or a stream of any of these: a generator, or something wrapped in `chunks`.
         schema: The public facts; nothing is inferred.
         keep_missing: As in `Schema.encode`.
         by_person: Whether `persons` are taken. Their rows come in an order of their own, all at once: whoever takes them must
@@ -147,9 +160,11 @@ def open_source(source: object, *, schema: Schema, keep_missing: bool = False, b
     if isinstance(source, Persons):
         if not by_person:
             raise DataError("a table with several rows per person is not taken here. Collapse it to one row per person first.")
-        return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=_of_persons(source, schema))
-    origin = _settled(source, schema.names)
-    return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=origin)
+        how = _of_persons(source, schema)
+        form = _form(how.table, schema.file)
+        return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=how, form=form)
+    origin = _settled(source, schema.names, schema.file)
+    return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=origin, form=_form(origin, schema.file))
 
 
 def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> Source:
@@ -166,16 +181,16 @@ def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> S
         checks.require(
             not isinstance(columns, str) and len(set(columns)) == len(columns) > 0, "distinct names", columns=columns
         )
-    origin = _settled(source, columns)
+    origin = _settled(source, columns, PLAIN)
     names = _all_names(origin) if columns is None else tuple(columns)
     if not names:
         raise DataError("a table must have at least one column; got none.")
-    return Source(names=names, schema=None, keep_missing=True, origin=origin)
+    return Source(names=names, schema=None, keep_missing=True, origin=origin, form=_form(origin, PLAIN))
 
 
 def has_names(source: object) -> bool:
     """Whether the columns of a source are found by name, so that those not wanted need not be read."""
-    return isinstance(source, str | os.PathLike | FilePart | Persons) or hasattr(source, "columns")
+    return isinstance(source, str | os.PathLike | DatabaseTable | Persons) or hasattr(source, "columns")
 
 
 def read(source: object, *, schema: Schema) -> Floats:
@@ -196,18 +211,33 @@ class _Once:
         return pieces
 
 
-def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | FilePart:
-    """The source as one of three kinds, refused at once where that does not depend on records."""
-    if isinstance(source, str | os.PathLike):
-        source = FilePart(path=Path(source))
-    if isinstance(source, FilePart):
-        check_file(source.path, names or ())
+def stored(source: object) -> Stored | None:
+    """A file or database's table by its name or URL, or as it is; None for anything else."""
+    if isinstance(source, DatabaseTable):
         return source
+    if is_database(source):
+        return DatabaseTable.of(str(source))
+    return FilePart.of(source) if isinstance(source, str | os.PathLike) else None
+
+
+def _form(source: object, declared: FileFormat) -> FileFormat:
+    """How texts are written: as a file says itself, else as declared."""
+    found = source if isinstance(source, Chunks) else stored(source)
+    return declared if found is None or found.form is None else found.form
+
+
+def _settled(source: object, names: Sequence[str] | None, form: FileFormat) -> Table | Chunks | Stored:
+    """The source as one of three kinds, refused at once where that does not depend on records."""
+    kept = stored(source)
+    if kept is not None:
+        kept = kept.written(form)
+        kept.check(names or ())
+        return kept
     if isinstance(source, Chunks):
         return source
     if isinstance(source, Iterator):
         return chunks(source)
-    table = as_table(source, width=None if names is None else len(names))
+    table = as_table(source, width=None if names is None else len(names), names=names)
     check_columns(table, names or ())
     return table
 
@@ -215,7 +245,7 @@ def _settled(source: object, names: Sequence[str] | None) -> Table | Chunks | Fi
 def _of_persons(how: Persons, schema: Schema) -> Persons:
     """The same, refused at once where that does not depend on records."""
     checks.require(how.id not in schema.names, "no declared column; it is not used but for telling persons apart", id=how.id)
-    settled = _settled(how.table, how.read(schema))
+    settled = _settled(how.table, how.read(schema), schema.file)
     if isinstance(settled, np.ndarray):
         raise DataError("a table with several rows per person must have column names; got an array.")
     if not isinstance(settled, Chunks):
@@ -225,21 +255,21 @@ def _of_persons(how: Persons, schema: Schema) -> Persons:
     return how
 
 
-def _all_names(source: Table | Chunks | FilePart) -> tuple[str, ...]:
+def _all_names(source: Table | Chunks | Stored) -> tuple[str, ...]:
     checks.require(not isinstance(source, Chunks), "given for a stream of tables", columns=None)
-    if isinstance(source, FilePart):
-        return file_names(source.path)
+    if isinstance(source, FilePart | DatabaseTable):
+        return source.names()
     assert not isinstance(source, Chunks)
     return names_in(source)
 
 
-def _stream(source: Table | Chunks | FilePart, names: Sequence[str], rows: int) -> Iterator[Any]:
+def _stream(source: Table | Chunks | Stored, names: Sequence[str], rows: int, form: FileFormat) -> Iterator[Any]:
     """The tables of a source, each of at most about `rows` rows."""
-    if isinstance(source, FilePart):
-        yield from file_chunks(source.path, names, rows=rows, groups=source.groups)
+    if isinstance(source, FilePart | DatabaseTable):
+        yield from source.chunks(names, rows=rows)
     elif isinstance(source, Chunks):
         for piece in source.pieces():
-            yield from _stream(_settled(piece, names), names, rows)
+            yield from _stream(_settled(piece, names, form), names, rows, form)
     else:
         for start in range(0, len(source), rows):
             yield source[start : start + rows]

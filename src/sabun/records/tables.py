@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError
 from sabun.records.cells import Cells
-from sabun.records.rows import rows_as_array
+from sabun.records.rows import is_list_of_dicts, rows_as_array
 
 __all__ = ["Table", "as_table", "cells_of", "check_columns", "names_in"]
 
@@ -30,15 +30,19 @@ _FIXED = frozenset({"StringDtype", "ArrowDtype", "BooleanDtype", "DatetimeTZDtyp
 _SERIES = "x0"
 """What a series is called as a frame of one column; its own name is nobody's business."""
 
+_LAZY = {("polars", "LazyFrame"), ("duckdb", "DuckDBPyRelation"), ("_duckdb", "DuckDBPyRelation")}
+
 _KINDS = "a 2-D array, a list of rows, a pandas, polars or pyarrow frame"
 
 
-def as_table(thing: object, *, width: int | None = None) -> Table:
+def as_table(thing: object, *, width: int | None = None, names: Sequence[str] | None = None) -> Table:
     """Wraps a table in memory; arrays and frames are not copied.
 
     Args:
-        thing: An array, a list of rows, a frame, or (for a single column) a series, one-dimensional array or list of cells.
+        thing: An array, a list of rows or of dicts, a frame (also a lazy one of polars or DuckDB), or (for a single column) a
+            series, one-dimensional array or list of cells.
         width: How many columns are wanted, when that is known.
+        names: Their names, when those are known; a list of dicts is read by them.
 
     Raises:
         DataError: It is no table, or has another shape.
@@ -46,13 +50,23 @@ def as_table(thing: object, *, width: int | None = None) -> Table:
     if isinstance(thing, np.ndarray):
         return _array(thing, width)
     if isinstance(thing, list | tuple):
-        return rows_as_array(thing, width)
+        return rows_as_array(thing, width) if names is None or not is_list_of_dicts(thing) else _of_dicts(thing, names)
     found = _native(thing)
     if isinstance(found, nw.Series):
         return _only_one(found.alias(_SERIES).to_frame(), width)
     if found is None:
         raise DataError(f"a table must be {_KINDS}; got {type(thing).__name__}.")
     return _with_names(found)
+
+
+def _of_dicts(rows: Sequence[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Each name's cells; a row without it, or a row that is no dict, has none there."""
+    import pandas as pd
+
+    cells = {name: [dict.get(row, name) if type(row) is dict else None for row in rows] for name in names}
+    made = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in cells.items()}, index=range(len(rows)))
+    wrapped: nw.DataFrame[Any] = nw.from_native(made, eager_only=True)
+    return wrapped
 
 
 def _with_names(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
@@ -101,7 +115,7 @@ def _is_series(table: nw.DataFrame[Any], names: Sequence[str]) -> bool:
 
 
 def _native(thing: object) -> nw.DataFrame[Any] | nw.Series[Any] | None:
-    thing = _table_of_batch(thing)
+    thing = _collected(_table_of_batch(thing))
     duplicated = False
     found: nw.DataFrame[Any] | nw.Series[Any] | None = None
     try:
@@ -111,6 +125,21 @@ def _native(thing: object) -> nw.DataFrame[Any] | nw.Series[Any] | None:
         duplicated = True
     if duplicated:
         raise DataError("the table must have distinct column names; at least one stands twice. Rename or drop it.")
+    return found
+
+
+def _collected(thing: object) -> object:
+    """What a lazy frame of polars or a relation of DuckDB holds; anything else as it is."""
+    home = type(thing).__module__.partition(".")[0]
+    if (home, type(thing).__name__) not in _LAZY:
+        return thing
+    found: Any = None
+    try:
+        found = nw.from_native(thing).collect("pyarrow").to_native()  # type: ignore[call-overload]
+    except Exception:  # its own words may quote cells
+        found = None
+    if found is None:
+        raise DataError(f"a {home} query must give a table; it fails when it is run. Try it by itself first.")
     return found
 
 

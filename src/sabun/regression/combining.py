@@ -139,7 +139,7 @@ class _Home:
     def of(cls, study: Study, features: object, target: object) -> _Home:
         design = study.design
         if target is None:
-            together = Schema(columns=(*study.features.columns, study.target))
+            together = Schema(columns=(*study.features.columns, study.target), file=study.features.file)
             table = open_source(features, schema=together).matrix()
             encoded, targets = table[:, :-1], table[:, -1]
         else:

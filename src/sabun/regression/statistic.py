@@ -144,7 +144,7 @@ class Moments:
         return self.design.feature_values(open_source(features, schema=self.design.features).matrix())
 
     def _together(self, source: object) -> Iterator[Block]:
-        schema = Schema(columns=(*self.design.features.columns, self.design.target))
+        schema = Schema(columns=(*self.design.features.columns, self.design.target), file=self.design.features.file)
         if _is_plain(source) and self.design.takes_arrays:
             table = as_table(source, width=len(schema.columns))
             yield table[:, :-1], self.design.encoded_target(table[:, -1])  # type: ignore[misc]

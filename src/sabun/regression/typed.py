@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from sabun.ledger import Ledger
-    from sabun.records import Schema
+    from sabun.records import FilePart, Schema
     from sabun.regression import HomeModel, Plan, PublicModel, Study
     from sabun.release import Release
 
@@ -184,7 +184,7 @@ def own_release(name: str | None, ledger: str | None) -> str | Ledger | None:
     return name if ledger is None else Ledger.open(ledger)
 
 
-def predict_to(model: HomeModel | PublicModel, source: Path, target: Path) -> None:
+def predict_to(model: HomeModel | PublicModel, source: FilePart, target: Path) -> None:
     """Writes predictions as CSV, with their intervals where the model knows any."""
     from sabun.release.files import write_whole
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.records import FilePart
 from sabun.regression.study_verbs import study_app
 from sabun.regression.typed import (
     Delta,
@@ -37,10 +38,12 @@ from sabun.telling.terminal.options import (
     Relation,
     SchemaFile,
     Yes,
+    as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
 from sabun.telling.terminal.releases import new_keys
+from sabun.telling.terminal.written import typed_table
 
 __all__ = ["app"]
 
@@ -80,6 +83,7 @@ def keygen(
 
 
 @app.command()
+@as_written
 def fit(
     table: PrivateTable,
     out: Annotated[Path, typer.Option(help="The release file to write.")],
@@ -203,10 +207,14 @@ def verify(file: _File, study: Annotated[Path, typer.Option(help="The study you 
 
 
 @app.command()
+@as_written
 def combine(
     files: _Files,
     study: _StudyFile = None,
-    home: Annotated[Path | None, typer.Option(help="The home organisation's own table; it stays at home.")] = None,
+    home: Annotated[
+        FilePart | None,
+        typer.Option(parser=typed_table, metavar="TABLE", help="The home organisation's own table; it stays at home."),
+    ] = None,
     own: Annotated[
         str | None,
         typer.Option(help="Which release was made of the --home table (its organisation, or the hash of its ledger row)."),
@@ -221,7 +229,9 @@ def combine(
     release: Annotated[
         Path | None, typer.Option(help="Where to write it as a release for `sabun report`; not with --home.")
     ] = None,
-    predict: Annotated[Path | None, typer.Option(help="A table to predict for.")] = None,
+    predict: Annotated[
+        FilePart | None, typer.Option(parser=typed_table, metavar="TABLE", help="A table to predict for.")
+    ] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Where to write the predictions, with 95 % intervals where there are any (CSV).")
     ] = None,

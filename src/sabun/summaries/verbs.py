@@ -29,6 +29,7 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
+    as_written,
     followed_by,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
@@ -68,6 +69,7 @@ _Asked = tuple[str, dict[str, Any]]
 """A question's word, with the parameters that are its own."""
 
 
+@as_written
 def _ask(
     asked: _Asked,
     table: PrivateTable,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from sabun.errors import ParameterError
+from sabun.records import FilePart
 from sabun.telling.terminal.progress import busy, progress_bar
 
 __all__ = ["asked_table"]
 
 
 @contextmanager
-def asked_table(table: Path, *, engine: str | None, id: str | None, rules: Sequence[str] | None) -> Iterator[Any]:
+def asked_table(table: FilePart, *, engine: str | None, id: str | None, rules: Sequence[str] | None) -> Iterator[Any]:
     """What `fit` is given, while a sign on the terminal says that it is being read.
 
     Args:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from sabun.errors import BoundsError, ParameterError
 from sabun.records import Column, Schema
+from sabun.records.forms import PLAIN
 
-__all__ = ["declared", "listed", "typed_bounds"]
+__all__ = ["date_column", "declared", "listed", "typed_bounds"]
 
+_DATE = re.compile(r"[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}")
 _PAIR = re.compile(r"=[^=:,]*:[^=:,]*(?:,|$)")
 """The end of one `name=low:high`, alone or before the next one after a comma."""
 
@@ -23,16 +25,17 @@ def declared(schema: Path | None, bounds: Sequence[str] | None) -> Schema:
         BoundsError: Nothing was declared.
         ParameterError: Bounds look otherwise than name=low:high.
     """
-    columns = {} if schema is None else {column.name: column for column in Schema.load(schema).columns}
+    known = None if schema is None else Schema.load(schema)
+    columns = {} if known is None else {column.name: column for column in known.columns}
     for text in bounds or ():
-        name, ends = typed_bounds(text)
-        columns[name] = Column.number(name, bounds=ends)
+        name, ends = _split(text, "bounds")
+        columns[name] = date_column(name, ends) or Column.number(name, bounds=typed_bounds(text)[1])
     if not columns:
         raise BoundsError(
             "columns must be declared: pass --schema or --bounds name=low:high. "
             "Bounds never come from the data: with them every cell has a place and every column a public scale."
         )
-    return Schema(columns=tuple(columns.values()))
+    return Schema(columns=tuple(columns.values()), file=PLAIN if known is None else known.file)
 
 
 def listed(columns: str | None, known: Schema, *, option: str = "columns") -> list[str] | None:
@@ -51,6 +54,21 @@ def listed(columns: str | None, known: Schema, *, option: str = "columns") -> li
     return chosen
 
 
+def date_column(name: str, ends: str) -> Column | None:
+    """A column of dates of ends such as ``2020-01-01:2024-12-31``; None where they are none."""
+    low, _, high = ends.partition(":")
+    dates = all(_DATE.fullmatch(end.strip()) for end in (low, high))
+    return Column.date(name, lower=low.strip(), upper=high.strip()) if dates else None
+
+
+def _split(text: str, option: str) -> tuple[str, str]:
+    """The name with what stands behind its last equals sign."""
+    if len(_PAIR.findall(text)) > 1:
+        raise ParameterError(f"{option} must name one column; got {text!r:.60}. Give the option once for each column.")
+    name, _, ends = text.rpartition("=")
+    return name.strip(), ends
+
+
 def typed_bounds(text: str, *, option: str = "bounds") -> tuple[str, tuple[float, float]]:
     """The name with the two ends of `name=low:high`.
 
@@ -61,13 +79,11 @@ def typed_bounds(text: str, *, option: str = "bounds") -> tuple[str, tuple[float
         >>> typed_bounds("age=0:120")
         ('age', (0.0, 120.0))
     """
-    if len(_PAIR.findall(text)) > 1:
-        raise ParameterError(f"{option} must name one column; got {text!r:.60}. Give the option once for each column.")
-    name, _, ends = text.rpartition("=")
+    name, ends = _split(text, option)
     low, _, high = ends.partition(":")
     try:
-        if not name.strip():
+        if not name:
             raise ValueError
-        return name.strip(), (float(low), float(high))
+        return name, (float(low), float(high))
     except ValueError:
         raise ParameterError(f"{option} must look like name=low:high, such as age=0:120; got {text!r:.60}.") from None

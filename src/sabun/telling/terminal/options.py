@@ -15,6 +15,7 @@ import typer
 
 from sabun.telling.terminal.charging import LedgerFile, Purpose
 from sabun.telling.terminal.output import Json
+from sabun.telling.terminal.written import PrivateTable, as_written
 
 __all__ = [
     "Bounds",
@@ -37,12 +38,10 @@ __all__ = [
     "SigningKey",
     "TrustedKeys",
     "Yes",
+    "as_written",
     "followed_by",
 ]
 
-PrivateTable: TypeAlias = Annotated[
-    Path, typer.Argument(help="The private table: .csv, .csv.gz or .parquet, or a folder of .parquet files.")
-]
 Epsilon: TypeAlias = Annotated[str, typer.Option(help="Privacy loss of the release, exactly as written: 1, 0.1 or 1/3.")]
 SchemaFile: TypeAlias = Annotated[
     Path | None, typer.Option("--schema", help="Public bounds and categories of the columns (JSON).")

@@ -1,0 +1,116 @@
+"""Text files of records, one in each line, read in blocks of bounded size.
+
+All columns are read, for a quotation mark that is never closed may stand in one that is not wanted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sabun.errors import DataError
+from sabun.records.forms import FileFormat
+from sabun.records.places import Place, guarded, raw_bytes
+
+__all__ = ["csv_chunks", "csv_names", "is_csv"]
+
+_ENDINGS = tuple(f"{kind}{packed}" for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst", ".bz2"))
+_BROKEN = (b"\n", b"\r")
+_BLOCK_BYTES = 1 << 24
+"""Bytes of text parsed at a time; one line must be shorter. Cannot change any result."""
+
+
+def is_csv(path: Place) -> bool:
+    """Whether a file is text, by its name."""
+    return path.name.lower().endswith(_ENDINGS)
+
+
+def csv_names(path: Place, form: FileFormat) -> tuple[str, ...]:
+    """The column names in the first line.
+
+    Raises:
+        DataError: The file cannot be read, is empty, or its first line is broken.
+    """
+    return _start(path, form)[0]
+
+
+def csv_chunks(path: Place, names: Sequence[str], form: FileFormat) -> Iterator[Any]:
+    """Yields the named columns as pyarrow tables of text.
+
+    Raises:
+        DataError: A line has too few or too many fields, is not in the encoding, or opens a quotation mark that it does not
+            close.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    found, more = _start(path, form)
+    if not more:
+        return
+
+    def opened() -> Any:
+        return arrow_csv.open_csv(
+            raw_bytes(path),
+            read_options=arrow_csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=form.encoding),
+            # In a file of one column an empty line is a record whose cell is missing; elsewhere it is no record.
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=_separator(path, form), newlines_in_values=True, ignore_empty_lines=len(found) > 1
+            ),
+            # Everything is read as text: whether a cell is a number is decided cell by cell, by the public rule.
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(found), column_types={name: pa.large_string() for name in found}, strings_can_be_null=False
+            ),
+        )
+
+    rule = f"be {_called(form)} text with as many fields in each line as in the first; at least one line is not"
+    for table in guarded(opened, f"{path.name} must {rule}. Mend the file, then read it again."):
+        if _holds_line_break(table):
+            raise DataError(
+                f"{path.name} must hold one record in each line; at least one cell runs over a line break, or a quotation mark "
+                "is never closed. Mend the file, or keep such text in a Parquet file."
+            )
+        yield table.select(list(names))
+
+
+def _start(path: Place, form: FileFormat) -> tuple[tuple[str, ...], bool]:
+    """The column names, with whether anything follows them."""
+    names: list[str] | None = None
+    more = False
+    encoding = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
+    try:
+        with raw_bytes(path) as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
+            names = next((line for line in csv.reader(text, delimiter=_separator(path, form)) if line), [])
+            more = text.read(1) != ""
+    except (OSError, EOFError, ValueError, csv.Error):
+        names = None
+    if names is None:
+        raise DataError(
+            f"{path.name} must be a table in {_called(form)} text; it cannot be read as one. Save it again as UTF-8, or say "
+            "how it is written: encoding, such as cp932 (Shift-JIS), and separator."
+        )
+    if not names:
+        raise DataError(f"{path.name} must begin with a line of column names; the file is empty.")
+    if any(mark in name.encode("utf-8", "replace") for name in names for mark in _BROKEN):
+        raise DataError(f"{path.name} must hold all column names in its first line; a quotation mark there is never closed.")
+    return tuple(names), more
+
+
+def _called(form: FileFormat) -> str:
+    return form.encoding.upper() if form.encoding == "utf-8" else form.encoding
+
+
+def _separator(path: Place, form: FileFormat) -> str:
+    """What parts the cells; a name that ends in .tsv says so."""
+    return "\t" if ".tsv" in path.name.lower()[-8:] and form.separator == "," else form.separator
+
+
+def _holds_line_break(table: Any) -> bool:
+    """Whether two lines were read as one record: the break then stands in a cell.
+
+    A quotation mark at the start of a cell opens quoted text that ends at the next one, wherever that is. Were cells with line
+    breaks taken, one record with a stray mark would silently swallow the records after it.
+    """
+    texts = (chunk.buffers()[2] for column in table.columns for chunk in column.chunks)
+    return any(mark in text for text in (bytes(found or b"") for found in texts) for mark in _BROKEN)

