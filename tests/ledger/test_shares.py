@@ -89,6 +89,7 @@ def test_ten_gaussians_fit_the_budget_of_the_documentation(promise):
     [
         ("2.77", {"shares": ALL_FOR_THE_ORDER}),
         ("2.67", {"shares": ALL_FOR_THE_ORDER, "order": 8}),
+        ("2.77", {"order": 8}),
         ("2.86", {}),
     ],
 )
