@@ -5,6 +5,8 @@ ROOM = "ledger"
 TESTS = (
     "ledger/test_durability.py",
     "ledger/test_postgres.py",
+    "ledger/test_roles.py",
+    "ledger/test_servers.py",
     "release/test_order.py",
     "contracts/test_estimators.py",
     "release",

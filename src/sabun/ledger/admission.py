@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,15 +14,16 @@ from sabun.ledger.amounts import read_amount, write_amount
 from sabun.ledger.shares import Shares, Usage
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
-from sabun.privacy.amounts import Amount, AmountLike, exact
+from sabun.privacy.amounts import Amount, AmountLike, exact, plain
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.pricing import Price
 from sabun.privacy.renyi import grouped, pure_cost
 
-__all__ = ["CONVERTED", "Asked", "amount_in", "asked", "booking", "budget_of", "check_booked", "check_words"]
+__all__ = ["CONVERTED", "Asked", "amount_in", "asked", "booking", "budget_of", "check_booked", "check_words", "warn_if_cheap"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
+_FAR_BELOW = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,24 @@ def asked(guarantee: Guarantee, terms: Terms, price: Price | None = None) -> Ask
         note = "; ".join(filter(None, (note, f"restated for groups of {terms.group}")))
     steps = 1 if price is None else _steps(price.relation, terms)
     return Asked(epsilon=epsilon, delta=delta, note=note, price=price, steps=steps)
+
+
+def warn_if_cheap(guarantee: Guarantee, price: Price | None) -> None:
+    """Warns of a price that implies less than half the epsilon of its guarantee: one of the two may say something untrue.
+
+    A price is believed: one that was made for less than what is run, or for other neighbours, would spend more than it books.
+    """
+    epsilon, delta = guarantee.cost
+    if price is None or price.relation != guarantee.relation or not isinstance(epsilon, Fraction):
+        return
+    implied = price.epsilon(delta=Fraction(delta), near=epsilon) if epsilon else None
+    if implied is not None and _FAR_BELOW * implied < epsilon:
+        warnings.warn(
+            f"the price of this release implies an epsilon of at most {plain(implied)}, and its guarantee says "
+            f"{plain(epsilon)}: check that the price states all that is run, with its sensitivities between the guarantee's "
+            "neighbours.",
+            stacklevel=4,
+        )
 
 
 def booking(standing: Standing, wanted: Asked, *, account: str) -> dict[str, Any] | None:

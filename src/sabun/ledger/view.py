@@ -11,9 +11,9 @@ from sabun import checks
 from sabun.ledger import changes
 from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book, check_payload, inspected, read_entry
-from sabun.ledger.prospects import Forecast, Rest, forecast, rest, uses
 from sabun.ledger.keys import check_key
 from sabun.ledger.outlook import Outlook
+from sabun.ledger.prospects import Forecast, Rest, forecast, rest, uses
 from sabun.ledger.shares import Held
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Verification
