@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -151,8 +153,8 @@ def _forms(standing: Standing, wanted: Asked) -> Iterator[dict[str, Any]]:
 
 def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> None:
     """Reckons a charge anew from the guarantee and the price in its row; a ValueError when less was booked."""
-    price = Price.from_dict(body["price"]) if "price" in body else None
-    wanted, booked, stated = asked(Guarantee.from_dict(body["guarantee"]), terms, price), charge_in(body), amount_in(body)
+    price = _text(body["price"]) if "price" in body else ""
+    wanted, booked, stated = _asked_in(_text(body["guarantee"]), price, terms), charge_in(body), amount_in(body)
     if not wanted.epsilon <= stated.epsilon or not wanted.delta <= stated.delta:
         raise ValueError("less than the guarantee")
     if "tau" in body:
@@ -161,6 +163,17 @@ def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> Non
         owed = dict(wanted.forms(before.shares.order))[body["form"]]
         if any(due > paid for due, paid in zip(owed, booked, strict=True)):
             raise ValueError("less than the price")
+
+
+@functools.lru_cache(maxsize=1024)
+def _asked_in(guarantee: str, price: str, terms: Terms) -> Asked:
+    """What a row asked for; many rows of a book ask for the same."""
+    stated = Price.from_dict(json.loads(price)) if price else None
+    return asked(Guarantee.from_dict(json.loads(guarantee)), terms, stated)
+
+
+def _text(part: object) -> str:
+    return json.dumps(part, sort_keys=True)
 
 
 def amount_in(body: Mapping[str, Any]) -> Budget:
