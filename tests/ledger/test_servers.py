@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
+import shlex
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -150,3 +153,31 @@ def test_a_result_that_cannot_be_written_is_pointed_to_without_the_password(plac
     payment.book.reserve(Guarantee(epsilon="1/2", unit="patient"), purpose="p").commit(b"x")
     assert "Get it with: sabun ledger recover 'postgresql://postgres@/postgres?host=" in payment.stands()
     assert "hush" not in payment.stands()
+
+
+def walked(page, heading):
+    """The commands of a section of the documentation: lines that are set in, with those they go on with."""
+    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
+    return lines.replace("\\\n", " ").splitlines()
+
+
+def test_the_way_of_the_documentation_to_a_ledger_on_a_database(running, tmp_path, monkeypatch, capsys):
+    commands = walked((Path(__file__).parents[2] / "docs" / "budget.md").read_text("utf-8"), "On your database")
+    monkeypatch.chdir(tmp_path)
+    names = {name: f"{name}_of_the_walk" for name in ("budget_owner", "anna", "auditor")}
+    where = f"@/postgres?host={running.folder}&ledger="
+    for command in commands:
+        for name, own in names.items():
+            command = re.sub(rf"\b{name}\b", own, command)
+        command = command.replace("DATABASE privacy", "DATABASE postgres").replace("@db.example.org/privacy?ledger=", where)
+        if not command.startswith("sabun "):
+            running.execute(command.partition(";")[0])
+            continue
+        if "raise" in command:
+            assert exit_code(*shlex.split(command.replace(names["budget_owner"], names["anna"]))[1:]) == 4
+        assert exit_code(*shlex.split(command)[1:]) == 0, (command, capsys.readouterr())
+    assert len(commands) == 14
+    ledger = Ledger.open(f"postgresql://{names['auditor']}{where}clinic_2026")
+    assert (ledger.budget.epsilon, ledger.verify().entries, *ledger.uses("account")) == (4, 1, "cardiology")
+    assert "of the budget is used" in (tmp_path / "clinic.html").read_text("utf-8")
