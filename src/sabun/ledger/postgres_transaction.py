@@ -159,7 +159,7 @@ class PostgresTransaction:
             self.ending = True
             answer = self._connection.execute("COMMIT")
         # A transaction in which anything failed answers COMMIT with ROLLBACK, and without an error.
-        if answer.statusmessage != "COMMIT":  # proof: no-silent-rollback
+        if answer.statusmessage != "COMMIT":
             raise psycopg.errors.SerializationFailure(f"the server answered {answer.statusmessage}")
 
     def _write(self) -> None:
@@ -179,7 +179,7 @@ class PostgresTransaction:
     def _meant(self) -> Iterator[None]:
         try:
             yield
-        except psycopg.errors.DivisionByZero:  # proof: read-back
+        except psycopg.errors.DivisionByZero:
             raise LedgerError(
                 f"{self._place} must hold every row as it was written, and does not: another program changes the tables. "
                 "Nothing was written; restore the ledger from a backup."

@@ -150,7 +150,7 @@ class Gaussian(Event):
         """
         checks.positive(sigma=sigma)
         moved = exact_positive(l2_squared, name="l2_squared")
-        multiplier = float_below(ratio(sigma) / sqrt_up(moved))  # proof: multiplier-down
+        multiplier = float_below(ratio(sigma) / sqrt_up(moved))
         checks.require(multiplier > 0, "not so small beside the sensitivity", sigma=sigma)
         return cls(noise_multiplier=Fraction(multiplier), count=count)
 
