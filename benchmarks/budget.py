@@ -1,6 +1,8 @@
 """The smallest budget that holds a list of releases, for the lists of docs/budget.md: by sums, by a ledger's order, by zCDP.
 
-    python -m benchmarks.budget
+    python -m benchmarks.budget [PYTHON]
+
+With PYTHON, the interpreter of an environment that has Tumult Core (`tmlt.core`), its figures stand beside (budget_tumult.py).
 
 Sums and zCDP hold for lists that are fixed or chosen adaptively within fixed parameters; a ledger's figures also when every
 release, its size and the moment of stopping are chosen from earlier answers.
@@ -8,10 +10,14 @@ release, its size and the moment of stopping are chosen from earlier answers.
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from sabun.ledger.shares import DEFAULT_PARTS
@@ -83,9 +89,18 @@ def smallest(wanted: List, *, tail: Fraction) -> tuple[Fraction, int]:
     raise LookupError(f"no budget below {_LARGEST} holds {wanted.name!r}.")
 
 
-def main() -> None:
+def _tumult(python: str) -> Iterator[str]:
+    """Tumult's figures for the lists, as far as it has any."""
+    script = Path(__file__).with_name("budget_tumult.py")
+    done = subprocess.run([python, script, str(rho_of(1, "1e-7"))], capture_output=True, text=True, check=True)
+    yield from (f"{figure:.3f}" for figure in json.loads(done.stdout))
+
+
+def main(*pythons: str) -> None:
     """Prints the table."""
-    print(f"{'epsilon at delta':<40} {'sums':>6} {'all for the order':>18} {'default shares':>15} {'zCDP':>7} {'OpenDP':>7}")
+    tumult = (figure for python in pythons for figure in _tumult(python))
+    titles = f"{'sums':>6} {'all for the order':>18} {'default shares':>15} {'zCDP':>7} {'OpenDP':>7} {'Tumult':>7}"
+    print(f"{'epsilon at delta':<46} {titles}")
     for wanted in lists():
         alone, usual = (smallest(wanted, tail=part) for part in (Fraction(1), DEFAULT_PARTS[-1]))
         zcdp = zcdp_epsilon(wanted.events, delta=wanted.delta)
@@ -93,8 +108,9 @@ def main() -> None:
         ours = [f"{float(epsilon):.2f} (a = {order})" for epsilon, order in (alone, usual)]
         known = "-" if zcdp is None else f"{float(zcdp):.3f}"
         name = f"{wanted.name}, {float(wanted.delta):g}"
-        print(f"{name:<40} {float(wanted.sums):>6g} {ours[0]:>18} {ours[1]:>15} {known:>7} {peer:>7}")
+        figures = f"{float(wanted.sums):>6g} {ours[0]:>18} {ours[1]:>15} {known:>7} {peer:>7} {next(tumult, '-'):>7}"
+        print(f"{name:<46} {figures}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -47,6 +47,12 @@ def ledger(place: Path | str) -> Ledger:
 
 
 @pytest.fixture
+def book(place: Path | str) -> Ledger:
+    """One that counts by shares."""
+    return Ledger.create(place, name="clinic-2026", unit="patient", epsilon=3, delta="1e-6")
+
+
+@pytest.fixture
 def promise() -> Callable[..., Guarantee]:
     def make(epsilon: object = 0.5, delta: object = 0, **others: object) -> Guarantee:
         return Guarantee(**({"epsilon": epsilon, "delta": delta, "unit": "patient"} | others))  # type: ignore[arg-type]

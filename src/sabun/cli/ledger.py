@@ -94,6 +94,7 @@ def show(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every charge.")] = False,
     epsilon: Annotated[str | None, typer.Option(help="A size of question to tell the cost of.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also draw it as a page in this file.")] = None,
     json: Json = False,
 ) -> None:
     """Show how much of the budget is used, how many questions are left, the newest charges.
@@ -102,11 +103,16 @@ def show(
 
         sabun ledger create clinic.ledger --name clinic --epsilon 3
 
-        sabun ledger show clinic.ledger
+        sabun ledger show clinic.ledger --html clinic.html
     """
     if everything and last is not None:
         raise ParameterError("last must be left out with --all; got both. Choose one.")
     ledger, size = Ledger.open(path), None if epsilon is None else _amount(epsilon, "epsilon")
+    if html is not None:
+        from sabun.reports import budget, save_page
+
+        new_file(html, name="html")
+        save_page(budget(ledger, epsilon=size, last=None if everything else _LISTED if last is None else last), html)
     if json:
         more = {} if size is None else {"forecast": ledger.forecast(size).to_dict()}
         print_json(_record(path, ledger, last=last) | more)

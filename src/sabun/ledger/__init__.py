@@ -7,8 +7,8 @@ The order is the point: a charge is on disk before any coin is tossed, so a cras
 
 from __future__ import annotations
 
-from sabun.ledger.forecast import Forecast, Rest
 from sabun.ledger.ledger import Ledger
+from sabun.ledger.prospects import Forecast, Rest
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.statement import Budget, Entry, Receipt, Verification
 from sabun.ledger.together import together

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,15 +16,16 @@ from sabun.ledger.amounts import read_amount, write_amount
 from sabun.ledger.shares import Shares, Usage
 from sabun.ledger.standing import Standing, charge_in
 from sabun.ledger.statement import Budget, Terms
-from sabun.privacy.amounts import Amount, AmountLike, exact
+from sabun.privacy.amounts import Amount, AmountLike, exact, plain
 from sabun.privacy.guarantee import Guarantee
 from sabun.privacy.pricing import Price
 from sabun.privacy.renyi import grouped, pure_cost
 
-__all__ = ["CONVERTED", "Asked", "amount_in", "asked", "booking", "budget_of", "check_booked", "check_words"]
+__all__ = ["CONVERTED", "Asked", "amount_in", "asked", "booking", "budget_of", "check_booked", "check_words", "warn_if_cheap"]
 
 CONVERTED = "restated from add-remove to replace-one neighbours: 2 epsilon, (1 + e^epsilon) delta"
 _LARGEST_BITS = 2048
+_FAR_BELOW = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,24 @@ def asked(guarantee: Guarantee, terms: Terms, price: Price | None = None) -> Ask
     return Asked(epsilon=epsilon, delta=delta, note=note, price=price, steps=steps)
 
 
+def warn_if_cheap(guarantee: Guarantee, price: Price | None) -> None:
+    """Warns of a price that implies less than half the epsilon of its guarantee: one of the two may say something untrue.
+
+    A price is believed: one that was made for less than what is run, or for other neighbours, would spend more than it books.
+    """
+    epsilon, delta = guarantee.cost
+    if price is None or price.relation != guarantee.relation or not isinstance(epsilon, Fraction):
+        return
+    implied = price.epsilon(delta=Fraction(delta), near=epsilon) if epsilon else None
+    if implied is not None and _FAR_BELOW * implied < epsilon:
+        warnings.warn(
+            f"the price of this release implies an epsilon of at most {plain(implied)}, and its guarantee says "
+            f"{plain(epsilon)}: check that the price states all that is run, with its sensitivities between the guarantee's "
+            "neighbours.",
+            stacklevel=4,
+        )
+
+
 def booking(standing: Standing, wanted: Asked, *, account: str) -> dict[str, Any] | None:
     """What a reserving row says of the amounts of a charge that is admitted; None when it is not.
 
@@ -131,8 +153,8 @@ def _forms(standing: Standing, wanted: Asked) -> Iterator[dict[str, Any]]:
 
 def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> None:
     """Reckons a charge anew from the guarantee and the price in its row; a ValueError when less was booked."""
-    price = Price.from_dict(body["price"]) if "price" in body else None
-    wanted, booked, stated = asked(Guarantee.from_dict(body["guarantee"]), terms, price), charge_in(body), amount_in(body)
+    price = _text(body["price"]) if "price" in body else ""
+    wanted, booked, stated = _asked_in(_text(body["guarantee"]), price, terms), charge_in(body), amount_in(body)
     if not wanted.epsilon <= stated.epsilon or not wanted.delta <= stated.delta:
         raise ValueError("less than the guarantee")
     if "tau" in body:
@@ -141,6 +163,17 @@ def check_booked(body: Mapping[str, Any], before: Standing, terms: Terms) -> Non
         owed = dict(wanted.forms(before.shares.order))[body["form"]]
         if any(due > paid for due, paid in zip(owed, booked, strict=True)):
             raise ValueError("less than the price")
+
+
+@functools.lru_cache(maxsize=1024)
+def _asked_in(guarantee: str, price: str, terms: Terms) -> Asked:
+    """What a row asked for; many rows of a book ask for the same."""
+    stated = Price.from_dict(json.loads(price)) if price else None
+    return asked(Guarantee.from_dict(json.loads(guarantee)), terms, stated)
+
+
+def _text(part: object) -> str:
+    return json.dumps(part, sort_keys=True)
 
 
 def amount_in(body: Mapping[str, Any]) -> Budget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 
 __all__ = ["read_amount", "write_amount"]
@@ -15,6 +16,7 @@ def write_amount(amount: Fraction) -> str:
     return f"{amount.numerator}/{amount.denominator}"
 
 
+@functools.lru_cache(maxsize=4096)
 def read_amount(text: str) -> Fraction:
     """Reads what `write_amount` wrote; anything else is a ValueError."""
     above, _, below = text.partition("/")

@@ -45,8 +45,9 @@ class Book:
 
     @property
     def standing(self) -> Standing:
-        """Its rule, its limit, what was used."""
-        return standing_in(self.head, terms=self.terms)
+        """Its rule, its limit, what was used; open also where the row says otherwise and everything was given back since."""
+        found = standing_in(self.head, terms=self.terms)
+        return dataclasses.replace(found, rule="open") if found.undecided else found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger import changes
-from sabun.ledger.admission import amount_in, asked, booking, budget_of, check_words
+from sabun.ledger.admission import amount_in, asked, booking, budget_of, check_words, warn_if_cheap
 from sabun.ledger.chain import Book, check_payload, opened
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.opening import store_at
@@ -185,6 +185,7 @@ class Ledger(View):
         checks.text(purpose=purpose)
         check_words(purpose=purpose)
         check_key(key)
+        warn_if_cheap(guarantee, price)
         wanted.prepare(self._outlook.shares)
         with self._outlook.charging() as (view, book):  # proof: one-writer
             if key is not None:

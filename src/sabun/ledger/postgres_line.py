@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -18,6 +19,9 @@ try:
     import psycopg
 except ImportError:
     raise MissingExtra(job="a ledger on PostgreSQL", package="psycopg", extra="postgres") from None
+
+# It warns of what is raised here anyway, and without this such warnings end up among a command's own words.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 __all__ = ["Line", "certainly_undone", "is_lost", "psycopg"]
 

@@ -1,16 +1,18 @@
 """Rows and kept bytes in an open transaction on PostgreSQL.
 
-A server may be far away, so little is asked for and much at once: the newest rows come with the beginning of the transaction,
-and what is appended is sent, and read back, in one go before its end or before the next look at the tables.
+A server may be far away, so little is asked for and much at once: the newest rows come with the beginning of the transaction;
+what is appended is sent, compared there with what was meant, and committed in one go, or sent before the next look at rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sabun.errors import LedgerError
+from sabun.ledger.postgres_line import psycopg
 from sabun.ledger.row import Row
 
 __all__ = ["PostgresTransaction"]
@@ -20,14 +22,27 @@ _RECENT = 32
 """How many of the newest rows are fetched at once; a client that charges among others has seldom missed more."""
 
 
+# Divides by zero where a row or kept bytes are not there as they were sent: an error, after which nothing can be committed.
+_CHECK = """
+SELECT 1 / (
+  (SELECT string_agg(concat_ws(' ', sequence, entry, coalesce(key, ''), hash,
+      encode(sha256(convert_to(record, 'UTF8')), 'hex')), E'\\n' ORDER BY sequence)
+    FROM (SELECT * FROM {book} ORDER BY sequence DESC LIMIT {rows}) AS newest) IS NOT DISTINCT FROM %s
+  AND (SELECT string_agg(concat_ws(' ', entry, encode(sha256(payload), 'hex')), E'\\n' ORDER BY entry)
+    FROM {payloads} WHERE entry IN ({entries})) IS NOT DISTINCT FROM %s)::int
+"""
+
+
 class PostgresTransaction:
     """One transaction on the server; it remembers what it was told to write, so that a change cut off can be made again."""
 
-    def __init__(self, connection: Any, schema: str, place: str) -> None:
+    def __init__(self, connection: Any, schema: str, place: str, *, known: Row | None = None) -> None:
         self._connection = connection
+        self._remembered = known
         self._book, self._payloads = f'"{schema}".book', f'"{schema}".payloads'
         self._columns = f"SELECT sequence, entry, key, record, hash FROM {self._book}"
         self._place = place
+        self.ending = False
         self._recent: dict[int, Row | tuple[Any, ...]] = {}
         self._unsent: list[Row] = []
         self._unkept: dict[int, bytes] = {}
@@ -43,12 +58,17 @@ class PostgresTransaction:
         return self._known(max(self._recent))
 
     def ask(self) -> Any:
-        """Asks for the newest rows; the answer is for `see`."""
-        return self._connection.execute(f"{self._columns} ORDER BY sequence DESC LIMIT {_RECENT}")
+        """Asks for the newest rows, from the one that is remembered on; the answer is for `see`."""
+        since = -1 if self._remembered is None else self._remembered.sequence
+        query = f"{self._columns} WHERE sequence >= %s ORDER BY sequence DESC LIMIT {_RECENT}"
+        return self._connection.execute(query, (since,))
 
     def see(self, answer: Any) -> None:
         """Takes the newest rows from an answer."""
         self._recent = {columns[0]: columns for columns in answer.fetchall()}
+        if not self._recent and self._remembered is not None:  # an older book than the one that is remembered
+            self._remembered = None
+            self.see(self.ask())
         if not self._recent:
             raise LedgerError(f"{self._place}: the ledger has no rows; it was emptied. Restore it from a backup.")
 
@@ -95,7 +115,9 @@ class PostgresTransaction:
         return [self._read(*columns) for columns in answer.fetchall()]
 
     def _read(self, sequence: int, entry: int, key: str | None, record: str, digest: str) -> Row:
-        row = Row.read(record, digest, place=self._place)
+        row = self._remembered  # most often its record comes again, and what was read needs no second reading
+        if row is None or (row.record, row.hash) != (record, digest):
+            row = Row.read(record, digest, place=self._place)
         if (row.sequence, row.entry, row.key) != (sequence, entry, key):
             raise LedgerError(f"{self._place}: a row was moved or relabelled after it was written. Restore it from a backup.")
         return row
@@ -125,27 +147,43 @@ class PostgresTransaction:
         self._unkept[entry] = payload
 
     def send(self) -> None:
-        """Writes what was added since the last time, then reads it back: what is committed is what was meant."""
-        rows, kept = self._unsent, self._unkept
-        if not rows and not kept:
-            return
-        self._unsent, self._unkept = [], {}
-        digests = f"SELECT entry, encode(sha256(payload), 'hex') FROM {self._payloads} WHERE entry = ANY(%s)"
-        with self._connection.pipeline():
-            for row in rows:
-                values = row.sequence, row.entry, row.key, row.record, row.hash
-                self._connection.execute(f"INSERT INTO {self._book} VALUES (%s, %s, %s, %s, %s)", values)
-            for entry, payload in kept.items():
-                self._connection.execute(f"INSERT INTO {self._payloads} VALUES (%s, %b)", (entry, payload))
-            newest = self._connection.execute(f"{self._columns} ORDER BY sequence DESC LIMIT %s", (len(rows),))
-            there = self._connection.execute(digests, (list(kept),))
-        found = [self._read(*columns).hash for columns in newest.fetchall()]
-        meant = {entry: hashlib.sha256(payload).hexdigest() for entry, payload in kept.items()}
-        if found != [row.hash for row in reversed(rows)] or dict(there.fetchall()) != meant:
+        """Writes what was added since the last time: what the server then holds is what was meant, or it is an error."""
+        if self._unsent or self._unkept:
+            with self._meant(), self._connection.pipeline():
+                self._write()
+
+    def commit(self) -> None:
+        """Ends the change; what was not sent yet goes in the same exchange, which the server leaves at the first error."""
+        with self._meant(), self._connection.pipeline():
+            self._write()
+            self.ending = True
+            answer = self._connection.execute("COMMIT")
+        # A transaction in which anything failed answers COMMIT with ROLLBACK, and without an error.
+        if answer.statusmessage != "COMMIT":
+            raise psycopg.errors.SerializationFailure(f"the server answered {answer.statusmessage}")
+
+    def _write(self) -> None:
+        rows, kept, self._unsent, self._unkept = self._unsent, self._unkept, [], {}
+        if rows:
+            values = [value for row in rows for value in (row.sequence, row.entry, row.key, row.record, row.hash)]
+            places = ", ".join(["(%s, %s, %s, %s, %s)"] * len(rows))
+            self._connection.execute(f"INSERT INTO {self._book} VALUES {places}", values)
+        for entry, payload in kept.items():
+            self._connection.execute(f"INSERT INTO {self._payloads} VALUES (%s, %b)", (entry, payload))
+        if rows or kept:
+            entries = ", ".join(["%s"] * len(kept)) or "NULL"
+            check = _CHECK.format(book=self._book, payloads=self._payloads, rows=len(rows), entries=entries)
+            self._connection.execute(check, (_lines(rows), *sorted(kept), _digests(kept)))
+
+    @contextmanager
+    def _meant(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.errors.DivisionByZero:
             raise LedgerError(
                 f"{self._place} must hold every row as it was written, and does not: another program changes the tables. "
                 "Nothing was written; restore the ledger from a backup."
-            )
+            ) from None
 
     def repeat(self, other: PostgresTransaction) -> None:
         """Writes again what another transaction was told to write."""
@@ -153,3 +191,12 @@ class PostgresTransaction:
             self.append(row)
         for entry, payload in other.kept.items():
             self.keep(entry, payload)
+
+
+def _lines(rows: list[Row]) -> str | None:
+    lines = (f"{row.sequence} {row.entry} {row.key or ''} {row.hash} {row.hash}" for row in rows)
+    return "\n".join(lines) or None
+
+
+def _digests(kept: dict[int, bytes]) -> str | None:
+    return "\n".join(f"{entry} {hashlib.sha256(kept[entry]).hexdigest()}" for entry in sorted(kept)) or None

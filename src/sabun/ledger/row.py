@@ -192,7 +192,7 @@ def standing_after(before: Standing | None, kind: str, opening: Mapping[str, Any
     sign = _SIGNS.get(kind)
     if before is None or sign is None:
         return before
-    rule = opening.get("rule", "") if before.rule == "open" else ""  # the first charge decides
+    rule = opening.get("rule", "") if before.undecided else ""  # the first charge decides
     after = before.after(charge_in(opening), account=opening.get("account", ""), sign=sign, rule=rule)
     if kind == "reserve" and ("tau" in opening) != (after.rule == "shares"):
         raise ValueError("not booked by the rule in force")

@@ -17,7 +17,7 @@ from sabun.ledger.shares import NOTHING, Limits, Shares, Usage
 __all__ = ["RULES", "Account", "Standing", "changed", "charge_in"]
 
 RULES = ("open", "sums", "shares")
-"""`open` until the first charge, which fits the shares or makes the ledger count by sums, and again when that was voided."""
+"""`open` until the first charge, which fits the shares or makes the ledger count by sums, and again when all was voided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,11 @@ class Standing:
     shares: Shares | None
     used: Usage = NOTHING
     accounts: Mapping[str, Account] = field(default_factory=dict)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the next charge decides the rule: nothing was used yet, or all of it was given back."""
+        return self.shares is not None and self.used == NOTHING
 
     def limits(self, rule: str | None = None, *, part: Fraction = Fraction(1)) -> Limits:
         """What lists of charges are held against, by this rule."""

@@ -11,9 +11,9 @@ from sabun import checks
 from sabun.ledger import changes
 from sabun.ledger.amounts import write_amount
 from sabun.ledger.chain import Book, check_payload, inspected, read_entry
-from sabun.ledger.forecast import Forecast, Rest, forecast, rest
 from sabun.ledger.keys import check_key
 from sabun.ledger.outlook import Outlook
+from sabun.ledger.prospects import Forecast, Rest, forecast, rest, uses
 from sabun.ledger.shares import Held
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Verification
@@ -109,6 +109,16 @@ class View:
             ParameterError: Nothing is left for such a release.
         """
         return rest(self._held_to(), self._outlook.terms, delta=delta)
+
+    def uses(self, by: str = "purpose") -> dict[str, Fraction]:
+        """What the budget went on: the share of the whole that the charges of each purpose or account take, largest first.
+
+        Args:
+            by: `purpose`, or `account` (charges to none have an empty name).
+        """
+        checks.one_of(("purpose", "account"), by=by)
+        named = ((getattr(entry, by), entry) for entry in self.entries())
+        return uses(*changes.held_to(self._standing(), "")[0], named)
 
     def accounts(self) -> dict[str, Fraction]:
         """The accounts by name, each with the share of its limit that is used."""

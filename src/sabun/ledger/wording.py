@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sabun.errors import BudgetExceeded
 from sabun.ledger.admission import Asked
-from sabun.ledger.forecast import forecast
+from sabun.ledger.prospects import forecast
 from sabun.ledger.shares import Limits, Usage
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Terms

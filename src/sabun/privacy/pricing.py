@@ -16,6 +16,7 @@ from sabun.errors import ParameterError
 from sabun.privacy.amounts import compact
 from sabun.privacy.events import KINDS, Cost, Event, event_from_dict
 from sabun.privacy.guarantee import RELATIONS
+from sabun.privacy.renyi import LARGEST_ORDER, best_order, threshold
 
 __all__ = ["Price"]
 
@@ -69,6 +70,16 @@ class Price:
             return None
         tau, delta = (_total(parts) for parts in zip(*known, strict=True))
         return Cost(tau, min(delta, Fraction(1))) if tau <= _LARGEST else None
+
+    def epsilon(self, *, delta: Fraction, near: Fraction) -> Fraction | None:
+        """An epsilon at delta that the events imply, by one order that suits an epsilon `near` it; None where none is known."""
+        order = best_order(near, tail=delta) if delta else LARGEST_ORDER
+        cost = self.cost(order=order)
+        if cost is None or cost.delta > delta or (delta and cost.delta == delta):
+            return None
+        if not delta:
+            return cost.tau + Fraction(1, order)  # a pure epsilon exceeds its cost by at most ln 2 / (order - 1)
+        return max(cost.tau - threshold(Fraction(0), order=order, tail=delta - cost.delta), Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -7,8 +7,21 @@ A page is made from a release alone and never from private data. It has no scrip
 
 from __future__ import annotations
 
-from sabun.reports.documents import collection, report, save_page, statement
+from sabun.reports.documents import budget, collection, report, save_page, statement
 from sabun.reports.facts import Chapter, Facts, facts
 from sabun.telling.story import Answer, Chart, Grid, Story
 
-__all__ = ["Answer", "Chapter", "Chart", "Facts", "Grid", "Story", "collection", "facts", "report", "save_page", "statement"]
+__all__ = [
+    "Answer",
+    "Chapter",
+    "Chart",
+    "Facts",
+    "Grid",
+    "Story",
+    "budget",
+    "collection",
+    "facts",
+    "report",
+    "save_page",
+    "statement",
+]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
 from sabun import checks
 from sabun.asking import renamed
+from sabun.ledger import Ledger
+from sabun.ledger.wording import at_least, at_most, percent
+from sabun.privacy.amounts import AmountLike, exact_positive, plain
 from sabun.release import Release
 from sabun.release.files import write_whole
 from sabun.release.outsiders import Statement
@@ -18,7 +22,9 @@ from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
 from sabun.telling.story import Grid
 
-__all__ = ["collection", "report", "save_page", "statement"]
+__all__ = ["budget", "collection", "report", "save_page", "statement"]
+
+_MOST_PURPOSES = 12
 
 
 @renamed(trusted="trusted_key")
@@ -81,6 +87,45 @@ def statement(stated: Statement, *, trusted: TrustedKeys = None) -> str:
     """
     signer = None if stated.signature is None else stated.verify(trusted)
     return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
+
+
+def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | None = 20) -> str:
+    """A ledger's budget drawn: the share that is used, what on, what questions of a size take and how many such are left.
+
+    It prints no running (epsilon, delta): what was asked so far is no promise, the budget is.
+
+    Args:
+        ledger: Whose page it is.
+        epsilon: A size of question to tell the cost of, beside the usual ones.
+        last: How many of the newest charges to list; None lists all.
+    """
+    sizes = sorted(
+        {*map(Fraction, ("0.05", "0.1", "0.3", "1")), *(() if epsilon is None else (exact_positive(epsilon, name="epsilon"),))}
+    )
+    forecasts = [ledger.forecast(size) for size in sizes]
+    purposes, accounts = ledger.uses("purpose"), ledger.uses("account")
+    shown = dict(list(purposes.items())[:_MOST_PURPOSES])
+    return render(
+        "budget.html",
+        ledger=ledger,
+        promised=[at_most(amount) for amount in ledger.promised],
+        now=at_most(ledger.budget.epsilon),
+        left=[at_most(amount) for amount in ledger.remaining],
+        used=_drawn(ledger.share_used),
+        accounts=[(name, _drawn(share), _drawn(accounts.get(name, Fraction(0)))) for name, share in ledger.accounts().items()],
+        purposes=[(words, _drawn(share)) for words, share in shown.items()],
+        others=(len(purposes) - len(shown), _drawn(sum(purposes.values(), Fraction(0)) - sum(shown.values(), Fraction(0)))),
+        forecasts=[
+            (plain(one.epsilon), _drawn(min(one.share, Fraction(1))), percent(one.share), one.left) for one in forecasts
+        ],
+        entries=[(entry, at_least(entry.epsilon), at_least(entry.delta)) for entry in reversed(ledger.entries(last=last))],
+        version=version("sabun"),
+    )
+
+
+def _drawn(share: Fraction) -> tuple[str, str]:
+    """A share in words, and as the width of a bar, rounded up: what is gone is never drawn too small."""
+    return percent(share), f"{float(-(-min(share, Fraction(1)) * 1000 // 1)) / 10:g}%"
 
 
 def save_page(page: str, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -1,9 +1,9 @@
-"""What a budget still allows: how many questions of a size, and the one last Gaussian release that takes the rest."""
+"""What a budget went on, how many questions of a size it still allows, and the last Gaussian release that takes the rest."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,12 +12,12 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.ledger.amounts import write_amount
 from sabun.ledger.shares import Held, Limits, Usage
-from sabun.ledger.statement import Terms
+from sabun.ledger.statement import Entry, Terms
 from sabun.privacy.amounts import AmountLike, exact_positive
 from sabun.privacy.conversion import epsilon_of_rho, rho_of
 from sabun.privacy.renyi import grouped, pure_cost, stepped
 
-__all__ = ["Forecast", "Rest", "forecast", "rest"]
+__all__ = ["Forecast", "Rest", "forecast", "rest", "uses"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,19 @@ def _questions(limits: Limits, used: Usage, asked: Fraction) -> tuple[int, Fract
         ways.append((max((room - used.tau) // tau, 0), tau / room))
     # Of two rules with as many left, the one by which a question takes less.
     return max(ways, key=lambda way: (way[0], -way[1]), default=(0, Fraction(1)))
+
+
+def uses(limits: Limits, used: Usage, charges: Iterable[tuple[str, Entry]]) -> dict[str, Fraction]:
+    """The share of a budget that each name's charges take, largest first, counted by the rule that has more left."""
+    share, order = limits.share_used(used), Fraction(0)
+    if limits.shares is not None and (room := limits.part * limits.shares.threshold(limits.epsilon)) > 0:
+        order = room if used.tau / room == share else order
+    totals = dict[str, Fraction]()
+    for name, entry in charges:
+        if entry.state != "voided":
+            taken = (entry.epsilon if entry.tau is None else entry.tau) / order if order else entry.epsilon / limits.epsilon
+            totals[name] = totals.get(name, Fraction(0)) + taken
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def rest(held: Sequence[Held], terms: Terms, *, delta: AmountLike | None = None) -> Rest:

@@ -1,0 +1,74 @@
+"""The page that draws a ledger's budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import exit_code
+from reports.html_checks import Page, problems
+from sabun import Guarantee, Ledger
+from sabun.errors import ParameterError
+from sabun.reports import budget
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    accounts = {"cardiology": "1/2", "research": "1/3"}
+    made = Ledger.create(
+        tmp_path / "c", name="clinic & co", unit="patient", epsilon=3, delta="1e-6", ceiling=4, accounts=accounts
+    )
+    for account, epsilon, purpose in (
+        ("cardiology", "0.6", "mean"),
+        ("", "0.3", "<b>count</b>"),
+        ("cardiology", "0.3", "mean"),
+    ):
+        book = Ledger.open(tmp_path / "c", account=account)
+        book.charge(Guarantee(epsilon=epsilon, unit="patient"), purpose=purpose)
+    made.reserve(Guarantee(epsilon=1, unit="patient"), purpose="given back").void()
+    return made
+
+
+def test_a_budget_is_drawn_with_what_is_used_what_on_and_what_is_left(ledger: Ledger) -> None:
+    page = budget(ledger, epsilon="0.02")
+    assert problems(page) == []
+    words = " ".join(" ".join(Page(page).words).split())
+    assert ledger.share_used == Fraction(2, 5)
+    for said in ("40 % of the budget is used", "ε 4, δ 1e-06", "Granted so far ε 3", "cardiology", "<b>count</b> 10 %"):
+        assert said in words, said
+    for size in ("0.02", "0.05", "0.1", "0.3", "1"):
+        found = ledger.forecast(size)
+        assert f"ε {size} " in words
+        assert f"{found.left} " in words
+    assert "spent" not in words.replace("charges are spent", "")
+    assert "1.2" not in words  # the sum of what was stated is no promise, and is not shown
+    assert 'style="width: 40%"' in page
+
+
+def test_what_it_went_on_adds_up_to_what_is_used(ledger: Ledger, tmp_path: Path) -> None:
+    assert ledger.uses() == {"mean": Fraction(3, 10), "<b>count</b>": Fraction(1, 10)}
+    assert ledger.uses("account") == {"cardiology": Fraction(3, 10), "": Fraction(1, 10)}
+    many = Ledger.create(tmp_path / "m", name="m", unit="patient", epsilon=3, delta="1e-6")
+    for number in range(60):
+        many.charge(Guarantee(epsilon="0.06", unit="patient"), purpose=f"question {number % 20}")
+    assert many.spent.epsilon > 3  # by the order
+    assert sum(many.uses().values()) == many.share_used < 1
+    assert "8 other purposes" in budget(many)
+    with pytest.raises(ParameterError, match="by must be one of"):
+        many.uses("analyst")
+
+
+def test_an_empty_ledger_has_a_page(tmp_path: Path) -> None:
+    page = budget(Ledger.create(tmp_path / "e", name="e", epsilon="1/3"))
+    assert problems(page) == []
+    assert "Nothing was charged yet." in page
+
+
+def test_ledger_show_draws_a_page_too(tmp_path: Path, ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "page.html"
+    assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out), "--epsilon", "0.02") == 0
+    assert "█" in capsys.readouterr().out
+    assert problems(out.read_text("utf-8")) == []
+    assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out)) == 2  # never over another file
