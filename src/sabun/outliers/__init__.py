@@ -2,8 +2,8 @@
 
 A record is an outlier when fewer than k others lie within a public radius. `OutlierCount` releases the number of outliers,
 `RegionCount` the numbers in public regions, `SubspaceChoice` the public set of columns that has most of them.
-`inspect_outliers`, the bounds on sensitivities and what the paper computes from a table (`enumerate_balls`: its Algorithm 1,
-`local_candidates`: its Definition 8 and Theorem 4, `local_sensitivity`: its Definition 5) are for the owner's eyes: NOT PRIVATE.
+`inspect_outliers`, the bounds on sensitivities and what the paper computes from a table (`enumerate_balls`: Algorithm 1,
+`local_candidates`: Definition 8 and Theorem 4, `local_sensitivity`: Definition 5) are for the owner's eyes: NOT PRIVATE.
 
 Names are loaded on first use.
 """

@@ -84,7 +84,7 @@ def local_sensitivity(X: object, *, k: int, radius: float) -> int:
     none, and at the largest balls that Algorithm 1 lists.
 
     Args:
-        X: A table of finite numbers with at most 20 records; the time doubles with each.
+        X: A table of finite numbers with at most 20 records that differ; the time doubles with each.
         k: Neighbours an inlier needs.
         radius: The radius.
 
@@ -100,8 +100,9 @@ def local_sensitivity(X: object, *, k: int, radius: float) -> int:
     near = _near(points, distance) & ~np.eye(len(points), dtype=np.bool_)
     degrees = near.sum(axis=1)
     count, moved = int((degrees < neighbours).sum()), 0
-    for members in [frozenset[int](), *_largest(enumerate_balls(points, distance))]:
-        held = np.isin(np.arange(len(points)), list(members))
+    places, place_of = np.unique(points, axis=0, return_inverse=True)  # equal records are in the same balls
+    for members in [frozenset[int](), *_largest(enumerate_balls(places, distance))]:
+        held = np.isin(place_of.ravel(), list(members))
         after = degrees[None, :] - near + held[None, :]  # row i: record i has moved there
         np.fill_diagonal(after, held.sum() - held)
         moved = max(moved, int(np.abs((after < neighbours).sum(axis=1) - count).max()))
