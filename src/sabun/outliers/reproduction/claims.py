@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -22,11 +21,9 @@ from sabun.outliers.reproduction.small_worlds import (
     theorem_two_delta,
     widest_changes,
 )
-from sabun.telling.reproduction import Claim
+from sabun.telling.reproduction import Claim, verdict_of
 
-__all__ = ["DEFAULT", "Facts", "claims", "errata", "facts_of", "judge", "summary"]
-
-Verdict = Literal["holds", "holds in part", "does not hold"]
+__all__ = ["DEFAULT", "Facts", "claims", "errata", "facts_of", "summary"]
 
 DEFAULT = (
     "By default Sabun bounds the local sensitivity by one band on each side (`ladder.proof.md`: an upper bound, and smooth), "
@@ -79,13 +76,6 @@ def facts_of(radii: list[Radius], noise: dict[str, list[Noise]], steps: list[Ste
     )
 
 
-def judge(*held: bool) -> Verdict:
-    """All of it, some of it, none of it."""
-    if all(held):
-        return "holds"
-    return "holds in part" if any(held) else "does not hold"
-
-
 def claims(facts: Facts) -> tuple[Claim, ...]:
     """The paper's claims, in its order."""
     return (*_theory(facts), *_algorithms(facts), *_experiment(facts))
@@ -100,21 +90,21 @@ def _theory(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="Gaussian noise scaled by the global sensitivity is (epsilon, delta)-differentially private.",
             where="Theorem 1",
-            verdict=judge(first <= DELTA),
+            verdict=verdict_of(first <= DELTA),
             found=f"For epsilon up to {EPSILONS[-1]:g} the exact delta is at most {first:.2g} where {DELTA:g} is claimed. "
             "The paper applies it to a lower bound of that sensitivity, which promises nothing.",
         ),
         Claim(
             text="Gaussian noise scaled by the smooth sensitivity is (epsilon, delta)-differentially private.",
             where="Theorem 2",
-            verdict=judge(second <= DELTA),
+            verdict=verdict_of(second <= DELTA),
             found=f"With a bound that is smooth the exact delta is at most {second:.2g} where {DELTA:g} is claimed: right, and "
             "with far more noise than needed.",
         ),
         Claim(
             text="The global sensitivity is at least min(N, 2d(k - 1) + 1).",
             where="Theorem 3, (11)",
-            verdict=judge(copies.change >= 2 * 2 * 2 + 1, *(facts.widest[n] >= printed[n] for n in printed)),
+            verdict=verdict_of(copies.change >= 2 * 2 * 2 + 1, *(facts.widest[n] >= printed[n] for n in printed)),
             found="On a line with k = 3 it is "
             + ", ".join(f"{facts.widest[n]} for N = {n} (printed: {printed[n]})" for n in printed)
             + f"; with k copies at each end, as in the third line of the examples, one move changes {copies.change}.",
@@ -122,21 +112,21 @@ def _theory(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="With d = 2, k = 3, moving x_0 between the origin and a far place changes 9 records.",
             where="Example 1, figure 1",
-            verdict=judge(one.change == 9, mirrored.change == 9),
+            verdict=verdict_of(one.change == 9, mirrored.change == 9),
             found=f"It changes {one.change} and {mirrored.change}; with k records at each end instead of k - 1, "
             f"{copies.change}.",
         ),
         Claim(
             text="The local sensitivity is at most max(OC, IC) + 1.",
             where="Theorem 4, (15)",
-            verdict=judge(fourth.above_fifteen == 0),
+            verdict=verdict_of(fourth.above_fifteen == 0),
             found=f"{fourth.above_fifteen} of {fourth.tables} small tables are above it (every table of four records on "
             f"a line).",
         ),
         Claim(
             text="The local sensitivity equals |OC - IC| + 1.",
             where="(16), in the proof of Theorem 4",
-            verdict=judge(fourth.above_sixteen == 0),
+            verdict=verdict_of(fourth.above_sixteen == 0),
             found=f"It is larger for {fourth.above_sixteen} of the {fourth.tables} tables; for 0, 0, 1, 2 with k = 2, r "
             f"= 1 it is "
             f"{facts.four[0]} and (16) gives {facts.four[1]}.",
@@ -144,14 +134,14 @@ def _theory(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="With d = 2, k = 1, the bound is 4 for both tables of figure 2.",
             where="Example 2, figure 2",
-            verdict=judge(*(one.formula == one.change == one.example.printed for one in (two, two_b))),
+            verdict=verdict_of(*(one.formula == one.change == one.example.printed for one in (two, two_b))),
             found=f"Theorem 4 gives {two.formula} and {two_b.formula}; the exact local sensitivities are {two.exact}, "
             f"{two_b.exact}.",
         ),
         Claim(
             text="(22)-(24) bound the smooth sensitivity from above, so that privacy is kept.",
             where="Section 4.3, (20)-(24)",
-            verdict=judge(change <= bound, heap.change <= heap.printed),
+            verdict=verdict_of(change <= bound, heap.change <= heap.printed),
             found=f"For 0, 2, 4 with k = 1, r = 1, beta = 1 one move changes {change} and (24) gives {bound:.3g}. In the "
             f"paper's "
             f"own size ({heap.records} records, {heap.columns} columns, k = {K}, epsilon = {EPSILONS[-1]:g}) one move changes "
@@ -170,20 +160,20 @@ def _algorithms(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="Algorithm 1 lists the balls that (14) needs.",
             where="Section 4.2, Algorithm 1",
-            verdict=judge(facts.last_two[0] == facts.last_two[1]),
+            verdict=verdict_of(facts.last_two[0] == facts.last_two[1]),
             found=f"For 0, 1.5 with r = 1 the largest ball it lists holds {facts.last_two[0]} records; one ball holds "
             f"{facts.last_two[1]}. Repaired it lists all.",
         ),
         Claim(
             text="Typical data have only a few records of degree k - 1, so Algorithm 1 runs in practical time.",
             where="Section 4.2",
-            verdict=judge(max(first) <= _FEW),
+            verdict=verdict_of(max(first) <= _FEW),
             found=f"On one draw of each data set there are {min(first)} to {max(first)} of them.",
         ),
         Claim(
             text="With t = 1 the bound is 3 for both tables of figure 3.",
             where="Example 3, figure 3",
-            verdict=judge(
+            verdict=verdict_of(
                 three.change == three.example.printed,
                 other.change == other.example.printed,
                 three.formula == three.example.printed,
@@ -197,7 +187,7 @@ def _algorithms(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="Algorithm 2 finds the smooth bound at a small t, so that little has to be enumerated.",
             where="Section 4.3, Algorithm 2",
-            verdict=judge(*(size <= _MANY for size in (*usual, *kind))),
+            verdict=verdict_of(*(size <= _MANY for size in (*usual, *kind))),
             found=f"With delta = {DELTA:g} its last step hands {min(usual)} to {max(usual)} records to Algorithm 1, "
             f"which looks at "
             f"every set of them; with delta near 1 (the paper's is not printed) {min(kind)} to {max(kind)}. In {short} of "
@@ -216,7 +206,7 @@ def _experiment(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="Accuracy is best at r = 0.3 (ionosphere) and r = 1.3 (wdbc), on columns of mean 0 and variance 1.",
             where="Section 5.1, table 1, (26)",
-            verdict=judge(*(radius.at_printed >= radius.best for radius in scaled)),
+            verdict=verdict_of(*(radius.at_printed >= radius.best for radius in scaled)),
             found=" ".join(
                 f"{r.name}: accuracy {r.at_printed:.3f} at r = {r.printed:g}, {r.best:.3f} at r from {r.low:.2f} to "
                 f"{r.high:.2f} "
@@ -227,7 +217,7 @@ def _experiment(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="The true count is 10 in both data sets.",
             where="Section 5.2",
-            verdict=judge(True, *(count == INJECTED for count in counts.values())),
+            verdict=verdict_of(True, *(count == INJECTED for count in counts.values())),
             found=f"{INJECTED} records are injected; at the best radius the query gives "
             + ", ".join(f"{count:g} on {name}" for name, count in counts.items())
             + " (median over the draws).",
@@ -235,7 +225,7 @@ def _experiment(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="At epsilon = 0.2 and 0.3 the noise of the smooth bound is small beside the count.",
             where="Section 5.2, figures 4 and 5",
-            verdict=judge(*(row.printed < row.count for row in strict)),
+            verdict=verdict_of(*(row.printed < row.count for row in strict)),
             found=f"It is {min(row.printed / row.count for row in strict):,.0f} times the count or more at delta = "
             f"{DELTA:g}; whatever "
             f"the data and delta, (24) gives a deviation of {floor(0.3, LARGE_DELTA):,.0f} or more at epsilon = 0.3.",
@@ -243,7 +233,7 @@ def _experiment(facts: Facts) -> tuple[Claim, ...]:
         Claim(
             text="The smooth bound needs less noise than even a lower bound of the global sensitivity.",
             where="Sections 5.2 and 6",
-            verdict=judge(*better.values()),
+            verdict=verdict_of(*better.values()),
             found=f"At delta = {DELTA:g}: "
             + (f"true on {', '.join(wins)}; false elsewhere." if wins else "false everywhere.")
             + " A sound mechanism that uses the table does need less: see the column of our default.",
