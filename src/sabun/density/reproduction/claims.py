@@ -36,7 +36,7 @@ class Facts:
 
     def middle(self, name: str, field: str) -> float:
         """The median over the data sets."""
-        return statistics.median(getattr(outcome, field) for outcome in self.results[name])
+        return float(statistics.median(getattr(outcome, field) for outcome in self.results[name]))
 
     def over_epsilon(self, name: str, field: str) -> list[float]:
         """Medians at each epsilon, from the smallest up."""

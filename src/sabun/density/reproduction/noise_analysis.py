@@ -82,7 +82,7 @@ class Point:
 
 def run_sweeps(trials: int) -> list[Point]:
     """Every sweep, each point on so many data sets."""
-    found = []
+    found: list[Point] = []
     for swept, (name, values, _) in SWEEPS.items():
         for value in values:
             setting = _Setting(**{name: type(getattr(_Setting(), name))(value)})

@@ -5,6 +5,7 @@ The printed figures are not in the text of the paper; the tables are built from 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +127,7 @@ def _judged(example: Example) -> Judged:
     last = len(example.moves)
     start, before, after = example.after(0), example.after(last - 1), example.after(last)
     n, d = start.shape
-    formulas = {
+    formulas: dict[str, Callable[[], int]] = {
         "(11)": lambda: printed_global_bound(n=n, d=d, k=example.k),
         "2dk + 1": lambda: 2 * d * example.k + 1,
         "(15)": lambda: local_candidates(start, k=example.k, radius=1.0).bound,
