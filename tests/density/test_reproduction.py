@@ -18,6 +18,7 @@ from sabun.density.reproduction.claims import Facts, claims, errata, facts_of
 from sabun.density.reproduction.curves import typical_data_set
 from sabun.density.reproduction.noise_analysis import SWEEPS, run_sweeps, slope
 from sabun.density.reproduction.trials import BLOCK, ulsif_of
+from sabun.density.settings import METHODS
 from sabun.telling.reproduction import Figure, Reproduction
 from sabun.telling.words import number
 
@@ -168,7 +169,9 @@ def test_every_item_of_the_paper_has_a_place_and_a_test_that_exist(page: Reprodu
         elif item.place.startswith("sabun "):
             verb = typer.main.get_command(build()).commands["density"].commands["weights"]  # type: ignore[attr-defined]
             options = {name for parameter in verb.params for name in parameter.opts}
-            assert set(item.place.split()[3:]) <= options, item
+            words = item.place.split()
+            assert {word for word in words if word.startswith("--")} <= options, item
+            assert words[words.index("--method") + 1] in METHODS, item
         else:
             module, _, attribute = item.place.rpartition(".")
             assert hasattr(importlib.import_module(module), attribute), item

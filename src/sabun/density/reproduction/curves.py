@@ -11,6 +11,7 @@ import numpy as np
 
 from sabun.density.reproduction.trials import (
     BLOCK,
+    CENTRES,
     EPSILONS,
     GRID,
     REFERENCE,
@@ -128,7 +129,7 @@ def by_epsilon(results: dict[str, list[Outcome]]) -> Figure:
         name="ours-by-epsilon",
         title="Ours, not in the paper: relative error of the published weights",
         draw=draw,
-        note="A, B and C are helped by tuning on private records and C by publishing 50 of them.",
+        note=f"A, B and C are helped by tuning on private records and C by publishing {CENTRES} of them.",
     )
 
 

@@ -12,7 +12,7 @@ _RUN = f"{_T}test_reproduction.py::"
 _REACHED = f"{_T}test_verbs.py::test_every_method_is_reached_with_the_guarantee_that_is_true_of_it"
 
 ITEMS: tuple[Item, ...] = (
-    Item(item="Table 1: methods with and without privacy", place="sabun density weights --method", test=_REACHED),
+    Item(item="Table 1: methods with and without privacy", place="sabun.density.DensityRatio", test=_REACHED),
     Item(
         item="Definition 1, (1): ε-differential privacy",
         place="sabun.Guarantee",
@@ -35,7 +35,7 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Section 2.2: the mechanism of Ji and Elkan",
-        place="sabun density weights --method",
+        place="sabun density weights --method ji-elkan",
         test=_REACHED,
     ),
     Item(
@@ -55,12 +55,12 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Section 3.1, (21)-(22): the parametric model",
-        place="sabun density weights --method --basis --setting",
+        place="sabun density weights --method ulsif-parametric --basis 1 --setting basis_bounds=0:1",
         test=_REACHED,
     ),
     Item(
         item="Section 3.2, method A",
-        place="sabun density weights --method --bounds",
+        place="sabun density weights --method ulsif-a",
         test=f"{_T}test_verbs.py::test_method_a_takes_its_box_from_the_declared_bounds",
     ),
     Item(
@@ -68,10 +68,10 @@ ITEMS: tuple[Item, ...] = (
         place="sabun.density.paper.amplified",
         test=f"{_PAPER}test_amplification_of_the_published_setting",
     ),
-    Item(item="Section 3.2, method B", place="sabun density weights --method", test=_REACHED),
+    Item(item="Section 3.2, method B", place="sabun density weights --method ulsif-b", test=_REACHED),
     Item(
         item="Section 3.2, method C",
-        place="sabun density weights --method --accept-publishing-raw-records",
+        place="sabun density weights --method ulsif-c --accept-publishing-raw-records",
         test=_REACHED,
     ),
     Item(

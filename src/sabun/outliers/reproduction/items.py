@@ -82,7 +82,7 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="(16): the equality in the proof of Theorem 4",
-        place="reproduction: examples",
+        place="sabun.outliers.local_candidates",
         test=f"{_T}test_ladder.py::test_the_papers_equality_is_too_small_on_its_own_terms",
     ),
     Item(item="Example 2", place="reproduction: examples", test=_EXAMPLES),
