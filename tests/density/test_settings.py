@@ -23,7 +23,7 @@ from sabun.density import (
     UlsifCSettings,
     UlsifParametricSettings,
 )
-from sabun.density.settings import FORMER, KINDS, METHODS
+from sabun.density.settings import FORMER, KINDS, METHODS, DensitySettings
 from sabun.errors import ParameterError
 
 RNG = np.random.default_rng(4)
@@ -227,3 +227,11 @@ def test_a_pipeline_carries_the_settings() -> None:
     assert changed.get_params()["weigh__ratio__method"] == RkhsSettings(n_centers=8, tau2=0.2)
     assert line.get_params()["weigh__ratio__method"] == RkhsSettings(n_centers=9)
     assert changed.fit_transform(PRIVATE).shape == (200, 3)
+
+
+def test_settings_without_a_plan_cannot_be_made() -> None:
+    class Half(DensitySettings):
+        method = "half"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()  # type: ignore[abstract]

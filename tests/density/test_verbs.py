@@ -357,3 +357,106 @@ def test_a_question_reads_cells_as_the_weights_did(folder: Path, capsys: pytest.
     assert exit_code("density", "query", "w.csv", "mean(age)", "mean(age > 60)", "--json") == 0
     answers = json.loads(capsys.readouterr().out)["answers"]
     assert abs(answers["mean(age)"]["estimate"] - 45) < 4
+
+
+PLAIN = ("density", "weights", "--epsilon", "1", "--columns", "age", "--private", "private.csv", "--public", "public.csv")
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "delta"),
+    [
+        ("rkhs", ("--setting", "n_centers=40", "--setting", "tau2=0.4"), "0"),
+        ("ulsif-b", ("--setting", "n_centers=20", "--setting", "bandwidth=median"), "0"),
+        ("ulsif-c", ("--setting", "n_centers=20", "--accept-publishing-raw-records"), "1/200"),
+        ("ulsif-parametric", ("--basis", "1", "--basis", "age > 45", "--setting", "basis_bounds=0:1"), "0"),
+        ("ji-elkan", ("--setting", "clip_norm=3", "--delta", "1e-6"), "1/1000000"),
+    ],
+)
+def test_every_method_is_reached_with_the_guarantee_that_is_true_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], method: str, more: tuple[str, ...], delta: str
+) -> None:
+    assert exit_code(*PLAIN, "--method", method, *more, "--out", "w.csv", "--json") == 0
+    guarantee = json.loads(capsys.readouterr().out)["guarantee"]
+    assert (guarantee["epsilon"], guarantee["delta"], guarantee["relation"]) == ("1", delta, "replace-one")
+    release = Release.load("w.csv.release.json")
+    assert release.provenance.parameters["method"] == method
+    assert ("20 private records are published as they are" in release.guarantee.assumptions) == (method == "ulsif-c")
+    assert exit_code("density", "query", "w.csv", "mean(age)", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["intervals_cover_noise"] == (method == "rkhs")
+    assert (told["answers"]["mean(age)"]["interval"] is None) == (method != "rkhs")
+
+
+def test_method_a_takes_its_box_from_the_declared_bounds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (
+        "density",
+        "weights",
+        "--epsilon",
+        "2",
+        "--private",
+        "private.csv",
+        "--public",
+        "public.csv",
+        "--method",
+        "ulsif-a",
+    )
+    assert exit_code(*asked, "--columns", "age", "--out", "w.csv") == 2
+    assert "needs bounds" in capsys.readouterr().err
+    assert exit_code(*asked, "--bounds", "age=0:120", "--out", "w.csv") == 0
+    said = capsys.readouterr().out
+    assert "epsilon = 2 (replace-one)" in said
+    assert "unlike any public row" not in said  # only the default method releases that share
+    assert exit_code("density", "query", "w.csv", "mean(age)") == 0
+    assert "no interval: method 'ulsif-a' does not release how far answers may be off" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--method", "ulsif-c"), "accept_publishing_raw_records must be True"),
+        (("--method", "other"), "method must be one of"),
+        (("--method", "ulsif-b", "--setting", "tau2=1"), "one of bandwidth, centers, n_centers, regularization"),
+        (("--method", "ulsif-b", "--setting", "n_centers=many"), "n_centers must be a whole number"),
+        (("--method", "ulsif-b", "--setting", "regularization=-1"), "regularization must be"),
+        (("--method", "ulsif-b", "--basis", "1"), "basis must be left out with method 'ulsif-b'"),
+        (
+            ("--method", "ulsif-parametric", "--basis", "age ~ 3", "--setting", "basis_bounds=0:1"),
+            "basis must be a number, a col",
+        ),
+        (("--method", "ulsif-parametric", "--basis", "1"), "basis has no bounds"),
+        (("--method", "ulsif-b", "--accept-publishing-raw-records"), "accept_publishing_raw_records must be left out"),
+    ],
+)
+def test_a_method_that_does_not_fit_its_settings_costs_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
+) -> None:
+    ledger = Ledger.create("l.ledger", name="clinic", unit="patient", epsilon=9)
+    assert exit_code(*PLAIN, *more, "--out", "w.csv", "--ledger", "l.ledger") in (2, 4)
+    assert said in capsys.readouterr().err
+    assert ledger.remaining.epsilon == 9
+    assert not Path("w.csv").exists()
+
+
+def test_the_help_says_what_each_method_promises(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("weights", "plan"):
+        assert exit_code("density", verb, "--help") == 0
+        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "ulsif-c (its C): epsilon and delta = n_centers / rows, and it publishes" in said
+        assert "private rows AS THEY ARE" in said
+
+
+def test_a_plan_takes_the_settings_of_the_default_method(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("density", "plan", "--public", "public.csv", "--columns", "age", "--n-records", "4000", "--epsilon", "1", "--json")
+    ranks = []
+    for centres in ("3", "200"):
+        assert exit_code(*asked, "--setting", f"n_centers={centres}") == 0
+        ranks.append(json.loads(capsys.readouterr().out)["rank"])
+    assert ranks[0] <= 3 < ranks[1]
+    assert exit_code(*asked, "--method", "ulsif-b") == 2
+    assert "method must be 'rkhs' for a plan" in capsys.readouterr().err
+
+
+def test_public_centres_may_come_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("centres.csv").write_text("age\n20\n40\n60\n")
+    assert exit_code(*PLAIN, "--method", "ulsif-b", "--setting", "centers=centres.csv", "--out", "w.csv") == 0
+    assert Release.load("w.csv.release.json").provenance.parameters["basis_functions"] == 3

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sabun.errors import DataError, ParameterError
 from sabun.outliers import local_bound, outlier_degrees, smooth_bound
 from sabun.outliers.enclosing import _certified, _fits_exactly, densest_ball, enumerate_balls, fits, smallest_ball
 
@@ -31,6 +32,31 @@ def test_algorithm_1_repaired_finds_what_the_printed_one_misses() -> None:
     pair = np.array([[0.0], [1.5]])
     assert densest_ball(pair, 1.0) == 2
     assert max(len(ball.members) for ball in enumerate_balls(pair, 1.0)) == 2
+    assert enumerate_balls(pair, 1.0, as_printed=True) == []
+
+
+def test_algorithm_1_as_printed_never_looks_at_the_last_two_records() -> None:
+    rng = np.random.default_rng(0)
+    for n in range(3, 8):
+        cloud = np.round(rng.normal(size=(n, 2)) * 2) / 2
+        printed = {ball.members for ball in enumerate_balls(cloud, 1.0, as_printed=True)}
+        repaired = {ball.members for ball in enumerate_balls(cloud, 1.0)}
+        assert printed < repaired
+        assert max(max(members) for members in printed) == n - 3
+        # What it does look at, it finds: on the records before the last two, no larger ball is left out.
+        seen = [members for members in repaired if max(members) <= n - 3]
+        assert max(map(len, printed)) == max(map(len, seen))
+
+
+def test_algorithm_1_lists_every_subset_that_fits_and_refuses_many_records() -> None:
+    cloud = np.round(np.random.default_rng(5).normal(size=(6, 2)) * 2) / 2
+    subsets = [s for size in range(1, 7) for s in itertools.combinations(range(6), size)]
+    fitting = {s for s in subsets if smallest_ball(cloud[list(s)])[1] <= 1 + 1e-9}
+    assert {ball.members for ball in enumerate_balls(cloud, 1.0)} == fitting
+    with pytest.raises(DataError, match="at most 20 records"):
+        enumerate_balls(np.zeros((21, 1)), 1.0)
+    with pytest.raises(ParameterError, match="as_printed"):
+        enumerate_balls(cloud, 1.0, as_printed=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -183,3 +183,50 @@ def test_a_table_is_parsed_once_for_one_command(here: Path, more: tuple[str, ...
     monkeypatch.setattr(sources, "_stream", counted)
     assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5", *more) == 0
     assert len(parsed) == 1
+
+
+def test_the_help_says_what_each_method_promises(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("count", "plan"):
+        assert exit_code("outliers", verb, "--help") == 0
+        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "paper: the printed formula (24), to compare with, which promises NOTHING" in said
+        assert "--mechanism" in said
+
+
+def test_the_papers_formula_is_reached_by_both_names_and_promises_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--method", "--mechanism"):
+        asked = (
+            "outliers",
+            "count",
+            "t.csv",
+            *BOUNDS,
+            "--radius",
+            "0.2",
+            "--epsilon",
+            "5",
+            "--delta",
+            "1e-6",
+            "--json",
+            "--yes",
+        )
+        assert exit_code(*asked, option, "paper") == 0
+        assert json.loads(capsys.readouterr().out)["guarantee"]["epsilon"] == "inf"
+
+
+def test_the_owner_alone_sees_the_sensitivity_of_the_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("outliers", "sensitivity", "t.csv", *BOUNDS, "--radius", "0.2", "--columns", "age")
+    assert exit_code(*asked) == 2
+    refused = capsys.readouterr()
+    assert "NOT PRIVATE. Add --owner-only" in refused.err
+    assert refused.out == ""
+    assert exit_code(*asked, "--owner-only", "--exact") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("NOT PRIVATE")
+    assert "of 402 records are outliers" in said
+    assert "Theorem 4: max(OC = 0, IC = 0) + 1 = 1" in said
+    assert exit_code(*asked, "--owner-only", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["warning"].startswith("NOT PRIVATE")
+    assert found["local_bound"] <= found["global_bound"]

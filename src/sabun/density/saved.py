@@ -18,7 +18,7 @@ from sabun.errors import DataError, ParameterError, ReleaseError
 from sabun.records import Schema
 from sabun.release import Release
 
-__all__ = ["KIND", "features_from", "features_tree", "has_uncovered", "must_be_made_for", "plan_from"]
+__all__ = ["KIND", "features_from", "features_tree", "has_uncovered", "is_embedding", "must_be_made_for", "plan_from"]
 
 KIND = "density.weights"
 """What `DensityRatio` releases are called."""
@@ -40,10 +40,9 @@ def features_from(release: Release) -> Features:
     """Reads what `features_tree` wrote.
 
     Raises:
-        ReleaseError: The release is of another kind or method, or damaged.
+        ReleaseError: The release is of another kind, or damaged.
     """
-    method = release.provenance.parameters.get("method")
-    if release.provenance.kind != KIND or method != "rkhs":
+    if release.provenance.kind != KIND:
         raise ReleaseError(f"the release must be of kind {KIND!r} made by method 'rkhs'; it is another one.")
     tree: Any = release.value.get("features")
     try:
@@ -75,9 +74,11 @@ def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
     """The plan behind a release, for the public rows it was made for.
 
     Raises:
-        ReleaseError: The release is damaged.
+        ReleaseError: The release is of another method, or damaged.
         DataError: The public table is not the one of the release.
     """
+    if not is_embedding(release):
+        raise ReleaseError(f"the release must be of kind {KIND!r} made by method 'rkhs'; it is another one.")
     smooth = has_uncovered(release)
     try:
         kernel = GaussianKernel(centres=np.ascontiguousarray(release["centres"]), factor=float(release["factor"]))
@@ -107,6 +108,11 @@ def plan_from(release: Release, points: Floats, target: Target) -> Embedding:
     if not _agrees(plan, release, points):
         raise DataError("the public table must be the one the weights were made for, row by row; it is another one.")
     return plan
+
+
+def is_embedding(release: Release) -> bool:
+    """Whether the default method made it, which alone releases what intervals need."""
+    return release.provenance.parameters.get("method") == "rkhs"
 
 
 def has_uncovered(release: Release) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
@@ -53,7 +54,7 @@ _USUAL_CENTRES = 50
 _CLIP_QUANTILE = 0.95
 
 
-class DensitySettings(MethodSettings):
+class DensitySettings(MethodSettings, ABC):
     """What the settings of all methods share."""
 
     relations: ClassVar[Sequence[str]] = RELATIONS[:1]
@@ -78,9 +79,9 @@ class DensitySettings(MethodSettings):
         shown = {name: getattr(self, name, FORMER[name]) for name in _PUBLISHED}
         return {**shown, "n_centers": int(getattr(self, "n_centers", _USUAL_CENTRES))}
 
+    @abstractmethod
     def plan(self, points: Floats, features: Features, target: Target, size: int | None) -> Method:
         """The method, planned from public points; `size` is the public number (or guess) of private rows."""
-        raise NotImplementedError
 
 
 @final

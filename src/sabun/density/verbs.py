@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun import checks
+from sabun.density.typed import Accept, Basis, Method, MethodSettings, read_columns, typed_method
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
 from sabun.telling.terminal.charging import Payment, warn_if_large
-from sabun.telling.terminal.columns import declared, listed, typed_bounds
+from sabun.telling.terminal.columns import typed_bounds
 from sabun.telling.terminal.options import (
     Bounds,
     Confidence,
@@ -35,6 +36,7 @@ from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.density import Answer, DensityRatio
+    from sabun.records import Schema
     from sabun.release import Release
 
 __all__ = ["app"]
@@ -64,6 +66,10 @@ def weights(
     epsilon: Epsilon,
     out: Annotated[Path, typer.Option(help="Where the weighted public table goes (.csv or .parquet).")],
     delta: _Delta = None,
+    method: Method = "rkhs",
+    setting: MethodSettings = None,
+    basis: Basis = None,
+    accept_publishing_raw_records: Accept = False,
     columns: _Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
@@ -88,6 +94,9 @@ def weights(
         sabun datasets save wdbc volunteers.csv --rows 300:569
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
+
+        sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 \
+--method ulsif-b --setting n_centers=20 --out method-b.csv
     """
     from sabun.density.export import must_take_weights, refuse_one_for_both, table_of
     from sabun.records import open_unbounded
@@ -105,8 +114,10 @@ def weights(
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
     payment = Payment.of(ledger, purpose)
-    asked = {"epsilon": epsilon, "delta": delta, "relation": relation, "n_public": n_records}
-    ratio = _ratio(columns, bounds, schema, **asked, ledger=payment.book, retry_key=retry_key)
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation, "n_public": n_records}
+    about = read_columns(columns, bounds, schema)
+    asked["method"] = typed_method(method, setting, basis, about, public, accept=accept_publishing_raw_records)
+    ratio = _ratio(about, **asked, ledger=payment.book, retry_key=retry_key)
     for table in (public, private):
         _must_have(table, ratio)
     must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
@@ -124,8 +135,9 @@ def weights(
     print_line(f"{str(out)!r}: {len(ratio.weights_)} public rows with a column 'weight' of mean 1.", style="bold")
     print_line(f"They are worth {ratio.diagnostics_.effective_size:.0f} unweighted rows.")
     print_line(f"Published as they are: every row and every column of {str(public)!r}. It must hold no private record.")
-    low, high = ratio.diagnostics_.uncovered_interval or (0.0, 1.0)
-    print_line(f"{low:.1%} to {high:.1%} of the private rows are unlike any public row (95%).")
+    if ratio.diagnostics_.uncovered_interval is not None:
+        low, high = ratio.diagnostics_.uncovered_interval
+        print_line(f"{low:.1%} to {high:.1%} of the private rows are unlike any public row (95%).")
     for note in ratio.diagnostics_.notes:
         print_line(f"Careful: {note}.", style="yellow")
     payment.tell(ratio.release_)
@@ -164,7 +176,8 @@ def query(
     """
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     limits = dict(typed_bounds(text) for text in bounds or ())
-    answer = _answering(table, confidence=confidence, worst_case=worst_case)
+    release = _release_beside(table)
+    answer = _answering(table, release, confidence=confidence, worst_case=worst_case)
     answers: dict[str, Answer] = {}
     refused: dict[str, str] = {}
     for question in questions:
@@ -174,7 +187,7 @@ def query(
             refused[question] = str(error)
     if json:
         shown = {question: found.to_dict() for question, found in answers.items()}
-        print_json({"answers": shown, "refused": refused, "intervals_cover_noise": _beside(table).exists()})
+        print_json({"answers": shown, "refused": refused, "intervals_cover_noise": _has_noise(release)})
     else:
         for question, found in answers.items():
             _tell(question, found)
@@ -188,15 +201,26 @@ def _beside(table: Path) -> Path:
     return Path(f"{table}.release.json")
 
 
-def _answering(table: Path, **how: Any) -> Callable[[str, dict[str, tuple[float, float]]], Answer]:
+def _release_beside(table: Path) -> Release | None:
+    from sabun.release import Release
+
+    return Release.load(_beside(table)) if _beside(table).exists() else None
+
+
+def _has_noise(release: Release | None) -> bool:
+    """Whether it tells how far answers may be off; the default method's does."""
+    from sabun.density.saved import is_embedding
+
+    return release is not None and is_embedding(release)
+
+
+def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str, dict[str, tuple[float, float]]], Answer]:
     """What answers a question about a weighted table, under declared bounds."""
     from sabun.density.export import WEIGHT, table_of
     from sabun.density.expression import Expression
     from sabun.density.saved import features_from
     from sabun.records import NumberColumn
-    from sabun.release import Release
 
-    release = Release.load(_beside(table)) if _beside(table).exists() else None
     schema = None if release is None else features_from(release).schema
     frame = table_of(table, schema)
     if WEIGHT not in frame.columns:
@@ -224,9 +248,11 @@ def _asker(release: Release | None, frame: Any, mass: Any, missing: str) -> Call
     """The release, or (without one) the weights alone, which know nothing of their error."""
     from sabun.density import Answer, DensityRatio
 
-    if release is not None:
+    if release is not None and _has_noise(release):
         return DensityRatio.restore(release, public=frame).query
     reason = f"there is no {missing}, which holds the noise and the share of uncovered rows"
+    if release is not None:
+        reason = f"method {release.provenance.parameters.get('method')!r} does not release how far answers may be off"
 
     def alone(values: Any, *, where: Any, confidence: float, **_: Any) -> Answer:
         estimate = float(mass[where] @ values[where] / mass[where].sum())
@@ -261,6 +287,10 @@ def plan(
     n_records: Annotated[int, typer.Option(*_ROWS, help="About how many private rows there are; a public number.")],
     epsilon: Epsilon,
     delta: _Delta = None,
+    method: Method = "rkhs",
+    setting: MethodSettings = None,
+    basis: Basis = None,
+    accept_publishing_raw_records: Accept = False,
     columns: _Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
@@ -275,7 +305,9 @@ def plan(
 
         sabun density plan --public volunteers.csv --columns 'mean area' --n-records 5000 --epsilon 0.5
     """
-    ratio = _ratio(columns, bounds, schema, epsilon=epsilon, delta=delta, relation=relation)
+    about = read_columns(columns, bounds, schema)
+    chosen = typed_method(method, setting, basis, about, public, accept=accept_publishing_raw_records)
+    ratio = _ratio(about, epsilon=epsilon, delta=delta, relation=relation, method=chosen)
     _must_have(public, ratio)
     found = ratio.plan(public=public, n_records=n_records)
     if json:
@@ -285,16 +317,12 @@ def plan(
     warn_if_large(epsilon)
 
 
-def _ratio(columns: str | None, bounds: list[str] | None, schema: Path | None, **asked: Any) -> DensityRatio:
-    """The estimator for columns as they were typed; numbers need neither schema nor bounds."""
+def _ratio(about: tuple[list[str] | None, Schema | None], **asked: Any) -> DensityRatio:
+    """The estimator for columns as they were typed."""
     from sabun.density import DensityRatio
 
-    if schema is None and not bounds:
-        names = None if columns is None else [name.strip() for name in columns.split(",")]
-        return DensityRatio(columns=names, **asked)
-    known = declared(schema, bounds)
-    chosen = listed(columns, known)
-    return DensityRatio(schema=known if chosen is None else known.select(chosen), **asked)
+    names, known = about
+    return DensityRatio(columns=names, schema=known, **asked)
 
 
 def _must_have(table: FilePart, ratio: DensityRatio) -> None:

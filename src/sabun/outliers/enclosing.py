@@ -1,8 +1,7 @@
 """Smallest enclosing balls: the exact number of points one ball can hold, for small sets.
 
 `densest_ball` answers by branch and bound, on decisions that are those of exact arithmetic; `enumerate_balls` is Algorithm 1 of
-the paper, repaired (as printed it never tests a set that holds one of the last two points), in floating point, a reference for
-tests. The time of both grows exponentially.
+the paper in floating point, for the owner of a small table and a reference for tests. The time of both grows exponentially.
 """
 
 from __future__ import annotations
@@ -14,11 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun import checks
+from sabun.errors import DataError
+from sabun.outliers.points import as_points, check_radius
+
 __all__ = ["Ball", "densest_ball", "enumerate_balls", "fits", "smallest_ball"]
 
 _Floats = NDArray[np.float64]
 _Numbers = NDArray[Any]
 _TOUCH = (1.0 + 1e-9) ** 2
+_MOST_RECORDS = 20
+"""A million subsets: with every further record they double."""
 
 
 class Ball(NamedTuple):
@@ -161,26 +166,56 @@ def densest_ball(points: _Floats, radius: float) -> int:
     return best
 
 
-def enumerate_balls(points: _Floats, radius: float) -> list[Ball]:
-    """Every subset that a ball of the radius holds, with its smallest ball: Algorithm 1, repaired.
+def enumerate_balls(X: object, radius: float, *, as_printed: bool = False) -> list[Ball]:
+    """Every set of records that one ball of the radius can hold, each with its smallest ball: Algorithm 1. NOT PRIVATE.
+
+    As printed the algorithm stops before it looks at a set with one of the last two records, and keeps a set only where no
+    larger one was found; the repaired one, which is the default, tries every set.
+
+    Args:
+        X: A table of finite numbers with at most 20 records; the time doubles with each.
+        radius: The radius.
+        as_printed: Whether to follow the printed lines instead. The ball around no record, which they admit, is left out.
+
+    Raises:
+        DataError: X is no such table.
+        ParameterError: A parameter breaks its rule.
 
     Example:
-        >>> max(len(ball.members) for ball in enumerate_balls(np.array([[0.0], [1.5]]), 1.0))
-        2
+        >>> [ball.members for ball in enumerate_balls([[0.0], [1.5]], 1.0)]
+        [(0,), (0, 1), (1,)]
+        >>> enumerate_balls([[0.0], [1.5]], 1.0, as_printed=True)
+        []
     """
-    rows = np.asarray(points, dtype=np.float64)
-    scaled = (rows - rows[:1]) / radius
-    balls: list[Ball] = []
+    checks.boolean(as_printed=as_printed)
+    distance, rows = check_radius(radius), as_points(X)
+    if len(rows) > _MOST_RECORDS:
+        raise DataError(f"X must have at most {_MOST_RECORDS} records, for their sets are counted one by one; it has more.")
+    scaled = (rows - rows[:1]) / distance
 
-    def extend(chosen: tuple[int, ...], place: int) -> None:
-        if place == len(scaled):
-            return
-        longer = (*chosen, place)
-        centre, squared = smallest_ball(scaled[list(longer)])
-        if squared <= _TOUCH:
-            balls.append(Ball(rows[0] + centre * radius, squared * radius * radius, longer))
-        extend(longer, place + 1)
-        extend(chosen, place + 1)
+    def around(members: tuple[int, ...]) -> list[Ball]:
+        if not members:
+            return []
+        centre, squared = smallest_ball(scaled[list(members)])
+        return [Ball(rows[0] + centre * distance, squared * distance * distance, members)] if squared <= _TOUCH else []
 
-    extend((), 0)
-    return balls
+    return _as_printed((), 1, len(rows), around) if as_printed else _every((), 0, len(rows), around)
+
+
+_Around = Callable[[tuple[int, ...]], list[Ball]]
+
+
+def _every(chosen: tuple[int, ...], place: int, count: int, around: _Around) -> list[Ball]:
+    if place == count:
+        return []
+    longer = (*chosen, place)
+    return [*around(longer), *_every(longer, place + 1, count, around), *_every(chosen, place + 1, count, around)]
+
+
+def _as_printed(chosen: tuple[int, ...], index: int, count: int, around: _Around) -> list[Ball]:
+    """Lines 2 to 17 of Algorithm 1; `index` counts from 1, as there."""
+    if index >= count:  # line 3, which comes before the ball of line 6
+        return []
+    with_it = _as_printed((*chosen, index - 1), index + 1, count, around)
+    without = _as_printed(chosen, index + 1, count, around)
+    return with_it + without if with_it else without + around(chosen)

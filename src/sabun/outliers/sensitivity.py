@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.outliers.kissing import RELATIONS, global_bound, region_bound
 from sabun.outliers.ladder import COVERS, Bands, Cover, Discounts, Known, largest_product
-from sabun.outliers.paper import printed_bound
+from sabun.outliers.paper import local_candidates, printed_bound
 from sabun.outliers.points import as_points, check_k, check_radius
 from sabun.privacy.amounts import AmountLike, exact_positive
 
@@ -194,7 +194,8 @@ def local_bound(X: object, *, k: int, radius: float, cover: str = "degeneracy", 
         X: A table of finite numbers.
         k: Neighbours an inlier needs.
         radius: The public radius.
-        cover: `degeneracy`, `link-core` or `exact`.
+        cover: `degeneracy`, `link-core` or `exact` (exponential time), or `paper` for Theorem 4 as printed, which holds and
+            may be larger by one: it counts the record that moves among those it turns (exponential time too).
         relation: `replace-one` or `add-remove`.
 
     Example:
@@ -202,9 +203,12 @@ def local_bound(X: object, *, k: int, radius: float, cover: str = "degeneracy", 
         3
     """
     neighbours, distance = check_k(k), check_radius(radius)
-    checks.one_of(COVERS, cover=cover)
+    checks.one_of((*COVERS, "paper"), cover=cover)
     checks.one_of(RELATIONS, relation=relation)
     points = as_points(X)
+    if cover == "paper":
+        checks.require(relation == "replace-one", "'replace-one' with the paper's formula", relation=relation)
+        return local_candidates(points, k=neighbours, radius=distance).bound
     cap = global_bound(n=len(points) if relation == "replace-one" else None, d=points.shape[1], k=neighbours, relation=relation)
     if cap == 0:
         return 0

@@ -9,6 +9,7 @@ import typer
 
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
+from sabun.outliers.owner import sensitivity
 from sabun.privacy.amounts import plain
 from sabun.records import FilePart
 from sabun.telling.terminal.charging import Payment, warn_if_large
@@ -54,7 +55,10 @@ _K = Annotated[int, typer.Option("--k", help="Neighbours within the radius that 
 _Method = Annotated[
     str,
     typer.Option(
-        "--method", "--mechanism", help="power, laplace, gaussian, global-laplace, global-gaussian; or paper: no promise."
+        "--method",
+        "--mechanism",
+        help="power or global-laplace: epsilon; laplace, gaussian or global-gaussian: epsilon and delta; paper: the printed "
+        "formula (24), to compare with, which promises NOTHING and which no ledger pays for. Older name: --mechanism.",
     ),
 ]
 _Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
@@ -252,6 +256,9 @@ def radius(
         print_json({"radius": found, "k": k, "share": share})
     else:
         print_line(f"--radius {found:.6g} makes about {share:.2%} of the reference outliers (k = {k}).")
+
+
+app.command()(sensitivity)
 
 
 def _subspace(text: str) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sabun import checks
 from sabun.errors import InternalError
 
-__all__ = ["Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "drawn"]
+__all__ = ["Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "drawn", "verdict_of"]
 
 Progress = Callable[[float, str], None]
 """Called with the share done (0 to 1) and what is being done now."""
@@ -148,3 +148,15 @@ def drawn(
         finally:
             pyplot.close(figure)
     return Figure(name=name, title=title, svg=text.getvalue(), note=note)
+
+
+def verdict_of(*held: bool) -> Literal["holds", "holds in part", "does not hold"]:
+    """The verdict on a claim of several parts: all of them hold, some of them, none.
+
+    Example:
+        >>> verdict_of(True, True), verdict_of(True, False), verdict_of(False)
+        ('holds', 'holds in part', 'does not hold')
+    """
+    if all(held):
+        return "holds"
+    return "holds in part" if any(held) else "does not hold"
