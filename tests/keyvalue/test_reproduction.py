@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sabun.keyvalue.reproduction import ITEMS, measure, paper, reproduce
-from sabun.keyvalue.reproduction.judged import example, gain
+from sabun.keyvalue.reproduction.claims import example, gain
 from sabun.keyvalue.reproduction.measured import theory
 from sabun.telling.reproduction import Reproduction
 

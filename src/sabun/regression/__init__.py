@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sabun.regression.models import HomeModel, Influence, PublicModel
     from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
+    from sabun.regression.risk_bound import RiskBound, risk_bound
     from sabun.regression.settings import Penalized
     from sabun.regression.study import MECHANISMS, Study
 
@@ -31,11 +32,13 @@ __all__ = [
     "Plan",
     "PrivateRidge",
     "PublicModel",
+    "RiskBound",
     "Study",
     "combine",
     "mirror_weights",
     "plan_of",
     "read_all",
+    "risk_bound",
 ]
 
 _HOMES = {
@@ -48,11 +51,13 @@ _HOMES = {
     "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
+    "RiskBound": "risk_bound",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
     "plan_of": "plan",
     "read_all": "contribution",
+    "risk_bound": "risk_bound",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

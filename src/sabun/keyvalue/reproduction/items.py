@@ -86,7 +86,7 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Section 5 (gains of 69.5 % and 85.2 %)",
-        place="sabun.keyvalue.reproduction.judged.claims",
+        place="sabun.keyvalue.reproduction.claims.claims",
         test=f"{_AGAIN}::test_the_headline_gains_are_computed_from_the_run",
     ),
 )
