@@ -15,7 +15,7 @@ from regression.worlds import unit_study
 from sabun.errors import ParameterError
 from sabun.regression import risk_bound
 from sabun.regression.reproduction.claims import posterior_delta
-from sabun.regression.risk_bound import bound_of_study
+from sabun.regression.theorem_three import bound_of_study
 
 WORLD = {"n_records": 1000, "organisations": 10, "features": 5, "epsilon": 1}
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from sabun.regression.models import HomeModel, Influence, PublicModel
     from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
-    from sabun.regression.risk_bound import RiskBound, risk_bound
     from sabun.regression.settings import Penalized
     from sabun.regression.study import MECHANISMS, Study
+    from sabun.regression.theorem_three import RiskBound, risk_bound
 
 __all__ = [
     "MECHANISMS",
@@ -51,13 +51,13 @@ _HOMES = {
     "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
-    "RiskBound": "risk_bound",
+    "RiskBound": "theorem_three",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
     "plan_of": "plan",
     "read_all": "contribution",
-    "risk_bound": "risk_bound",
+    "risk_bound": "theorem_three",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

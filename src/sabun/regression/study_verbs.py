@@ -106,8 +106,8 @@ def risk_bound(
     """
     from sabun.privacy.amounts import exact_positive
     from sabun.regression import Study
-    from sabun.regression.risk_bound import bound_of_study
-    from sabun.regression.risk_bound import risk_bound as bound
+    from sabun.regression.theorem_three import bound_of_study
+    from sabun.regression.theorem_three import risk_bound as bound
 
     said: dict[str, Any] = {
         "organisations": organisations,

@@ -12,8 +12,8 @@ from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.paper import least_delta
 from sabun.regression.reproduction.claims import claims, default
 from sabun.regression.reproduction.items import ITEMS
-from sabun.regression.risk_bound import RiskBound, risk_bound
 from sabun.regression.simulation import simulate
+from sabun.regression.theorem_three import RiskBound, risk_bound
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 
 __all__ = ["ITEMS", "bound_at", "reproduce"]
