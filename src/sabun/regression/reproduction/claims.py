@@ -14,7 +14,7 @@ from sabun.regression.evaluation import Cell
 from sabun.regression.mirror import theory_tau
 from sabun.telling.reproduction import Claim, Table
 
-__all__ = ["claims", "default", "posterior_delta"]
+__all__ = ["claims", "default", "posterior_delta", "summary"]
 
 _Cells: TypeAlias = Mapping[tuple[str, str], Sequence[Cell]]
 _Verdict: TypeAlias = Literal["holds", "holds in part", "does not hold"]
@@ -45,6 +45,16 @@ def claims(cells: _Cells, *, eq8: Table, theorem: Table, organisations: int, zer
         _price(theorem),
         _helps(cells),
         _better(cells),
+    )
+
+
+def summary(cells: _Cells, *, theorem: Table) -> str:
+    """What holds and what does not, in a few sentences."""
+    helps, bound = _helps(cells), _theorem_three(theorem)
+    return (
+        f"The paper has no experiments; these are ours. Its release (8) is not private for any epsilon; {helps.found}. Its "
+        "Theorem "
+        f"3 {bound.verdict}: {bound.found}."
     )
 
 
