@@ -223,3 +223,17 @@ def test_a_range_given_alone_leaves_the_other_at_the_bound() -> None:
         weight_epsilon=Fraction(1),
     )
     assert train(method, data(50), coin=os_coin(), progress=unheard)["weights"].shape == (NETWORK.n_weights,)
+
+
+def test_noise_on_an_update_is_for_one_of_its_passes() -> None:
+    """With E passes an update has epsilon / E: from the lower end it passes the middle with chance exp(-epsilon/2E) / 2."""
+    given = problem(relation="replace-one", delta=Fraction(0))
+    terms: dict[str, Any] = {"problem": given, "network": given.network((4,)), "batch_size": 10, "learning_rate": 1.0}
+    method = AnonymizedLearning(**terms, epochs=4, threshold=RANGES, update_epsilon=Fraction(4))
+    far = np.full(method.network.n_weights, -1e9)
+    drawn = np.array([method._noisy(far, method.parts, Stream(bytes([place] * 32)), 0) for place in range(100)])
+    expected = np.exp(-0.5) / 2
+    for part in method.parts:
+        passed = drawn[:, part.places] > sum(part.ends) / 2
+        # At least 600 draws: five standard errors are below 0.1; one pass instead of four would give 0.068.
+        assert abs(passed.mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / passed.size)
