@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.client.probabilities import later_round
 from sabun.keyvalue.closed_form import maximum_likelihood
-from sabun.keyvalue.em import four_state_rows, four_states, three_states
+from sabun.keyvalue.em import Iteration, four_state_rows, four_states, three_states
 from sabun.keyvalue.estimates import METHODS, point_estimates
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.plots import means_svg
@@ -69,9 +70,9 @@ def test_a_long_three_state_em_ends_at_the_closed_form() -> None:
     seen = study.simulate(f, m, n=20_000, random_state=3).counts()
     exact = maximum_likelihood(study.channel, seen)
     assert (exact == 0).any(), "some keys are on the border"
-    np.testing.assert_allclose(three_states(study.channel, seen, iterations=20_000, tolerance=1e-14), exact, atol=2e-5)
+    np.testing.assert_allclose(three_states(study.channel, seen, Iteration(iterations=20_000, eta=1e-14)), exact, atol=2e-5)
     inside = (exact > 0.01).all(axis=1)
-    long = three_states(study.channel, seen, iterations=20_000, tolerance=1e-15)
+    long = three_states(study.channel, seen, Iteration(iterations=20_000, eta=1e-15))
     np.testing.assert_allclose(long[inside], exact[inside], atol=1e-9)
 
 
@@ -104,7 +105,7 @@ def test_the_four_state_em_ends_where_it_starts() -> None:
     truth = np.array([0.1 * 0.75, 0.1 * 0.25, 0.9]) @ channel.rows
     seen = Counts(*(), plus=[round(1e6 * truth[0])], minus=[round(1e6 * truth[1])], total=[10**6])
     starts = ([0.25] * 4, [0.1, 0.1, 0.4, 0.4], [0.4, 0.1, 0.1, 0.4], [0.1, 0.4, 0.4, 0.1])
-    ends = [four_states(channel, seen, iterations=20_000, tolerance=1e-13, start=np.array(start))[0] for start in starts]
+    ends = [four_states(channel, seen, Iteration(iterations=20_000, eta=1e-13, start=start))[0] for start in starts]
     means = [(end[0] - end[1]) / (end[0] + end[1]) for end in ends]
     reached = [end @ rows for end in ends]
     np.testing.assert_allclose(reached, [reached[0]] * 4, atol=1e-6)
@@ -300,3 +301,44 @@ def test_what_is_simulated_says_so_in_tables_and_pictures() -> None:
     tally.add(study.client().report({}))
     assert "note" not in tally.estimate().to_frame()
     assert "NOT PRIVATE" not in means_svg(tally.estimate())
+
+
+def test_start_threshold_and_iterations_of_em_are_choices() -> None:
+    """More iterations go on where fewer stopped; a threshold stops each key by itself; a start decides the mean."""
+    study = Study(keys=["a", "b"], epsilon=2.0, protocol="privkv")
+    tally = study.simulate([0.3, 0.01], [0.3, 0.3], n=200_000, random_state=5)
+    usual = tally.estimate("em")
+    same = tally.estimate("em", iteration=Iteration(iterations=500, eta=0.0, start=(0.25, 0.25, 0.25, 0.25)))
+    np.testing.assert_array_equal(usual.frequency, same.frequency)
+    one = tally.estimate("em", iteration=Iteration(iterations=1))
+    np.testing.assert_array_equal(one.frequency, tally.estimate("em", iteration=Iteration(eta=0.9)).frequency)
+    assert abs(one.frequency[0] - 0.3) > 10 * abs(usual.frequency[0] - 0.3)
+    # Stopping by itself: a key's result does not depend on which other keys there are.
+    counts, how = tally.counts(), Iteration(eta=1e-5)
+    alone = Counts(plus=counts.plus[:1], minus=counts.minus[:1], total=counts.total[:1])
+    np.testing.assert_allclose(four_states(study.channel, alone, how)[0], four_states(study.channel, counts, how)[0], rtol=1e-9)
+    other = tally.estimate("em", iteration=Iteration(start=(0.1, 0.4, 0.25, 0.25)))
+    assert other.mean[0] < usual.mean[0] - 0.05
+    assert other.parameters["em_start"] == [0.1, 0.4, 0.25, 0.25]
+    assert "em_start" not in usual.parameters
+    three = tally.estimate("em3", iteration=Iteration(iterations=20_000, start=(0.2, 0.3, 0.5)))
+    assert three.mean[0] == pytest.approx(tally.estimate("mle").mean[0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("em", {"iterations": 0}, "iterations must be"),
+        ("em", {"iterations": 10**9}, "iterations must be at most"),
+        ("em", {"eta": math.nan}, "eta must be at least 0 and below 1; got nan."),
+        ("em", {"start": (0.5, 0.5, 0.0, 0.0)}, "start must be shares above 0 whose sum is 1"),
+        ("em", {"start": "abcd"}, "start must be shares above 0 whose sum is 1"),
+        ("em", {"start": (0.5, 0.25, 0.25)}, "start must be 4 shares for 'em'"),
+        ("em3", {"start": (0.25,) * 4}, "start must be 3 shares for 'em3'"),
+        ("mle", {"eta": 0.1}, "method must be one of em, em3 where iterations, eta or start are given; got 'mle'."),
+    ],
+)
+def test_choices_of_em_have_rules(method: str, given: dict[str, Any], message: str) -> None:
+    tally = Study(keys=["a"], epsilon=2.0, protocol="privkv").simulate([0.3], [0.3], n=100, random_state=5)
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        tally.estimate(method, iteration=Iteration(**given))

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from sabun.keyvalue.reproduction import _theory, measure, paper, reproduce
+from sabun.keyvalue.reproduction import ITEMS, measure, paper, reproduce
+from sabun.keyvalue.reproduction.claims import example, gain
+from sabun.keyvalue.reproduction.measured import theory
+from sabun.telling.reproduction import Reproduction
 
 # MSE of frequencies (x 1e-4) and of means, measured independently of this code with 60 trials each.
 REFERENCE = {
@@ -29,18 +34,18 @@ def test_sixty_trials_agree_with_an_independent_prototype(shape: str, epsilon: f
 
 
 @pytest.mark.parametrize("shape", ["gaussian", "power", "linear"])
-def test_privkv_has_the_variance_of_the_theory(shape: str) -> None:
+def test_privkv_has_the_variance_of_thetheory(shape: str) -> None:
     found = measure(shape, 1.0, 100_000, 60)["PrivKV"]
-    assert abs(found.frequency - _theory(shape, 1.0, 100_000)) < 4 * found.frequency_error
+    assert abs(found.frequency - theory(shape, 1.0, 100_000)) < 4 * found.frequency_error
 
 
 def test_the_papers_columns_are_thousands_of_people() -> None:
     """Theory at n in thousands is within a few percent of what the paper prints; in tens of thousands it is ten times off."""
     printed = paper.BY_SIZE["gaussian"]["PrivKV"][:7]
-    theory = [1e4 * _theory("gaussian", 2.0, n) for n in paper.SIZES[:7]]
-    assert printed == pytest.approx(theory, rel=0.15)
+    expected = [1e4 * theory("gaussian", 2.0, n) for n in paper.SIZES[:7]]
+    assert printed == pytest.approx(expected, rel=0.15)
     assert paper.BY_SIZE["gaussian"]["PrivKV"][6] == pytest.approx(paper.BY_EPSILON["gaussian"]["PrivKV"][3], rel=0.001)
-    assert paper.BY_SIZE["gaussian"]["PrivKV"][7] > 2 * 1e4 * _theory("gaussian", 2.0, 500_000)
+    assert paper.BY_SIZE["gaussian"]["PrivKV"][7] > 2 * 1e4 * theory("gaussian", 2.0, 500_000)
 
 
 @pytest.mark.parametrize(("shape", "means"), [("gaussian", 0.2), ("linear", 0.3), ("power", 0.5)])
@@ -50,10 +55,16 @@ def test_the_default_beats_the_papers_method(shape: str, means: float) -> None:
     assert found["KV3 + exact MLE"].mean <= means * found["EM"].mean
 
 
-def test_a_quick_run_has_every_table_and_figure() -> None:
+@pytest.fixture(scope="module")
+def quick() -> tuple[Reproduction, list[float]]:
     steps: list[float] = []
-    found = reproduce(quick=True, progress=lambda share, _: steps.append(share))
-    assert [table.name for table in found.tables] == [*(f"table-{number}" for number in range(1, 8)), "ours"]
+    return reproduce(quick=True, progress=lambda share, _: steps.append(share)), steps
+
+
+def test_a_quick_run_has_every_table_and_figure(quick: tuple[Reproduction, list[float]]) -> None:
+    found, steps = quick
+    numbered = [f"table-{number}" for number in range(2, 8)]
+    assert [table.name for table in found.tables] == ["table-1", "example", *numbered, "far-cells", "ours"]
     assert [figure.name for figure in found.figures] == [f"figure-{number}" for number in range(2, 9)]
     assert all(figure.svg.lstrip().startswith("<?xml") for figure in found.figures)
     assert steps == sorted(steps)
@@ -61,3 +72,42 @@ def test_a_quick_run_has_every_table_and_figure() -> None:
     assert len(found.errata) == 12
     first = found.tables[0].rows[0]
     assert first[1] == pytest.approx(first[2], abs=5e-6), "table 1 is met to every printed digit"
+
+
+def test_the_numerical_example_of_the_paper() -> None:
+    """Section 3.2: p1 p2 at epsilon 1 with halves, printed as about 0.387455."""
+    shares = [row[2] for row in example().rows]
+    assert shares[0] == pytest.approx((1 / (1 + math.exp(-0.5))) ** 2, abs=1e-12)
+    assert shares[0] == pytest.approx(paper.EXAMPLE, abs=1e-6)
+    assert sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
+
+
+def test_the_headline_gains_are_computed_from_the_run(quick: tuple[Reproduction, list[float]]) -> None:
+    found, _ = quick
+    said = {claim.text: claim for claim in found.claims}
+    assert len(said) == len(found.claims) == 15
+    headline = said["at epsilon 5 means improve by 85.2 % on average of the three sets"]
+    cells = {(shape, 5.0, paper.PEOPLE): measure(shape, 5.0, paper.PEOPLE, 6) for shape in paper.TABLE_1}
+    measured = sum(gain(cells, shape, 5, paper.PEOPLE, what="mean") for shape in paper.TABLE_1) / 3
+    assert headline.found.startswith(f"{100 * measured:.1f} %")
+    assert measured == pytest.approx(0.851, abs=0.02)
+    assert said["the numerical example: theta is 0.387455 after one report"].verdict == "holds"
+
+
+def test_cells_that_do_not_agree_are_listed_with_a_cause(quick: tuple[Reproduction, list[float]]) -> None:
+    found, _ = quick
+    far = next(table for table in found.tables if table.name == "far-cells")
+    assert all(abs(float(str(row[6]))) > 3 and row[7] for row in far.rows)
+    assert sum(row[2] == "n = 500,000" for row in far.rows) >= 6, "the last column of tables 5 to 7 is off for every method"
+    assert far.title.startswith(f"Cells that do not agree: {len(far.rows)} of 135")
+
+
+def test_every_item_of_the_paper_is_said_to_be_somewhere() -> None:
+    names = [item.item for item in ITEMS]
+    assert len(set(names)) == len(names)
+    for number in range(1, 8):
+        assert any(f"Table {number}" in name for name in names)
+    for number in range(1, 9):
+        assert any(f"Figure {number}" in name for name in names)
+    for number in range(1, 4):
+        assert any(f"Theorem {number}" in name for name in names)

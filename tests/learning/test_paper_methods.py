@@ -52,7 +52,8 @@ def test_learning_first_stays_inside_its_bound_on_the_grid() -> None:
 def test_the_joint_figure_of_learning_first_is_tight() -> None:
     """P[released = -b] under a weight at -b and at +b: the ratio is e^epsilon for each weight, so e^(P epsilon) for all."""
     method = learning_first("1")
-    steps, scale = method.steps, float(method.scale)
+    [part] = method.parts
+    steps, scale = part.high, float(part.width / method.weight_epsilon)
     ratio = np.exp(-1 / scale)
     tail = [ratio ** max(-steps - centre, 0) for centre in (-steps, steps)]  # both atoms at or below -b
 
@@ -87,7 +88,7 @@ def test_updates_lie_on_the_grid_inside_the_thresholds() -> None:
     from sabun.learning.stream import Stream
 
     method = anonymized()
-    noisy = method._noisy(np.linspace(-5, 5, 26), method.scale, Stream(bytes(32)), 0)
+    noisy = method._noisy(np.linspace(-5, 5, 26), method.parts, Stream(bytes(32)), 0)
     assert np.abs(noisy).max() <= 0.1 + 2.0**-24
     assert (np.ldexp(noisy, 24) == np.rint(np.ldexp(noisy, 24))).all()
 

@@ -14,4 +14,21 @@ def test_the_reproduction_runs_and_shows_what_it_claims() -> None:
     assert narrow[7] < 0.05 * narrow[5]
     assert all(row[4] > row[5] > row[6] for row in tables["theorem-3"].rows)
     assert len(found.figures) == 2
+    claims = {claim.where: claim for claim in found.claims}
+    assert len(found.claims) == 8
+    assert claims["3.1.1, (8)"].verdict == "does not hold"
+    assert f"{tables['eq-8'].rows[2][2]:.3g}" in claims["3.1.1, (8)"].found
+    assert (claims["3.2, Theorem 3"].verdict, claims["3.1.2, (9) and (10)"].verdict) == ("holds", "holds")
+    assert claims["1 and 4"].verdict == "holds in part"
+    assert "times smaller" in found.default
     assert said[-1] == (1.0, "done")
+
+
+def test_every_item_of_the_paper_is_said_to_be_somewhere() -> None:
+    from sabun.regression.reproduction import ITEMS
+
+    names = " ".join(item.item for item in ITEMS)
+    for thing in ("Definition 1", "Assumption 2", "Theorem 3", "Figure 1", "(8)", "(10)", "(12)", "(13)", "Wang 15"):
+        assert thing in names
+    for section in ("1", "2.1", "2.2", "2.3", "3.1", "3.1.1", "3.1.2", "3.2", "4"):
+        assert f"Section {section}" in names

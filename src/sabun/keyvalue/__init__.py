@@ -14,6 +14,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.keyvalue.attacks import Attack
     from sabun.keyvalue.client import Client, Diary, Harmony, RandomizedResponse
+    from sabun.keyvalue.em import Iteration
     from sabun.keyvalue.estimates import Estimates
     from sabun.keyvalue.population import People
     from sabun.keyvalue.robustness import index_uniformity_test, influence_bounds, report_size_test
@@ -26,6 +27,7 @@ _HOMES = {
     "Diary": "client",
     "Estimates": "estimates",
     "Harmony": "client",
+    "Iteration": "em",
     "People": "population",
     "RandomizedResponse": "client",
     "Study": "study",
@@ -41,6 +43,7 @@ __all__ = [
     "Diary",
     "Estimates",
     "Harmony",
+    "Iteration",
     "People",
     "RandomizedResponse",
     "Study",

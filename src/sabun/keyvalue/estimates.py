@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
-from sabun.keyvalue.em import four_states, three_states
+from sabun.keyvalue.em import Iteration, four_states, three_states
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.inversion import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
@@ -29,12 +29,12 @@ def _mle(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
     return _of_shares(maximum_likelihood(channel, counts))
 
 
-def _em(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
-    return _of_shares(four_states(channel, counts))
+def _em(channel: Channel, counts: Counts, how: Iteration | None = None) -> tuple[Floats, Floats]:
+    return _of_shares(four_states(channel, counts, how))
 
 
-def _em3(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
-    return _of_shares(three_states(channel, counts))
+def _em3(channel: Channel, counts: Counts, how: Iteration | None = None) -> tuple[Floats, Floats]:
+    return _of_shares(three_states(channel, counts, how))
 
 
 def _posterior(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
@@ -49,7 +49,7 @@ def _of_shares(theta: Floats) -> tuple[Floats, Floats]:
     return np.minimum(frequency, 1.0), np.clip(mean, -1.0, 1.0)
 
 
-_ESTIMATORS: dict[str, Callable[[Channel, Counts], tuple[Floats, Floats]]] = {
+_ESTIMATORS: dict[str, Callable[..., tuple[Floats, Floats]]] = {
     "mle": _mle,
     "unbiased": unbiased,
     "ye": ye,
@@ -67,14 +67,14 @@ _REASONS = {
 _NOTICE = "NOT PRIVATE: simulated"
 
 
-def point_estimates(method: str, channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
-    """Frequency and mean (in [-1, 1]) of each key by a named method.
+def point_estimates(method: str, channel: Channel, counts: Counts, iteration: Iteration | None = None) -> tuple[Floats, Floats]:
+    """Frequency and mean (in [-1, 1]) of each key by a named method; `iteration` is for `em` and `em3`.
 
     Raises:
-        ParameterError: There is no such method.
+        ParameterError: There is no such method, or it does not iterate that way.
     """
     checks.one_of(METHODS, method=method)
-    return _ESTIMATORS[method](channel, counts)
+    return _ESTIMATORS[method](channel, counts, *([] if iteration is None else [iteration.for_method(method)]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

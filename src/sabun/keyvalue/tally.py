@@ -24,6 +24,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.keyvalue.channel import Counts
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.collector import Collector, Outcome, Register
+from sabun.keyvalue.em import Iteration
 from sabun.keyvalue.estimates import METHODS, Estimates, estimates_of, point_estimates
 from sabun.keyvalue.statistic import Answer, Answers, Counters, SymbolCounts
 from sabun.release.files import write_whole
@@ -175,7 +176,14 @@ class Tally:
         return self
 
     @renamed(level="confidence")
-    def estimate(self, method: str | None = None, *, confidence: float = 0.95, simultaneous: bool = False) -> Estimates:
+    def estimate(
+        self,
+        method: str | None = None,
+        *,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        iteration: Iteration | None = None,
+    ) -> Estimates:
         """Frequencies and means with intervals.
 
         Args:
@@ -184,6 +192,7 @@ class Tally:
                 its first round.
             confidence: Of each interval.
             simultaneous: Whether all intervals of a kind are to hold together (Bonferroni over exact ones).
+            iteration: For `em` and `em3`: start, number of iterations, threshold (`sabun.keyvalue.Iteration`).
 
         Raises:
             ParameterError: A parameter breaks its rule.
@@ -201,7 +210,7 @@ class Tally:
                 f"a batch must have at least {terms.min_batch} reports; it has fewer. Collect more before estimating."
             )
         channel, counts = self.study.channel, self.counts()
-        found = point_estimates(named, channel, counts)
+        found = point_estimates(named, channel, counts, iteration)
         if last:
             found = found[0], point_estimates("ye", channel, self.counts(last))[1]
         return estimates_of(
@@ -216,8 +225,30 @@ class Tally:
             cut=_cut(terms),
             keys=terms.keys,
             guarantee=self.study.guarantee.as_simulated() if self.simulated else self.study.guarantee,
-            parameters=self.study.facts | {"reports": self.n} | ({"round": self.round} if terms.rounds > 1 else {}),
+            parameters=self.study.facts
+            | {"reports": self.n}
+            | ({"round": self.round} if terms.rounds > 1 else {})
+            | ({} if iteration is None else iteration.to_dict()),
         )
+
+    def published_means(self) -> dict[str | int, float]:
+        """What PrivKVM publishes before its next round: a mean of every key, in the range (its middle where there is none).
+
+        It is computed from reports, so it costs nothing.
+
+        Raises:
+            ParameterError: The protocol is another, or its last round is answered.
+            DataError: A round that is used has fewer reports than the study's `min_batch`.
+        """
+        terms = self.study.terms
+        checks.require(
+            terms.protocol == "privkvm", "'privkvm', whose rounds need the means of the last", protocol=terms.protocol
+        )
+        rule = f"one of rounds 0 to {terms.rounds - 2}; no round comes after the last"
+        checks.require(self._last() < terms.rounds - 1, rule, **{"last round answered": self._last()})
+        low, high = (float(end) for end in terms.value_range)
+        means = np.clip(np.nan_to_num(self.estimate().mean, nan=(low + high) / 2), low, high)
+        return dict(zip(terms.keys, means.tolist(), strict=True))
 
     def _part(self, round: int | None) -> int:
         """Where a round's counters stand."""

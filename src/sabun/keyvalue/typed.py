@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sabun.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from sabun.keyvalue import Study
+    from sabun.keyvalue import Iteration, Study
 
-__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "keys_of", "pairs_of", "range_of", "truth_of"]
+__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "iteration_of", "keys_of", "pairs_of", "range_of", "truth_of"]
 
 
 def keys_of(listed: str | None, file: Path | None) -> list[str]:
@@ -65,6 +65,19 @@ def enrolled_of(made: Study, file: Path) -> set[bytes]:
 
     lines = file.read_text(encoding="utf-8").split()
     return {report_id(made.terms, bytes_of(line, "credential")) for line in lines}
+
+
+def iteration_of(iterations: int | None, eta: float | None, start: str | None) -> Iteration | None:
+    """How EM is to run, or None where nothing was said about it."""
+    from sabun.keyvalue import Iteration
+
+    told: dict[str, Any] = {name: value for name, value in (("iterations", iterations), ("eta", eta)) if value is not None}
+    if start is not None:
+        try:
+            told["start"] = tuple(float(share) for share in start.split(","))
+        except ValueError:
+            raise ParameterError(f"start must be numbers separated by commas; got {start!r:.40}.") from None
+    return Iteration(**told) if told else None
 
 
 def attack_of(made: Study, kind: str | None, fraction: float, targets: list[str] | None) -> Any:

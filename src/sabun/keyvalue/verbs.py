@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun.errors import ParameterError
-from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, keys_of, pairs_of, range_of, truth_of
+from sabun.keyvalue.rounds import means as means_verb
+from sabun.keyvalue.rounds import played, read_means
+from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.options import Confidence, Json, NRecords
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
-from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sabun.keyvalue import Estimates, Study
 
 __all__ = ["app"]
@@ -159,6 +158,9 @@ def report(
     max_epsilon: Annotated[str | None, typer.Option(help="The most this device is willing to spend; with --diary.")] = None,
     round_number: Annotated[int, typer.Option("--round", help="Which round of the study.")] = 0,
     credential: Annotated[str | None, typer.Option(help="What the server issued at enrolment, in hex; with --diary.")] = None,
+    means: Annotated[
+        Path | None, typer.Option(help="The means published last (key, mean), for privkvm's later rounds; see `means`.")
+    ] = None,
     index_seed: _Seed = "",
     json: Json = False,
 ) -> None:
@@ -176,6 +178,7 @@ def report(
 
     made, seed = Study.load(file), bytes_of(index_seed)
     new_file(out)
+    published = read_means(means, made, round_number)
     if table is not None and (pair or diary or credential):
         raise ParameterError(
             "--table must stand alone; it plays one new device per row. Leave out --pair, --diary, --credential."
@@ -188,10 +191,10 @@ def report(
             for problem in device.check(held):
                 warn(f"{problem}: it is reported as if it were not held.")
             before = device.spent
-            reports = iter([device.report(held, round=round_number)])
+            reports = iter([device.report(held, round=round_number, means=published)])
             cost = device.spent - before
         else:
-            reports = _devices(made, table, max_epsilon, seed, round_number, odd, quiet=json)
+            reports = played(made, table, max_epsilon, seed, round_number, odd, published=published, quiet=json)
         count = write_reports(out, reports)
     except ClientError as error:
         raise ParameterError(str(error)) from None
@@ -204,10 +207,17 @@ def report(
     if table is not None:
         low, high = made.terms.value_range
         print_line(f"A cell that is no number from {plain(low)} to {plain(high)} counts as not held, as on a device.")
-    if cost:
+    if made.protocol == "privkvm":
+        print_line(
+            f"All {made.terms.rounds} rounds together cost a person epsilon {plain(made.terms.certified)}, this among them."
+        )
+    elif cost:
         print_line(f"Each cost its person epsilon {plain(cost)}.")
     else:
         print_line("Already paid: the diary gave the answer it gave before, so nothing was charged.")
+
+
+app.command("means")(means_verb)
 
 
 @app.command()
@@ -263,6 +273,9 @@ def estimate(
     file: _Study,
     counters: Annotated[Path, typer.Argument(help="Counters from `sabun keyvalue tally` or `simulate`.")],
     method: Annotated[str | None, typer.Option(help="mle (default), unbiased, ye, em, em3 or posterior.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="em, em3: at most this many iterations; 500 by default.")] = None,
+    eta: Annotated[float | None, typer.Option(help="em, em3: stop at changes of at most this; 0 by default.")] = None,
+    start: Annotated[str | None, typer.Option(help="em, em3: shares of the states to begin with, by commas.")] = None,
     confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
     truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
@@ -293,8 +306,9 @@ def estimate(
     if release is not None and rows is None and out is not None:
         raise ParameterError("release must be named once; got --release and an --out that ends in .json. Leave out one.")
     saved = release if rows is not None or out is None else out
+    how = iteration_of(iterations, eta, start)
     loaded = Tally.load(counters, study=made, seed=None)
-    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous)
+    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous, iteration=how)
     if saved is not None:
         found.release().save(saved)
     if rows is not None:
@@ -368,24 +382,6 @@ def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None
 
     known = None if truth is None else truth_of(made, truth, None, 0.0, None)[1]
     plot.write_text(means_svg(found, known), encoding="utf-8")
-
-
-def _devices(
-    made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, odd: Counter[str], *, quiet: bool
-) -> Iterator[bytes]:
-    """One new device per row; the size of the file is public, what stands in it is not, nor how many cells are no use."""
-    from sabun.keyvalue.batches import read_holdings
-    from sabun.keyvalue.client import Diary
-
-    size = max(1, table.stat().st_size)
-    with progress_bar("reports", quiet=quiet) as step:
-        for number, held in enumerate(read_holdings(table, made, odd)):
-            if number % 500 == 0:
-                step(min(0.99, number * 20 / size), f"{number} devices")
-            # Made up for one answer: a book on disk would have nothing to remember.
-            device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
-            odd["cells"] += len(device.check(held))
-            yield device.report(held, round=round_number)
 
 
 def _written(out: Path) -> dict[str, Any]:

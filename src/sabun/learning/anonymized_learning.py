@@ -5,8 +5,8 @@ Reading R1 of the paper: the sum over the batch is cut to the thresholds, noise 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from sabun.learning.accounting import joint_of_updates
 from sabun.learning.network import Floats, Network
+from sabun.learning.ranges import Bound, Part, Ranges, noisy_within, parts_of
 from sabun.learning.stream import BATCH, NOISE, Stream
 from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
 from sabun.privacy import Guarantee, plain
-from sabun.privacy.noise import Grid, discrete_laplace
+from sabun.privacy.noise import Grid
 
 __all__ = ["AnonymizedLearning"]
 
@@ -36,8 +37,10 @@ class AnonymizedLearning:
         epochs: Passes over the records; each record is in exactly one batch of a pass.
         batch_size: Records in a batch; the divisor of the update.
         learning_rate: Of the mean update.
-        threshold: Sums are cut to [-threshold, threshold]; a public constant, never taken from weights or data.
+        threshold: Sums are cut to [-threshold, threshold], or to ranges of their own for weights and for biases; public
+            constants, never taken from weights or data.
         update_epsilon: The paper's epsilon.
+        decay: The paper's lambda: weights, not biases, shrink by learning_rate * decay / batch_size in each step.
     """
 
     problem: Problem
@@ -45,8 +48,9 @@ class AnonymizedLearning:
     epochs: int
     batch_size: int
     learning_rate: float
-    threshold: float
+    threshold: Bound
     update_epsilon: Fraction
+    decay: float = field(default=0.0, repr=False)
 
     @property
     def batches(self) -> int:
@@ -54,14 +58,14 @@ class AnonymizedLearning:
         return -(-(self.problem.n_public or 1) // self.batch_size)
 
     @property
-    def steps(self) -> int:
-        """The threshold in grid steps."""
-        return int(_GRID.index(self.threshold))
+    def parts(self) -> tuple[Part, ...]:
+        """Which range the sum of each coordinate is cut to, in grid steps."""
+        return parts_of(self.threshold, self.network, _GRID)
 
     @property
-    def scale(self) -> Fraction:
-        """Scale of the noise in grid steps: the range of a cut sum, times the passes, over epsilon."""
-        return 2 * self.steps * self.epochs / self.update_epsilon  # proof: range-times-passes
+    def pass_epsilon(self) -> Fraction:
+        """What one pass costs a coordinate by itself: each record is in one batch of it."""
+        return self.update_epsilon / self.epochs  # proof: range-times-passes
 
     @property
     def joint_epsilon(self) -> Fraction:
@@ -101,10 +105,17 @@ class AnonymizedLearning:
             "epochs": self.epochs,
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
-            "threshold": self.threshold,
+            **self._thresholds,
             "update_epsilon": self.update_epsilon,
             "n_public": self.problem.n_public,
+            **({"weight_decay": self.decay} if self.decay else {}),
         }
+
+    @property
+    def _thresholds(self) -> Mapping[str, Any]:
+        if isinstance(self.threshold, Ranges):
+            return {"update_range": list(self.threshold.weights), "bias_update_range": list(self.threshold.biases)}
+        return {"threshold": self.threshold}
 
     def first(self) -> State:
         """Public starting weights."""
@@ -112,14 +123,16 @@ class AnonymizedLearning:
 
     def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
         """The state after each further batch; the batches are drawn without looking at the records."""
-        state, scale = start, self.scale
+        state, parts = start, self.parts
         meter = Meter(progress, steps=self.epochs * self.batches, spent=self.spent_after)
         for epoch in range(start.step // self.batches, self.epochs):
             order = np.argsort(stream.words(BATCH, epoch, len(data.labels)))  # proof: blind-batches
             # A resumed run enters its first pass in the middle; every later one begins where a pass begins, at 0.
             for batch in range(state.step % self.batches, self.batches):
                 members = order[batch * self.batch_size : (batch + 1) * self.batch_size]
-                update = self._noisy(self._sum(state.weights, data, members), scale, stream, state.step)
+                update = self._noisy(self._sum(state.weights, data, members), parts, stream, state.step)
+                if self.decay:
+                    update += self.decay * self.network.without_biases(state.weights)  # proof: decay
                 weights = state.weights - self.learning_rate / self.batch_size * update
                 state = State(step=state.step + 1, weights=weights, velocity=state.velocity)
                 meter(state.step)
@@ -149,8 +162,5 @@ class AnonymizedLearning:
             total = self.network.summed(activity)
         return np.nan_to_num(total, nan=0.0)
 
-    def _noisy(self, total: Floats, scale: Fraction, stream: Stream, step: int) -> Floats:
-        cut = np.clip(_GRID.index(np.clip(total, -self.threshold, self.threshold)), -self.steps, self.steps)  # proof: cut-sum
-        noise = discrete_laplace(scale, coin=stream.coin(NOISE, step), size=cut.size)
-        noisy = np.clip((cut + noise).astype(np.float64), -self.steps, self.steps)  # proof: cut-again
-        return np.asarray(np.ldexp(noisy, _GRID.exponent))
+    def _noisy(self, total: Floats, parts: Sequence[Part], stream: Stream, step: int) -> Floats:
+        return noisy_within(total, parts, _GRID, epsilon=self.pass_epsilon, coin=stream.coin(NOISE, step))  # proof: cut-sum

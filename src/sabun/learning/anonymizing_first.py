@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sabun.errors import InternalError
 from sabun.learning.network import Floats
-from sabun.learning.plain_training import PlainTraining
+from sabun.learning.plain_training import DECAY, PlainTraining
 from sabun.learning.stream import NOISE, Stream
 from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.histogram import Histogram
@@ -81,6 +81,7 @@ class AnonymizingFirst:
             "batch_size": self.training.batch_size,
             "learning_rate": self.training.learning_rate,
             "n_public": self.problem.n_public,
+            **({} if self.training.decay == DECAY else {"weight_decay": self.training.decay}),
         }
 
     @property

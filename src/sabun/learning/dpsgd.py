@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -50,6 +50,7 @@ class DpSgd:
         learning_rate: Of the mean clipped gradient in units of C; falls to zero along a cosine.
         momentum: Share of the last update that is kept.
         precision: "double", which the proof covers, or "single", which is two to three times as fast.
+        decay: Weights, not biases, shrink by learning_rate * decay in each step.
     """
 
     problem: Problem
@@ -59,6 +60,7 @@ class DpSgd:
     learning_rate: float
     momentum: float
     precision: str = "double"
+    decay: float = field(default=0.0, repr=False)
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -127,6 +129,7 @@ class DpSgd:
             "momentum": self.momentum,
             "precision": self.precision,
             "n_public": self.problem.n_public,
+            **({"weight_decay": self.decay} if self.decay else {}),
         }
 
     def first(self) -> State:
@@ -177,7 +180,10 @@ class DpSgd:
         noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=state.step)  # proof: noise
         velocity = self.momentum * state.velocity + noisy / divisor
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))
-        return State(step=state.step + 1, weights=state.weights - rate * velocity, velocity=velocity)
+        weights = state.weights - rate * velocity
+        if self.decay:
+            weights -= rate * self.decay * self.network.without_biases(state.weights)  # proof: decay
+        return State(step=state.step + 1, weights=weights, velocity=velocity)
 
     def spent_after(self, step: int) -> str:
         """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -38,6 +38,7 @@ class LaplaceSgd:
     clip_norm: float
     learning_rate: float
     momentum: float
+    decay: float = field(default=0.0, repr=False)
 
     @property
     def target(self) -> Fraction:
@@ -103,6 +104,7 @@ class LaplaceSgd:
             "learning_rate": self.learning_rate,
             "momentum": self.momentum,
             "n_public": self.problem.n_public,
+            **({"weight_decay": self.decay} if self.decay else {}),
         }
 
     def first(self) -> State:
@@ -131,7 +133,10 @@ class LaplaceSgd:
         noisy = np.ldexp((_GRID.index(total) + noise).astype(np.float64), _GRID.exponent)
         velocity = self.momentum * state.velocity + noisy / divisor
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))
-        return State(step=state.step + 1, weights=state.weights - rate * velocity, velocity=velocity)
+        weights = state.weights - rate * velocity
+        if self.decay:
+            weights -= rate * self.decay * self.network.without_biases(state.weights)  # proof: decay
+        return State(step=state.step + 1, weights=weights, velocity=velocity)
 
     def spent_after(self, step: int) -> str:
         """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""

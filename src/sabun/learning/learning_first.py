@@ -10,11 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from sabun.learning.network import Network
-from sabun.learning.plain_training import PlainTraining
+from sabun.learning.plain_training import DECAY, PlainTraining
+from sabun.learning.ranges import Part, Ranges, noisy_within, parts_of
 from sabun.learning.stream import NOISE, Stream
 from sabun.learning.training import KEYSTREAM, Data, Problem, Progress, State, priced, promise
 from sabun.privacy import Guarantee
-from sabun.privacy.noise import Grid, discrete_laplace
+from sabun.privacy.noise import Grid
 
 __all__ = ["LearningFirst"]
 
@@ -28,7 +29,7 @@ class LearningFirst:
 
     Args:
         problem: What the promise is about; replace-one neighbours.
-        training: Plain training with a weight bound.
+        training: Plain training with a bound, or ranges, for the weights.
         weight_epsilon: What each weight costs by itself (the paper's epsilon).
     """
 
@@ -42,14 +43,9 @@ class LearningFirst:
         return self.training.network
 
     @property
-    def steps(self) -> int:
-        """The weight bound in grid steps."""
-        return int(_GRID.index(self.training.bound or 0.0))
-
-    @property
-    def scale(self) -> Fraction:
-        """Scale of the noise in grid steps: the whole range of a weight over its epsilon."""
-        return 2 * self.steps / self.weight_epsilon  # proof: full-range
+    def parts(self) -> tuple[Part, ...]:
+        """Which range each weight has, in grid steps."""
+        return parts_of(0.0 if self.training.bound is None else self.training.bound, self.network, _GRID)
 
     @property
     def account(self) -> Mapping[str, Any]:
@@ -76,24 +72,31 @@ class LearningFirst:
             "epochs": self.training.epochs,
             "batch_size": self.training.batch_size,
             "learning_rate": self.training.learning_rate,
-            "weight_bound": self.training.bound,
+            **self._bounds,
             "weight_epsilon": self.weight_epsilon,
             "n_public": self.problem.n_public,
+            **({} if self.training.decay == DECAY else {"weight_decay": self.training.decay}),
         }
+
+    @property
+    def _bounds(self) -> Mapping[str, Any]:
+        bound = self.training.bound
+        if isinstance(bound, Ranges):
+            return {"weight_range": list(bound.weights), "bias_range": list(bound.biases)}
+        return {"weight_bound": bound}
 
     def first(self) -> State:
         """Public starting weights."""
         return State(step=0, weights=self.network.initial(), velocity=np.empty(0))
 
     def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
-        """One step: trains, cuts each weight to the bound, adds noise, cuts again."""
+        """One step: trains, cuts each weight to its range, adds noise, cuts again."""
         if start.step == 1:
             return
-        trained = _GRID.index(self.training.run(data.labelled(), stream, progress=priced(progress, "0")))
-        inside = np.clip(trained, -self.steps, self.steps)  # proof: cut-before-noise
-        noise = discrete_laplace(self.scale, coin=stream.coin(NOISE, 0), size=inside.size)
-        noisy = np.clip((inside + noise).astype(np.float64), -self.steps, self.steps)  # proof: cut-after-noise
-        yield State(step=1, weights=np.ldexp(noisy, _GRID.exponent), velocity=start.velocity)
+        trained = self.training.run(data.labelled(), stream, progress=priced(progress, "0"))
+        coin = stream.coin(NOISE, 0)
+        noisy = noisy_within(trained, self.parts, _GRID, epsilon=self.weight_epsilon, coin=coin)  # proof: noise
+        yield State(step=1, weights=noisy, velocity=start.velocity)
 
     def value(self, last: State) -> Mapping[str, Any]:
         """The weights."""

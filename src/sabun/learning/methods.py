@@ -20,6 +20,7 @@ from sabun.learning.network import Network
 from sabun.learning.objective import LEAST_REGULARISATION, MOST_TILT, ObjectivePerturbation
 from sabun.learning.plain_training import PlainTraining
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.ranges import bound_of
 from sabun.learning.settings import (
     AnonymizedLearningSettings,
     AnonymizingFirstSettings,
@@ -116,6 +117,7 @@ def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Net
         learning_rate=float(choices.learning_rate or (0.5 if len(network.sizes) > 2 else 1.0)),
         momentum=float(own.momentum),
         precision=own.precision,
+        decay=float(own.weight_decay),
     )
 
 
@@ -128,6 +130,7 @@ def _laplace_sgd(own: LaplaceSgdSettings, choices: Choices, problem: Problem, ne
         clip_norm=float(own.clip_norm),
         learning_rate=float(choices.learning_rate or 3.0),
         momentum=float(own.momentum),
+        decay=float(own.weight_decay),
     )
 
 
@@ -173,8 +176,8 @@ def _learning_first(own: LearningFirstSettings, choices: Choices, problem: Probl
         epochs=choices.epochs or 20,
         batch_size=int(own.batch_size),
         learning_rate=float(choices.learning_rate or 0.05),
-        decay=0.001,
-        bound=float(own.weight_bound),
+        decay=float(own.weight_decay),
+        bound=bound_of(own.weight_bound, own.weight_range, own.bias_range),
     )
     per_weight = problem.epsilon
     if own.joint_epsilon is not None:
@@ -193,8 +196,9 @@ def _anonymized_learning(own: AnonymizedLearningSettings, choices: Choices, prob
         epochs=epochs,
         batch_size=int(own.batch_size),
         learning_rate=float(choices.learning_rate or 1.0),
-        threshold=float(own.threshold),
+        threshold=bound_of(own.threshold, own.update_range, own.bias_update_range),
         update_epsilon=per_update,
+        decay=float(own.weight_decay),
     )
 
 
@@ -233,6 +237,6 @@ def _anonymizing_first(own: AnonymizingFirstSettings, choices: Choices, problem:
         epochs=choices.epochs or 10,
         batch_size=int(own.batch_size),
         learning_rate=float(choices.learning_rate or 0.2),
-        decay=0.001,
+        decay=float(own.weight_decay),
     )
     return AnonymizingFirst(problem=problem, synthesis=synthesis, training=training, n_rows=int(own.n_synthetic))

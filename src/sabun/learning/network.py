@@ -97,6 +97,13 @@ class Network:
             matrix[:] = words.reshape(matrix.shape) * np.sqrt(6.0 / matrix.shape[0])
         return weights
 
+    def without_biases(self, weights: Floats) -> Floats:
+        """A copy in which biases are 0: what decays, and which coordinates are weights."""
+        kept = weights.copy()
+        for _, bias in self.layers(kept):
+            bias[:] = 0.0
+        return kept
+
     def blocks(self, weights: Floats) -> list[Floats]:
         """Views of the flat vector in which the bias is the last row of its matrix."""
         views, at = [], 0

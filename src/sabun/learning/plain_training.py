@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.learning.network import Floats, Network
+from sabun.learning.ranges import Bound, Ranges
 from sabun.learning.stream import BATCH, Stream
 from sabun.learning.training import Data, Progress, one_thread, unheard
 
-__all__ = ["PlainTraining"]
+__all__ = ["DECAY", "PlainTraining"]
+
+DECAY = 0.001
+"""The paper's lambda."""
 
 
 @final
@@ -26,7 +30,7 @@ class PlainTraining:
         batch_size: B; the last batch of a pass may be smaller, the divisor stays B.
         learning_rate: a.
         decay: The paper's lambda; the effective decay is lambda / B. Biases do not decay.
-        bound: Weights are cut to [-bound, bound] after each update; None leaves them.
+        bound: Weights are cut to [-bound, bound], or each kind to its range, after each update; None leaves them.
     """
 
     network: Network
@@ -34,7 +38,7 @@ class PlainTraining:
     batch_size: int
     learning_rate: float
     decay: float = 0.0
-    bound: float | None = None
+    bound: Bound | None = None
 
     def run(self, data: Data, stream: Stream, *, progress: Progress = unheard, start: Floats | None = None) -> Floats:
         """Trained weights, from the public start or from earlier weights; NOT PRIVATE by themselves."""
@@ -58,4 +62,14 @@ class PlainTraining:
                     change += self.decay * matrix
             weights -= self.learning_rate / self.batch_size * total
             if self.bound is not None:
-                np.clip(np.nan_to_num(weights, nan=0.0), -self.bound, self.bound, out=weights)
+                np.nan_to_num(weights, copy=False, nan=0.0)
+                self._cut(self.bound, views, weights)
+
+    @staticmethod
+    def _cut(bound: Bound, views: list[tuple[Floats, Floats]], weights: Floats) -> None:
+        if not isinstance(bound, Ranges):
+            np.clip(weights, -bound, bound, out=weights)
+            return
+        for matrix, bias in views:
+            np.clip(matrix, *bound.weights, out=matrix)
+            np.clip(bias, *bound.biases, out=bias)

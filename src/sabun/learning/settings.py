@@ -81,6 +81,7 @@ class DpSgdSettings(TrainingSettings):
         sampling_rate: The probability to take part in a step.
         momentum: Share of the last update that is kept.
         precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
+        weight_decay: Weights, not biases, shrink by this share of the rate in each step; costs nothing.
     """
 
     method = "dp-sgd"
@@ -89,6 +90,7 @@ class DpSgdSettings(TrainingSettings):
     sampling_rate: float = 0.1
     momentum: float = 0.9
     precision: str = "double"
+    weight_decay: float = 0.0
 
 
 @final
@@ -100,6 +102,7 @@ class LaplaceSgdSettings(TrainingSettings):
         clip_norm: The L1 norm to which each example's gradient is cut.
         sampling_rate: The probability to take part in a step.
         momentum: Share of the last update that is kept.
+        weight_decay: Weights, not biases, shrink by this share of the rate in each step; costs nothing.
     """
 
     method = "laplace-sgd"
@@ -108,6 +111,7 @@ class LaplaceSgdSettings(TrainingSettings):
     clip_norm: float = 1.0
     sampling_rate: float = 0.1
     momentum: float = 0.9
+    weight_decay: float = 0.0
 
 
 @final
@@ -141,6 +145,7 @@ class AnonymizingFirstSettings(TrainingSettings):
         bins: Cells of a number column in a synthetic table.
         group_size: For `microaggregation`.
         batch_size: Synthetic rows in an update.
+        weight_decay: The paper's lambda, on weights and not on biases.
     """
 
     method = "anonymizing-first"
@@ -150,6 +155,7 @@ class AnonymizingFirstSettings(TrainingSettings):
     bins: int = 16
     group_size: int = 1000
     batch_size: int = 50
+    weight_decay: float = 0.001
 
     @property
     def relations(self) -> Sequence[str]:
@@ -163,9 +169,12 @@ class LearningFirstSettings(TrainingSettings):
     """The paper's: noise on each trained weight. Epsilon is the paper's, per parameter.
 
     Args:
-        weight_bound: Weights are cut to plus or minus this.
+        weight_bound: Weights and biases are cut to plus or minus this.
         batch_size: Records in an update.
         joint_epsilon: Solve for the per-parameter epsilon with this joint one.
+        weight_decay: The paper's lambda, on weights and not on biases.
+        weight_range: The paper's least and largest weight; None for plus or minus `weight_bound`.
+        bias_range: The same for biases.
     """
 
     method = "learning-first"
@@ -174,6 +183,9 @@ class LearningFirstSettings(TrainingSettings):
     weight_bound: float = 0.5
     batch_size: int = 50
     joint_epsilon: AmountLike | None = None
+    weight_decay: float = 0.001
+    weight_range: tuple[float, float] | None = None
+    bias_range: tuple[float, float] | None = None
 
     @property
     def relations(self) -> Sequence[str]:
@@ -190,6 +202,9 @@ class AnonymizedLearningSettings(TrainingSettings):
         threshold: Sums are cut to plus or minus this.
         batch_size: Records in a batch; the divisor of the update.
         joint_epsilon: Solve for the per-parameter epsilon with this joint one.
+        weight_decay: The paper's lambda, on weights and not on biases; costs nothing.
+        update_range: The paper's least and largest change of a weight; None for plus or minus `threshold`.
+        bias_update_range: The same for a bias.
     """
 
     method = "anonymized-learning"
@@ -197,6 +212,9 @@ class AnonymizedLearningSettings(TrainingSettings):
     threshold: float = 0.1
     batch_size: int = 50
     joint_epsilon: AmountLike | None = None
+    weight_decay: float = 0.0
+    update_range: tuple[float, float] | None = None
+    bias_update_range: tuple[float, float] | None = None
 
     @property
     def relations(self) -> Sequence[str]:
@@ -331,6 +349,15 @@ def _amount(least: Fraction) -> Callable[[str, Any], None]:
     return check
 
 
+def _range(name: str, value: Any) -> None:
+    """A least and a largest number, apart; widths and sizes within the limits that one bound has."""
+    if value is None:
+        return
+    listed = isinstance(value, tuple | list) and len(value) == 2 and all(checks.is_number(end) for end in value)
+    good = listed and max(map(abs, value)) <= _LARGE and value[1] - value[0] >= 2 * _SMALL
+    checks.require(good, f"None or two numbers, the second at least {2 * _SMALL} above the first", **{name: value})
+
+
 # Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.
 _BOUND = _within(_SMALL, _LARGE, f"between {_SMALL} and {_LARGE:.0f}")
 _RULES: dict[str, Callable[[str, Any], None]] = {
@@ -339,6 +366,11 @@ _RULES: dict[str, Callable[[str, Any], None]] = {
     "weight_bound": _BOUND,
     "sampling_rate": _within(2.0**-32, 1, "above 0 and at most 1"),
     "momentum": _within(0, 0.999999, "at least 0 and below 1"),
+    "weight_decay": _within(0, 1, "between 0 and 1"),
+    "weight_range": _range,
+    "bias_range": _range,
+    "update_range": _range,
+    "bias_update_range": _range,
     "precision": _among("double", "single"),
     "synthesis": _among(*SYNTHESES),
     "batch_size": _at_least(1),

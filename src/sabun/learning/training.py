@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
@@ -263,6 +263,7 @@ class Run:
     def fingerprint(self) -> Iterable[bytes]:
         """Every setting and every row."""
         yield repr(self.method).encode()
+        yield from _later(self.method)
         for part in (self.data.rows, self.data.labels, self.data.table):
             yield b"none" if part is None else f"{part.dtype} {part.shape}".encode()
             yield b"" if part is None else part.tobytes()
@@ -285,6 +286,14 @@ class Run:
         value = {**self.method.value(last), "model": described(sizes, self.problem.features, labels.classes)}
         count = self.method.noisy_count(self.data, stream) if isinstance(self.method, Counting) else None
         return value if count is None else {**value, NOISY_COUNT: count}
+
+
+def _later(method: Method) -> Iterator[bytes]:
+    """Settings that came after checkpoints were written: not shown, and told only where they are not as they always were."""
+    for setting in fields(method):  # type: ignore[arg-type]
+        value = getattr(method, setting.name)
+        if not setting.repr and value != setting.default:
+            yield f"{setting.name}={value!r}".encode()
 
 
 def promise(problem: Problem, *, mechanism: str, more: tuple[str, ...] = (), **amounts: Any) -> Guarantee:

@@ -44,7 +44,8 @@ Others: TypeAlias = Annotated[
 
 _SHARED = ("epochs", "learning_rate")
 _WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
-_DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound")
+_DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound", "weight_decay")
+_RANGES = ("weight_range", "bias_range", "update_range", "bias_update_range")
 _OLDER = {"regularisation": "regularization"}
 
 
@@ -111,11 +112,19 @@ def chosen(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
         if name not in known:
             raise ParameterError(f"set must be one of {', '.join(known)} for the method {method!r}; got {name!r}.")
         try:
-            found[name] = int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
+            found[name] = _read(name, value)
         except ValueError:
-            raise ParameterError(f"{name} must be a number; got {value!r}.") from None
+            rule = "low:high, two numbers" if name in _RANGES else "a number"
+            raise ParameterError(f"{name} must be {rule}; got {value!r}.") from None
     shared = {name: found.pop(name) for name in _SHARED if name in found}
     return {"method": replace(usual, **found)} | shared  # type: ignore[type-var]
+
+
+def _read(name: str, value: str) -> Any:
+    if name in _RANGES:
+        low, high = value.split(":")
+        return float(low), float(high)
+    return int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
 
 
 def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:

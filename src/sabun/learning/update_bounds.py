@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sabun.learning.network import Floats, Network
+from sabun.learning.ranges import Bound, Ranges
 
 __all__ = ["compared", "update_intervals"]
 
@@ -48,7 +49,7 @@ def _image(least: Floats, most: Floats, matrix: Floats, bias: Floats) -> tuple[F
     return least @ positive + most @ negative + bias, most @ positive + least @ negative + bias
 
 
-def compared(network: Network, weights: Floats, *, threshold: float, batch_size: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+def compared(network: Network, weights: Floats, *, threshold: Bound, batch_size: int) -> tuple[dict[str, Any], tuple[str, ...]]:
     """How a threshold compares with what updates can be, for inputs in [0, 1]; from the shape and released weights alone.
 
     Returns:
@@ -63,6 +64,8 @@ def compared(network: Network, weights: Floats, *, threshold: float, batch_size:
             "largest_batch_sum_at_start": _reach(network, network.initial(), batch_size),
         }
     warnings: tuple[str, ...] = ()
+    if isinstance(threshold, Ranges):
+        threshold = max(abs(end) for end in (*threshold.weights, *threshold.biases))
     if threshold > reach["largest_batch_sum_at_start"]:
         warnings = (
             f"the threshold {threshold:g} is larger than any sum over a batch at the starting weights "

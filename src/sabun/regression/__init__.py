@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sabun.regression.ridge import PrivateRidge
     from sabun.regression.settings import Penalized
     from sabun.regression.study import MECHANISMS, Study
+    from sabun.regression.theorem_three import RiskBound, risk_bound
 
 __all__ = [
     "MECHANISMS",
@@ -31,11 +32,13 @@ __all__ = [
     "Plan",
     "PrivateRidge",
     "PublicModel",
+    "RiskBound",
     "Study",
     "combine",
     "mirror_weights",
     "plan_of",
     "read_all",
+    "risk_bound",
 ]
 
 _HOMES = {
@@ -48,11 +51,13 @@ _HOMES = {
     "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
+    "RiskBound": "theorem_three",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
     "plan_of": "plan",
     "read_all": "contribution",
+    "risk_bound": "theorem_three",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

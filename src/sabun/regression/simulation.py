@@ -110,6 +110,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
         losses = (world.home_targets[:, None] - world.home_rows @ candidates.T) ** 2
         estimates["mirror"] = mirror_weights(losses, tau=theory_tau(1.0)) @ candidates
         estimates["average"] = candidates.mean(axis=0)
+        estimates["best single"] = min(candidates, key=lambda beta: float(np.sum((beta - world.beta) ** 2)))
     return {name: float(np.sum((beta - world.beta) ** 2) / _LENGTH**2) for name, beta in estimates.items()}
 
 

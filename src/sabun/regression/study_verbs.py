@@ -1,17 +1,17 @@
-"""`sabun regression study`: the terms that organisations agree on."""
+"""`sabun regression study`: the terms that organisations agree on, and what the paper's theorem says about them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sabun.regression.typed import Delta, Epsilon, Method, Target, features_of, given, keys_of, tell_study
-from sabun.telling.terminal.options import Bounds, Columns, Json, SchemaFile
-from sabun.telling.terminal.output import new_file
+from sabun.telling.terminal.options import Bounds, Columns, Confidence, Json, NRecords, SchemaFile
+from sabun.telling.terminal.output import new_file, print_json, print_line
 
-__all__ = ["study_app"]
+__all__ = ["risk_bound", "study_app"]
 
 study_app = typer.Typer(
     help="Write or check the terms that organisations agree on.\n\nExample:\n\n    sabun regression study init --help",
@@ -83,3 +83,49 @@ def study_check(path: Annotated[Path, typer.Argument(help="A study file.")], jso
     from sabun.regression import Study
 
     tell_study(Study.load(path), path, json=json)
+
+
+def risk_bound(
+    n_records: NRecords,
+    study: Annotated[Path | None, typer.Option("--study", help="A study file; or say --features and --epsilon.")] = None,
+    organisations: Annotated[int | None, typer.Option(help="How many release; those of the study by default.")] = None,
+    features: Annotated[int | None, typer.Option(help="How many features, the constant included.")] = None,
+    epsilon: Epsilon = None,
+    home_records: Annotated[int | None, typer.Option(help="Rows at home; as many as elsewhere by default.")] = None,
+    coef_bound: Annotated[float | None, typer.Option(help="Public bound on the length of the coefficients, scaled.")] = None,
+    coef_length: Annotated[float | None, typer.Option(help="A guess of their length.")] = None,
+    residual: Annotated[float, typer.Option(help="A guess of the noise in the scaled target.")] = 0.2,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+) -> None:
+    """Say what Theorem 3 of the paper bounds the error of mirror averaging by; from public figures, touches no data.
+
+    Example:
+
+        sabun regression risk-bound --n-records 100000 --organisations 10 --features 5 --epsilon 1
+    """
+    from sabun.privacy.amounts import exact_positive
+    from sabun.regression import Study
+    from sabun.regression.theorem_three import bound_of_study
+    from sabun.regression.theorem_three import risk_bound as bound
+
+    said: dict[str, Any] = {
+        "organisations": organisations,
+        "features": features,
+        "epsilon": None if epsilon is None else float(exact_positive(epsilon, name="epsilon")),
+        "home_records": home_records,
+        "coef_bound": coef_bound,
+        "coef_length": coef_length,
+    }
+    more = {name: value for name, value in said.items() if value is not None} | {"residual": residual, "confidence": confidence}
+    if study is not None:
+        found = bound_of_study(Study.load(study), n_records=n_records, **more)
+    else:
+        for name in ("organisations", "features", "epsilon"):
+            given(str(more.get(name) or ""), name)
+        found = bound(n_records=n_records, **more)
+    if json:
+        print_json(found.to_dict())
+        return
+    print_line(str(found))
+    print_line("The constants are those of the theorems it cites; it assumes one law everywhere, rows evenly in their ball.")

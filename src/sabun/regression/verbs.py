@@ -9,7 +9,7 @@ import typer
 
 from sabun.errors import DataError, ParameterError
 from sabun.records import FilePart
-from sabun.regression.study_verbs import study_app
+from sabun.regression.study_verbs import risk_bound, study_app
 from sabun.regression.typed import (
     Delta,
     Epsilon,
@@ -52,6 +52,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(study_app, name="study")
+app.command("risk-bound")(risk_bound)
 
 _StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file that the organisations agreed on.")]
 _RetryKey = Annotated[str | None, typer.Option("--retry-key", help="A name for this release: a retry with it costs nothing.")]

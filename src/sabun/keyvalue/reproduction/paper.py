@@ -8,12 +8,10 @@ __all__ = [
     "EPSILON",
     "EPSILONS",
     "ERRATA",
-    "NOTE_EPSILON",
+    "EXAMPLE",
     "NOTE_MEANS",
-    "NOTE_SIZE",
     "PEOPLE",
     "SIZES",
-    "SUMMARY",
     "TABLE_1",
     "TITLE",
 ]
@@ -22,6 +20,8 @@ TITLE = "Horigome, Kikuchi, Yu: Improvement of Local Differential Privacy algori
 EPSILONS = (0.1, 0.5, 1, 2, 3, 4, 5)
 EPSILON = 2
 PEOPLE = 100_000
+EXAMPLE = 0.387455
+"""The probability in the numerical example of section 3.2."""
 SIZES = (1_000, 5_000, 10_000, 30_000, 50_000, 75_000, 100_000, 500_000)
 
 TABLE_1 = {
@@ -66,27 +66,7 @@ BY_SIZE: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 
-NOTE_EPSILON = (
-    "The paper averages 10 trials. Its PrivKVM rows cannot differ from its PrivKV rows in distribution (both take the "
-    "frequency from a first round with the same budget), and at epsilon 0.1 the printed PrivKVM values are below what its "
-    "unclipped estimator can reach. About four fifths of EM's gain at epsilon 0.1 come from staying between 0 and 1, the "
-    "paper's own motive; the rest comes from stopping before the limit."
-)
-NOTE_SIZE = (
-    "The paper heads its columns n (x 10^4); they are n (x 10^3): only then do theory, its own tables 2 to 4 and ours "
-    "agree. Its last "
-    "column is about twice the theory for 500,000 people and fits 250,000."
-)
 NOTE_MEANS = "The paper prints no numbers for this figure and labels it MAE; its text says MSE. Bars are two standard errors."
-
-SUMMARY = (
-    "PrivKV, PrivKVM and EM are reproduced for epsilon >= 0.5; EM is not best everywhere: for frequencies it equals "
-    "clipping to [0, 1] "
-    "from epsilon 1 on, for means it is tied or worse at epsilon 0.5 and for few people, and its mean does not converge "
-    "to the truth. "
-    "Sabun's default (KV3 with the exact maximum-likelihood estimate) has less than half of EM's error in frequencies "
-    "at every equal nominal epsilon from 0.5 to 3, of which PrivKV leaves a part unused."
-)
 
 ERRATA = (
     "The estimator of d-ary randomized response is (f' - nq)/(p - q) with q = 1/(e^epsilon + d - 1); the second form "

@@ -20,13 +20,17 @@ _PAPERS = ("paper's AnonymizedLearning, 3x32", "paper's AnonymizedLearning, line
 
 def pictures(*, per_parameter: Table, joint: Table, depth: Table, majority: float) -> tuple[Figure, ...]:
     """Accuracy over the paper's epsilon, over the joint one, and what depth wins."""
+    size = _size(per_parameter)
     return (
         drawn(
             name="three-approaches",
             title="The paper's figure 5 again: accuracy over its epsilon",
             draw=lambda axes: _approaches(axes, per_parameter, majority),
-            note="The upper axis says what epsilon per parameter costs for all 5,570 parameters together (pure); it does not "
-            "hold for AnonymizingFirst, whose epsilon is for the whole model already.",
+            note=f"The upper axis says what epsilon per parameter costs for all {size:,.0f} parameters together (pure); it "
+            "does "
+            "not hold for AnonymizingFirst, whose epsilon is for the whole model already. The grey line is ours: what the "
+            "paper "
+            "calls its baseline is not defined.",
             size=(7.2, 4.6),
         ),
         drawn(
@@ -45,6 +49,11 @@ def pictures(*, per_parameter: Table, joint: Table, depth: Table, majority: floa
     )
 
 
+def _size(table: Table) -> float:
+    """How many parameters the network has: what all of them cost, over what each does."""
+    return next(float(str(row[2])) / float(str(row[1])) for row in table.rows if row[0] == "LearningFirst")
+
+
 def _points(table: Table, name: str) -> tuple[list[float], list[float]]:
     rows = [row for row in table.rows if row[0] == name]
     return [float(str(row[1])) for row in rows], [float(str(row[4])) for row in rows]
@@ -55,7 +64,7 @@ def _approaches(axes: Any, table: Table, majority: float) -> None:
         first = name.startswith("AnonymizingFirst")
         axes.semilogx(*_points(table, name), "^:" if first else "os"[place % 2] + "-", label=name, color=f"C{place}")
     axes.axhline(majority, color="grey", linewidth=0.8, label="majority class")
-    size = next(float(str(row[2])) / float(str(row[1])) for row in table.rows if row[0] == "LearningFirst")
+    size = _size(table)
     upper = axes.secondary_xaxis("top", functions=(lambda x: x * size, lambda x: x / size))
     upper.set_xlabel("joint epsilon of AnonymizedLearning and LearningFirst")
     axes.set_xlabel("the paper's epsilon")
