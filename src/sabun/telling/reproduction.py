@@ -11,7 +11,12 @@ from typing import Any, Literal
 from sabun import checks
 from sabun.errors import InternalError
 
-__all__ = ["Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "drawn"]
+__all__ = ["MADE", "Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "Verdict", "drawn"]
+
+Verdict = Literal["holds", "holds in part", "does not hold"]
+
+MADE = "reproduction: "
+"""How the place of an item begins that is a table or figure of the reproduction."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done (0 to 1) and what is being done now."""
@@ -72,7 +77,7 @@ class Claim:
 
     text: str
     where: str
-    verdict: Literal["holds", "holds in part", "does not hold"]
+    verdict: Verdict
     found: str
 
     def __post_init__(self) -> None:
@@ -99,6 +104,16 @@ class Item:
     def __post_init__(self) -> None:
         if bool(self.place and self.test) == bool(self.reason):
             raise InternalError(f"{self.item!r} must have a place and a test, or a reason why not.")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The place; several where they are separated by "; "."""
+        return tuple(filter(None, self.place.split("; ")))
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test; several where they are separated by "; "."""
+        return tuple(filter(None, self.test.split("; ")))
 
 
 @dataclass(frozen=True, kw_only=True)
