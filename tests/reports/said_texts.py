@@ -13,13 +13,14 @@ from jinja2 import nodes
 import sabun
 
 SOURCE = Path(sabun.__file__).parent
+CODE = [*sorted(SOURCE.rglob("*.py")), Path(__file__).resolve().parents[2] / "tools" / "docs" / "papers.py"]
 TEMPLATES = SOURCE / "reports" / "templates"
 
 
 def said_texts() -> dict[str, str]:
     """Every text that `said`, `phrase` or `count` is called with, and where."""
     found: dict[str, str] = {}
-    for file in sorted(SOURCE.rglob("*.py")):
+    for file in CODE:
         for name, texts in _calls(ast.parse(file.read_text(encoding="utf-8"))):
             found |= {_key(name, text): file.name for text in texts}
     for file in sorted(TEMPLATES.glob("*.html")):
@@ -33,7 +34,7 @@ def said_texts() -> dict[str, str]:
 
 def constants() -> set[str]:
     """Every text that stands in the code or in a template, as far as it is written down whole."""
-    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py"))
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in CODE)
     return {
         node.value
         for tree in trees
@@ -44,7 +45,7 @@ def constants() -> set[str]:
 
 def filled_texts() -> set[tuple[str, ...]]:
     """The fixed parts of every text with something filled in where it stands, in order."""
-    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py"))
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in CODE)
     return {
         tuple(str(part.value) for part in node.values if isinstance(part, ast.Constant))
         for tree in trees

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sabun import checks
 from sabun.errors import InternalError
+from sabun.telling.drawing import fonts, with_families, without_glyph_warnings
 
 __all__ = ["MADE", "Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "Verdict", "drawn"]
 
@@ -152,9 +153,9 @@ def drawn(
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    with pyplot.rc_context(
-        {"svg.hashsalt": name, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False}
-    ):
+    looks: dict[str, Any] = {"font.family": fonts(), "svg.hashsalt": name, "svg.fonttype": "none"}
+    looks |= {"axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(looks), without_glyph_warnings():
         figure, axes = pyplot.subplots(figsize=size, layout="constrained")
         try:
             draw(axes)
@@ -162,4 +163,4 @@ def drawn(
             figure.savefig(text, format="svg", metadata={"Date": None})
         finally:
             pyplot.close(figure)
-    return Figure(name=name, title=title, svg=text.getvalue(), note=note)
+    return Figure(name=name, title=title, svg=with_families(text.getvalue()), note=note)

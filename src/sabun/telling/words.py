@@ -57,6 +57,7 @@ _PLACES = {
     "table": "表 {n}",
     "figure": "図 {n}",
     "eq.": "式 {n}",
+    "eqs.": "式 {n}",
     "equation": "式 {n}",
 }
 _PLACE = re.compile(
