@@ -153,7 +153,7 @@ def drawn(
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    looks: dict[str, Any] = {"font.family": fonts(), "svg.hashsalt": name, "svg.fonttype": "none"}
+    looks: Any = {"font.family": fonts(), "svg.hashsalt": name, "svg.fonttype": "none"}
     looks |= {"axes.spines.top": False, "axes.spines.right": False}
     with pyplot.rc_context(looks), without_glyph_warnings():
         figure, axes = pyplot.subplots(figsize=size, layout="constrained")

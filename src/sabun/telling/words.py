@@ -60,9 +60,8 @@ _PLACES = {
     "eqs.": "式 {n}",
     "equation": "式 {n}",
 }
-_PLACE = re.compile(
-    rf"(?P<kind>{'|'.join(map(re.escape, _PLACES))})s? (?P<n>[\d().–\-]+(?: (?:and|to) [\d().]+)*)", re.IGNORECASE
-)
+_KINDS = "|".join(map(re.escape, sorted(_PLACES, key=len, reverse=True)))
+_PLACE = re.compile(rf"(?:(?P<kind>{_KINDS})s? )?(?P<n>\(?\d[\d().–\-]*(?: (?:and|to) \(?\d[\d().]*)*)", re.IGNORECASE)
 _BETWEEN_PLACES = re.compile(r", | and (?=[A-Za-z])")
 _UNITS = tuple(map(phrase, ("person", "record", "patient", "user", "customer", "household", "account", "device", "row")))
 """Units that pages in other languages have a word for; any other stays as the owner of the data wrote it."""
@@ -151,15 +150,19 @@ def cited(place: str) -> str:
     Example:
         >>> from sabun.telling.language import speaking
         >>> with speaking("ja"):
-        ...     cited("Theorem 4, section 3.1"), cited("eqs. (20)–(26)"), cited("Table 2")
-        ('定理 4、3.1 節', '式 (20)–(26)', '表 2')
+        ...     cited("Theorem 4, section 3.1"), cited("eqs. (20)–(26)"), cited("4.2.1, tables 2 to 4")
+        ('定理 4、3.1 節', '式 (20)–(26)', '4.2.1 節、表 2～4')
     """
     if (words := known(place)) is not None or language() == "en":
         return words or place
     parts = [_PLACE.fullmatch(part) for part in _BETWEEN_PLACES.split(place)]
     if None in parts:
         return retold(place)
-    return "、".join(_PLACES[part["kind"].lower()].format(n=part["n"]) for part in parts if part is not None)
+    return "、".join(_place(part["kind"] or "section", part["n"]) for part in parts if part is not None)
+
+
+def _place(kind: str, n: str) -> str:
+    return _PLACES[kind.lower()].format(n=n.replace(" to ", "～").replace(" and ", "、"))
 
 
 def shown(tree: Any) -> str:
