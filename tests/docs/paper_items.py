@@ -29,8 +29,10 @@ def lost_place(place: str) -> str:
 def lost_test(test: str) -> str:
     """What is wrong with the name of a test; empty where pytest would find it."""
     file, *names = test.partition("[")[0].split("::")
-    if not names or not (ROOT / file).is_file():
-        return "no such file, or no test in it is named"
+    if not (ROOT / file).is_file():
+        return "no such file"
+    if not names:  # the whole file
+        return "" if any(name.startswith("test_") for name in _tests(file)) else "no test in it"
     if names[-1].partition("_")[0] != "test":
         return "not a test"
     return "" if ".".join(names) in _tests(file) else "no such test"

@@ -43,17 +43,6 @@ def constants() -> set[str]:
     }
 
 
-def filled_texts() -> set[tuple[str, ...]]:
-    """The fixed parts of every text with something filled in where it stands, in order."""
-    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in CODE)
-    return {
-        tuple(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr)
-    }
-
-
 def plain_words() -> list[str]:
     """Words of the templates that are not said: markup's own text, in no language but English."""
     words = []

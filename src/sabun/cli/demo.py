@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import shutil
 import sys
@@ -20,14 +21,14 @@ from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, generate_key, save_key
 from sabun.telling.demo import Bench, Job, Outcome
-from sabun.telling.language import said, speaking
+from sabun.telling.language import retold, said, speaking
 from sabun.telling.terminal.options import Lang
 from sabun.telling.terminal.output import Json, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
 from sabun.telling.words import unit_word
 
 if TYPE_CHECKING:
-    from sabun.reports import Chapter, Grid
+    from sabun.reports import Answer, Chapter, Grid
 
 __all__ = ["command"]
 
@@ -125,11 +126,15 @@ def _chapter(job: Job, outcome: Outcome, release: Release) -> Chapter:
         name=job.name,
         question=said(job.question),
         facts=facts(release),
-        answer=outcome.answer,
+        answer=None if outcome.answer is None else _retold(outcome.answer),
         file=f"{job.name}.json",
-        remarks=outcome.remarks,
+        remarks=tuple(map(retold, outcome.remarks)),
         charts=outcome.charts,
     )
+
+
+def _retold(answer: Answer) -> Answer:
+    return dataclasses.replace(answer, big=retold(answer.big), sentence=retold(answer.sentence))
 
 
 def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> None:
@@ -140,7 +145,7 @@ def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> Non
     best = "no limit" if chapter.facts.guess is None else f"{chapter.facts.guess:.1f} %"
     print_line(f"{place}  {chapter.question}", style="bold cyan")
     print_line(f"     {found.big} {found.spread}".rstrip(), style="bold")
-    for sentence in filter(None, (found.sentence, *outcome.remarks)):
+    for sentence in filter(None, (found.sentence, *chapter.remarks)):
         print_line(f"     {sentence}")
     print_line(f"     Promise: {terms} for one {promised.unit} ({promised.relation}); a guesser is right at most {best}.")
     print_line(f"     Ledger: {outcome.payer or outcome.release.provenance.charge}.")
