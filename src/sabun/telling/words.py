@@ -61,7 +61,7 @@ _PLACES = {
     "equation": "式 {n}",
 }
 _KINDS = "|".join(map(re.escape, sorted(_PLACES, key=len, reverse=True)))
-_PLACE = re.compile(rf"(?:(?P<kind>{_KINDS})s? )?(?P<n>\(?\d[\d().–\-]*(?: (?:and|to) \(?\d[\d().]*)*)", re.IGNORECASE)
+_PLACE = re.compile(rf"(?:(?P<kind>{_KINDS})s? )?(?P<n>\(?\d[\d().–\-]*(?:(?: and| to)? \(?\d[\d().–\-]*)*)", re.IGNORECASE)
 _BETWEEN_PLACES = re.compile(r", | and (?=[A-Za-z])")
 _UNITS = tuple(map(phrase, ("person", "record", "patient", "user", "customer", "household", "account", "device", "row")))
 """Units that pages in other languages have a word for; any other stays as the owner of the data wrote it."""
@@ -145,24 +145,44 @@ def listed(names: Iterable[str]) -> str:
 
 
 def cited(place: str) -> str:
-    """A place in a paper, such as "section 4.2, eq. (7)", as the page's language writes it; anything else as `said`.
+    """A place in a paper as the page's language writes it, with what is said of it after a colon or in brackets.
 
     Example:
         >>> from sabun.telling.language import speaking
         >>> with speaking("ja"):
-        ...     cited("Theorem 4, section 3.1"), cited("eqs. (20)–(26)"), cited("4.2.1, tables 2 to 4")
-        ('定理 4、3.1 節', '式 (20)–(26)', '4.2.1 節、表 2～4')
+        ...     cited("Theorem 4, section 3.1"), cited("4.2.1, tables 2 to 4"), cited("Definition 1, (1): outliers")
+        ('定理 4、3.1 節', '4.2.1 節、表 2～4', '定義 1、式 (1)：外れ値')
     """
-    if (words := known(place)) is not None or language() == "en":
-        return words or place
-    parts = [_PLACE.fullmatch(part) for part in _BETWEEN_PLACES.split(place)]
-    if None in parts:
-        return retold(place)
-    return "、".join(_place(part["kind"] or "section", part["n"]) for part in parts if part is not None)
+    if language() == "en":
+        return place
+    if (words := known(place)) is not None:
+        return words
+    for where, what in _described(place):
+        if (told := _places(where)) is not None:
+            return f"{told}：{retold(what)}" if what else told
+    return retold(place)
 
 
-def _place(kind: str, n: str) -> str:
-    return _PLACES[kind.lower()].format(n=n.replace(" to ", "～").replace(" and ", "、"))
+def _described(place: str) -> Iterator[tuple[str, str]]:
+    """The ways to part a place from what is said of it."""
+    yield place, ""
+    where, _, what = place.partition(": ")
+    yield where, what
+    for found in re.finditer(r" \(", place):
+        inside = place[found.end() : -1]
+        if place.endswith(")") and all(inside[:end].count(")") <= inside[:end].count("(") for end in range(len(inside) + 1)):
+            yield place[: found.start()], inside
+
+
+def _places(text: str) -> str | None:
+    """Places alone, one after the other; None where there is more."""
+    parts = [_PLACE.fullmatch(part) for part in _BETWEEN_PLACES.split(text)]
+    return None if None in parts else "、".join(_place(part["kind"], part["n"]) for part in parts if part is not None)
+
+
+def _place(kind: str | None, n: str) -> str:
+    kind = kind or ("eq." if n.startswith("(") else "section")
+    return _PLACES[kind.lower()].format(n=n.replace(" to ", "～").replace(")-(", ")–(").replace(" and ", "、"))
 
 
 def shown(tree: Any) -> str:
