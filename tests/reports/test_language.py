@@ -30,6 +30,7 @@ from sabun.telling.words import cited, count, promise, unit_word
 
 ROOT = Path(__file__).resolve().parents[2]
 JAPANESE = catalogue("ja")
+SHORT = 8
 LATER = set(tables("ja")["filled"])
 
 
@@ -51,7 +52,8 @@ def test_no_japanese_is_left_of_a_text_that_is_gone() -> None:
 
 
 def fixed_parts(text: str) -> tuple[str, ...]:
-    return tuple(part for part, *_ in string.Formatter().parse(text) if part)
+    """What stands between the holes, but for the small words at which lists and sentences are joined."""
+    return tuple(part.strip() for part, *_ in string.Formatter().parse(text) if len(part.strip()) > SHORT)
 
 
 def test_what_is_filled_in_is_the_same_in_both_languages() -> None:
