@@ -36,6 +36,18 @@ def test_no_item_stands_twice_and_none_is_empty(room: str) -> None:
     assert [item.item for item in items(room) if not (item.place and item.test) and not item.reason] == []
 
 
+def test_every_paper_has_its_items() -> None:
+    assert papers(), "there are papers"
+    assert [room for room in papers() if not items(room)] == []
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_the_room_s_own_run_makes_the_tables_and_figures_its_items_name(room: str) -> None:
+    """The quick run takes seconds, so the room's tests, which have one at hand, ask `unmade` about it."""
+    text = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests" / room).glob("test_*.py"))
+    assert "unmade(" in text, f"a test of {room} must hold its quick run against unmade"
+
+
 def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert papers_page.main(["--check"]) == 0, capsys.readouterr().out
 
