@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 NOISE = os.environ.get("SABUN_TEST_NOISE", "")
+os.environ["LC_ALL"] = "C.UTF-8"  # pages speak the language of the locale; the tests read English wherever they run
 SYSTEM: Callable[[int], bytes] = os.urandom
 
 

@@ -129,3 +129,11 @@ def test_the_report_is_opened_on_request(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(demo, "jobs", lambda: first)
     assert exit_code("demo", "--folder", tmp_path / "d", "--open") == 0
     assert opened == [(tmp_path / "d" / "index.html").resolve().as_uri()]
+
+
+def test_the_demo_speaks_japanese(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("demo", "--job", "count", "--quick", "--folder", tmp_path / "demo", "--lang", "ja") == 0
+    assert "この表は架空のものなので確かめられます。正確な件数は" in capsys.readouterr().out
+    page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
+    for words in ('lang="ja"', "患者のうち 65 歳以上は何人か", "約束されていること", "使った予算"):
+        assert words in page

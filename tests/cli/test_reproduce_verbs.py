@@ -15,7 +15,10 @@ from sabun.asking import Room
 from sabun.reproduction import paper_module, papers
 
 TINY = """
-from sabun.reproduction import Reproduction, Table, drawn
+from sabun.reproduction import Claim, Item, Reproduction, Table, drawn
+
+ITEMS = (Item(item="Table 1", place="reproduction: table-1", test="tests/x.py::test_x"),
+         Item(item="Section 2", reason="Words."))
 
 def reproduce(*, quick, progress):
     progress(0.5, "halfway")
@@ -25,7 +28,8 @@ def reproduce(*, quick, progress):
         tables=(Table(name="table-1", title="Errors", columns=("epsilon", "ours", "paper"),
                       rows=((0.1, 1 / 3, 0.3), (1, None, True))), *extra),
         figures=(drawn(name="figure-1", title="A line", draw=lambda axes: axes.plot([1, 2]), note="It rises."),),
-        settings={{"trials": 3, "seeds": [0, 1, 2]}},
+        settings={{"trials": 3, "seeds": [0, 1, 2]}}, default="Our way.",
+        claims=(Claim(text="It is fast.", where="section 4", verdict="does not hold", found="3 seconds"),),
     )
 """
 
@@ -85,6 +89,52 @@ def test_all_of_them_get_an_index(tiny: None, tmp_path: Path, capsys: pytest.Cap
     assert page.problems == []
     assert page.links == ["tiny.html", "weeny.html"]
     assert "quick version" in page.text
+
+
+def test_claims_are_told_with_their_verdict(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("reproduce", "tiny", "--out", tmp_path / "out") == 0
+    told = capsys.readouterr().out
+    assert told.index("✗ does not hold") < told.index("It is fast. (section 4)") < told.index("Found: 3 seconds")
+    assert told.index("Found: 3 seconds") < told.index("It `holds` & more.") < told.index("By default: Our way.")
+    assert exit_code("reproduce", "tiny", "--out", tmp_path / "out", "--json") == 0
+    [paper] = json.loads(capsys.readouterr().out)["papers"]
+    claim = {"text": "It is fast.", "where": "section 4", "verdict": "does not hold", "found": "3 seconds"}
+    assert (paper["claims"], paper["default"]) == ([claim], "Our way.")
+    assert json.loads((tmp_path / "out" / "reproduction.json").read_bytes())["papers"]["tiny"]["claims"] == [claim]
+
+
+def test_a_paper_is_told_in_japanese(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("reproduce", "all", "--quick", "--out", tmp_path / "out", "--lang", "ja") == 0
+    told = capsys.readouterr().out
+    assert "× 成り立たない" in told
+    assert "It is fast. (4 節)" in told
+    page = Page((tmp_path / "out" / "tiny.html").read_text(encoding="utf-8"))
+    assert page.problems == []
+    assert "論文の主張と、確かめた結果" in page.text
+    assert "簡易版" in Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text
+
+
+def test_a_folder_of_an_earlier_version_has_no_claims_and_is_read(tiny: None, tmp_path: Path) -> None:
+    assert exit_code("reproduce", "tiny", "--out", tmp_path / "out") == 0
+    kept = tmp_path / "out" / "reproduction.json"
+    record = json.loads(kept.read_bytes())
+    del record["papers"]["tiny"]["claims"]
+    kept.write_text(json.dumps(record))
+    assert exit_code("reproduce", "all", "--out", tmp_path / "out") == 0
+    record["papers"]["tiny"]["claims"] = [{"text": "x"}]
+    kept.write_text(json.dumps(record))
+    assert exit_code("reproduce", "weeny", "--out", tmp_path / "out") == 4
+
+
+def test_the_items_of_a_paper_are_listed(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("reproduce", "tiny", "--items") == 0
+    assert capsys.readouterr().out == (
+        "tiny\nTable 1\n    reproduction: table-1\n    tests/x.py::test_x\nSection 2\n    Words.\n\n"
+    )
+    assert exit_code("reproduce", "--items", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["items"]
+    assert list(found) == ["tiny", "weeny"]
+    assert found["tiny"][1] == {"item": "Section 2", "place": "", "test": "", "reason": "Words."}
 
 
 def test_an_earlier_reproduction_is_replaced(tiny: None, tmp_path: Path) -> None:

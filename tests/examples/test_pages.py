@@ -9,13 +9,27 @@ from examples.pages import blocks, commands, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [page for page in [ROOT / "README.md", ROOT / "README.ja.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
-RUNNABLE = [page for page in PAGES if any(block.kind in {"python", "console"} for block in blocks(page))]
+TRANSLATED = [page for page in PAGES if page.name.endswith(".ja.md") and page.parent != ROOT]
+RUNNABLE = [
+    page for page in PAGES if page not in TRANSLATED and any(block.kind in {"python", "console"} for block in blocks(page))
+]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
 def test_every_block_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_page(page, tmp_path) > 0
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=[str(page.relative_to(ROOT)) for page in TRANSLATED])
+def test_what_a_translated_page_shows_to_be_typed_is_what_runs(page: Path) -> None:
+    """Its blocks are not run again: each of their lines stands on the English page, whose blocks are."""
+    english = page.with_name(page.name.replace(".ja.md", ".md"))
+    lines = english.read_text(encoding="utf-8").splitlines()
+    shown = [line for block in blocks(page) for line in block.body.splitlines()]
+    assert [line for line in shown if line not in lines] == []
+    assert f"]({page.name})" in "\n".join(lines[:4]), "the two pages lead to each other"
+    assert f"]({english.name})" in "\n".join(page.read_text(encoding="utf-8").splitlines()[:4])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

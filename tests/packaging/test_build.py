@@ -59,7 +59,12 @@ def expected(*endings: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "endings",
-    [(".py",), ("py.typed",), (".proof.md", "LICENCE.md", "FORMAT.md"), (".csv.xz", ".html", ".j2", ".json", ".js", ".css")],
+    [
+        (".py",),
+        ("py.typed",),
+        (".proof.md", "LICENCE.md", "FORMAT.md"),
+        (".csv.xz", ".html", ".j2", ".json", ".js", ".css", ".toml"),
+    ],
 )
 def test_the_wheel_holds_every_file_of_the_package(wheel_names: list[str], endings: tuple[str, ...]) -> None:
     assert expected(*endings) <= set(wheel_names)

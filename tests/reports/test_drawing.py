@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 
 import numpy as np
 import pytest
+from matplotlib import font_manager
 
 from reports.html_checks import problems
 from reports.report_samples import EVIL
 from sabun.telling.charts import MOST_ROWS, bars, dots, histogram, line, overlay
-from sabun.telling.drawing import embeddable, label
+from sabun.telling.drawing import JAPANESE, embeddable, fonts, label
+from sabun.telling.reproduction import drawn as paper_figure
 
 NAMES = ["a", "b", "c"]
 VALUES = np.array([1.0, 2.0, 3.0])
@@ -47,6 +50,29 @@ def test_names_from_a_file_are_no_formulas_and_need_no_glyphs() -> None:
     assert chart is not None
     assert "$\\frac" in chart.svg
     assert "日本語" in chart.svg
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_japanese_labels_are_drawn_without_warnings(
+    installed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where a Japanese font is installed its widths count; where none is, the text stays text all the same."""
+    found = [font for font in font_manager.fontManager.ttflist if font.name not in JAPANESE]
+    regular = next(font for font in found if (font.name, font.weight, font.style) == ("DejaVu Sans", 400, "normal"))
+    stand_in = dataclasses.replace(regular, name="IPAexGothic")
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", found + [stand_in] * installed)
+    fonts.cache_clear()
+    with warnings.catch_warnings(), caplog.at_level("WARNING"):
+        warnings.simplefilter("error")
+        made = paper_figure(name="f", title="図", draw=lambda axes: axes.set(xlabel="距離", ylabel="外れ値の件数"))
+        chart = bars(["日本語"], VALUES[:1], title="表", axis="件数")
+        assert fonts() == ["DejaVu Sans", *(["IPAexGothic"] * installed)]
+    fonts.cache_clear()
+    assert caplog.records == []
+    assert "距離" in made.svg
+    assert "'DejaVu Sans', 'Noto Sans CJK JP'" in made.svg
+    assert chart is not None
+    assert "件数" in chart.svg
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300])

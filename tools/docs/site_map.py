@@ -108,7 +108,9 @@ def navigation() -> list[dict[str, Any]]:
         (
             "Evidence",
             [
-                *_own("evidence.md", "threat-model.md", "errata.md", "errata.ja.md", "benchmarks.md"),
+                *_own(
+                    "evidence.md", "threat-model.md", "papers.md", "papers.ja.md", "errata.md", "errata.ja.md", "benchmarks.md"
+                ),
                 *_results(),
                 *_taken(foreign, "limits.md", "security.md"),
                 {"Proofs": _proofs(foreign)},
@@ -140,8 +142,9 @@ def _taken(foreign: dict[str, Path], *pages: str) -> list[dict[str, str]]:
 
 def _jobs() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
-        if (DOCS / "jobs" / f"{room}.md").is_file():
-            yield ROOMS[room].title, f"jobs/{room}.md"
+        for ending in (".md", ".ja.md"):
+            if (page := DOCS / "jobs" / f"{room}{ending}").is_file():
+                yield (ROOMS[room].title if ending == ".md" else title_of(page)), f"jobs/{room}{ending}"
 
 
 def _api() -> list[dict[str, str]]:

@@ -11,6 +11,8 @@ from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.address import is_address, shown
 from sabun.release import state
+from sabun.telling.language import chosen
+from sabun.telling.terminal.options import Lang
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.releases import private_key
 
@@ -26,6 +28,7 @@ def statement(
     ] = None,
     entry: Annotated[int | None, typer.Option(help="Only what proves that this charge stands.")] = None,
     head: Annotated[str | None, typer.Option(help="A hash you published: the rows end with it.")] = None,
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
     """Write what was released, when, at what cost, what is left, so that an outsider can check it.
@@ -41,6 +44,7 @@ def statement(
     from sabun.reports import save_page
     from sabun.reports import statement as page_of
 
+    lang = chosen(lang)
     new_file(out)
     if html is not None:
         new_file(html, name="html")
@@ -49,7 +53,7 @@ def statement(
     stated = stated if signing is None else stated.sign(signing)
     stated.save(out)
     if html is not None:
-        save_page(page_of(stated), html)
+        save_page(page_of(stated, lang=lang), html)
     signer = None if stated.signature is None else stated.verify().fingerprint
     if json:
         print_json({"path": shown(path), "out": str(out), "head_hash": stated.head_hash, "signed_by": signer})

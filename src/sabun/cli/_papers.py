@@ -6,14 +6,15 @@ import contextlib
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from sabun.errors import DataError, InternalError, ParameterError
 from sabun.foreign import parse_json
 from sabun.release.files import write_whole
-from sabun.reports.reproductions import Listed, reproduction_index, reproduction_page
-from sabun.reproduction import Reproduction
+from sabun.reports.reproductions import Listed, in_words, reproduction_index, reproduction_page
+from sabun.reproduction import Claim, Reproduction
 from sabun.telling.harness import Run, machine, write_record
+from sabun.telling.reproduction import Verdict
 
 __all__ = ["FORMAT", "Shelf"]
 
@@ -54,6 +55,7 @@ class Shelf:
             page=f"{room}.html",
             time=run.time,
             quick=run.quick,
+            claims=tuple(dataclasses.asdict(claim) for claim in in_words(reproduction).claims),
         )
         kept = {"seconds": round(run.seconds, 3), "machine": machine(), "files": sorted(contents)}
         self._listed[room] = dataclasses.asdict(entry) | kept
@@ -64,8 +66,10 @@ class Shelf:
 
     def write_index(self) -> Path:
         """Writes the page that lists every paper in the folder."""
-        fields = [field.name for field in dataclasses.fields(Listed)]
-        entries = [Listed(**{name: self._listed[room][name] for name in fields}) for room in sorted(self._listed)]
+        names = [field.name for field in dataclasses.fields(Listed)]
+        entries = [
+            Listed(**{name: entry[name] for name in names if name in entry}) for _, entry in sorted(self._listed.items())
+        ]
         page = self.folder / "index.html"
         write_whole(page, reproduction_index(entries).encode("utf-8"), overwrite=True)
         return page
@@ -99,6 +103,18 @@ def _plain(name: str) -> str:
     return name
 
 
+def _claims(kept: object) -> bool:
+    """Whether these are claims as an earlier run wrote them; runs of earlier versions wrote none."""
+    names = {field.name for field in dataclasses.fields(Claim)}
+    return isinstance(kept, list) and all(
+        isinstance(claim, dict)
+        and set(claim) == names
+        and all(isinstance(text, str) for text in claim.values())
+        and claim["verdict"] in get_args(Verdict)
+        for claim in kept
+    )
+
+
 def _read_list(marker: Path) -> dict[str, dict[str, Any]]:
     damaged = DataError(f"{marker} must be the list of an earlier reproduction; it is not. Choose another folder with --out.")
     try:
@@ -112,6 +128,6 @@ def _read_list(marker: Path) -> dict[str, dict[str, Any]]:
         good = isinstance(entry, dict) and all(isinstance(entry.get(name), kind) for name, kind in needed.items())
         if not good or not _PLAIN_NAME.fullmatch(room) or entry["page"] != f"{room}.html":
             raise damaged
-        if not all(isinstance(name, str) for name in entry["files"]):
+        if not all(isinstance(name, str) for name in entry["files"]) or not _claims(entry.get("claims", [])):
             raise damaged
     return dict(record["papers"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import shutil
 import sys
@@ -20,11 +21,14 @@ from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, generate_key, save_key
 from sabun.telling.demo import Bench, Job, Outcome
+from sabun.telling.language import retold, said, speaking
+from sabun.telling.terminal.options import Lang
 from sabun.telling.terminal.output import Json, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
+from sabun.telling.words import unit_word
 
 if TYPE_CHECKING:
-    from sabun.reports import Chapter, Grid
+    from sabun.reports import Answer, Chapter, Grid
 
 __all__ = ["command"]
 
@@ -36,6 +40,7 @@ def command(
     job: Annotated[list[str] | None, typer.Option(help="Only this job; may be given several times.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use less data.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Show the report in the web browser.")] = False,
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
     """Run Sabun's jobs on data that comes with it.
@@ -46,7 +51,11 @@ def command(
 
         sabun demo --job count --folder demo
     """
-    chosen = _chosen(job)
+    with speaking(lang):
+        _run(_chosen(job), folder, quick=quick, open_page=open_page, json=json)
+
+
+def _run(chosen: tuple[Job, ...], folder: Path | None, *, quick: bool, open_page: bool, json: bool) -> None:
     place = _new_folder(folder)
     key = generate_key()
     save_key(key, place / "publisher.pem")
@@ -115,13 +124,17 @@ def _chapter(job: Job, outcome: Outcome, release: Release) -> Chapter:
 
     return Chapter(
         name=job.name,
-        question=job.question,
+        question=said(job.question),
         facts=facts(release),
-        answer=outcome.answer,
+        answer=None if outcome.answer is None else _retold(outcome.answer),
         file=f"{job.name}.json",
-        remarks=outcome.remarks,
+        remarks=tuple(map(retold, outcome.remarks)),
         charts=outcome.charts,
     )
+
+
+def _retold(answer: Answer) -> Answer:
+    return dataclasses.replace(answer, big=retold(answer.big), sentence=retold(answer.sentence))
 
 
 def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> None:
@@ -132,7 +145,7 @@ def _tell(chapter: Chapter, outcome: Outcome, place: str, seconds: float) -> Non
     best = "no limit" if chapter.facts.guess is None else f"{chapter.facts.guess:.1f} %"
     print_line(f"{place}  {chapter.question}", style="bold cyan")
     print_line(f"     {found.big} {found.spread}".rstrip(), style="bold")
-    for sentence in filter(None, (found.sentence, *outcome.remarks)):
+    for sentence in filter(None, (found.sentence, *chapter.remarks)):
         print_line(f"     {sentence}")
     print_line(f"     Promise: {terms} for one {promised.unit} ({promised.relation}); a guesser is right at most {best}.")
     print_line(f"     Ledger: {outcome.payer or outcome.release.provenance.charge}.")
@@ -144,11 +157,13 @@ def _write_page(chapters: list[Chapter], books: dict[str, Ledger], place: Path) 
 
     page = place / "index.html"
     introduction = (
-        "Each question below was asked of a table that comes with Sabun or was made up by it. The answers are private: they "
-        "were drawn with noise from the operating system, charged to a ledger, and signed.",
+        said(
+            "Each question below was asked of a table that comes with Sabun or was made up by it. The answers are private: "
+            "they were drawn with noise from the operating system, charged to a ledger, and signed."
+        ),
     )
     grids = (_books(books),) if books else ()
-    save_page(collection(chapters, heading="Sabun demo", introduction=introduction, grids=grids), page)
+    save_page(collection(chapters, heading=said("Sabun demo"), introduction=introduction, grids=grids), page)
     return page
 
 
@@ -158,13 +173,14 @@ def _books(books: dict[str, Ledger]) -> Grid:
     rows = tuple(
         (
             name,
-            f"one {ledger.unit}",
+            said("one {unit}", unit=unit_word(ledger.unit)),
             f"epsilon {at_most(ledger.promised.epsilon)}, delta {at_most(ledger.promised.delta)}",
             percent(ledger.share_used),
         )
         for name, ledger in books.items()
     )
-    return Grid(title="What was spent", columns=("ledger", "protects", "promises for everything together", "used"), rows=rows)
+    columns = (said("ledger"), said("protects"), said("promises for everything together"), said("used"))
+    return Grid(title=said("What was spent"), columns=columns, rows=rows)
 
 
 def _close(place: Path, page: Path, books: dict[str, Ledger], chosen: tuple[Job, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sabun.errors import ParameterError
-from sabun.telling.terminal.options import Json, Overwrite, TrustedKeys
+from sabun.telling.terminal.options import Json, Lang, Overwrite, TrustedKeys
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.releases import load_release, public_key
 
@@ -24,6 +24,7 @@ def command(
         Path | None, typer.Option(help="For density weights: the public table (.csv or .parquet), to draw its columns.")
     ] = None,
     overwrite: Overwrite = False,
+    lang: Lang = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,
     json: Json = False,
 ) -> None:
@@ -45,7 +46,7 @@ def command(
         raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
     new_file(target, overwrite=overwrite)
     trusted = None if not trusted_key else [public_key(path) for path in trusted_key]
-    save_page(report(release, trusted_key=trusted, public=public), target, overwrite=overwrite)
+    save_page(report(release, trusted_key=trusted, public=public, lang=lang), target, overwrite=overwrite)
     if json:
         signed = None if release.signature is None else release.verify(trusted).fingerprint
         told = {"file": str(file), "out": str(target), "kind": release.provenance.kind, "signed_by": signed}

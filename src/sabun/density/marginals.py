@@ -11,6 +11,7 @@ from sabun.errors import ParameterError
 from sabun.records.tables import as_table, names_in
 from sabun.release import Release
 from sabun.telling.charts import overlay, steps
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, numbers_at
 from sabun.telling.story import Chart
 
@@ -19,7 +20,7 @@ __all__ = ["marginals"]
 _MOST_COLUMNS = 8
 _MOST_LABELS = 12
 _BINS = 16
-_SERIES = ("weighted", "unweighted")
+_SERIES = (phrase("weighted"), phrase("unweighted"))
 
 
 def marginals(release: Release, public: Any) -> tuple[Chart, ...]:
@@ -69,7 +70,11 @@ def _numbers(name: str, numbers: Floats, weights: Floats) -> Chart | None:
     edges = np.linspace(numbers.min(), numbers.max(), _BINS + 1)
     heights = [_percent(np.histogram(numbers, bins=edges, weights=given)[0]) for given in (weights, np.ones(len(numbers)))]
     return steps(
-        edges, list(zip(_SERIES, heights, strict=True)), title=f"Column {name}", x_axis=name, y_axis="share of rows (%)"
+        edges,
+        list(zip(map(said, _SERIES), heights, strict=True)),
+        title=said("Column {name}", name=name),
+        x_axis=name,
+        y_axis=said("share of rows (%)"),
     )
 
 
@@ -80,9 +85,9 @@ def _labels(name: str, cells: Any, weights: Floats) -> Chart | None:
     order = np.argsort(-plain, kind="stable")[:_MOST_LABELS]
     return overlay(
         [str(labels[place]) for place in order],
-        list(zip(_SERIES, (_percent(heavy)[order], _percent(plain)[order]), strict=True)),
-        title=f"Column {name}",
-        axis="share of rows (%)",
+        list(zip(map(said, _SERIES), (_percent(heavy)[order], _percent(plain)[order]), strict=True)),
+        title=said("Column {name}", name=name),
+        axis=said("share of rows (%)"),
         heading=name,
     )
 

@@ -10,6 +10,7 @@ from sabun.density.marginals import marginals as beside
 from sabun.release import Release
 from sabun.telling.charts import histogram, line
 from sabun.telling.generic import results, stages
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number
@@ -29,14 +30,17 @@ def story(release: Release) -> Story:
         raise Unfit("weights")
     worth = total**2 / squares
     columns = texts_at(facts, "columns") if has(facts, "columns") else ()
-    about = f" about {', '.join(columns[:6])}{' …' if len(columns) > 6 else ''}" if columns else ""
+    named = said(", ").join(columns[:6]) + (" …" if len(columns) > 6 else "")
     return Story(
-        title="Weights that make a public table answer for a private one",
+        title=said("Weights that make a public table answer for a private one"),
         answer=Answer(
             big=count(len(weights), "weight"),
-            spread=f"worth {number(round(worth))} rows",
-            sentence=f"Weigh the public rows with these numbers, in the table's order, and averages{about} come close to "
-            "those of the private table. Anyone may do so as often as they like at no further cost.",
+            spread=said("worth {rows} rows", rows=number(round(worth))),
+            sentence=said(
+                "Weigh the public rows with these numbers, in the table's order, and averages{about} come close to "
+                "those of the private table. Anyone may do so as often as they like at no further cost.",
+                about=said(" about {columns}", columns=named) if columns else "",
+            ),
         ),
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_histogram(weights), _shares(weights)) if chart is not None),
@@ -47,46 +51,60 @@ def story(release: Release) -> Story:
 
 def _steps(release: Release) -> tuple[str, ...]:
     facts = release.provenance.parameters
-    rank = f" of {whole_at(facts, 'rank'):,} numbers" if has(facts, "rank") else ""
+    rank = said(" of {rank:,} numbers", rank=whole_at(facts, "rank")) if has(facts, "rank") else ""
     if has(release.value, "embedding"):
         return (
-            "From the public table alone, features were fixed whose averages describe a table.",
-            f"The average{rank} over the private rows was taken in whole numbers, and noise was added to it once.",
-            "Weights were found under which the public rows have nearly those averages, as smooth as the noise allows.",
+            said("From the public table alone, features were fixed whose averages describe a table."),
+            said(
+                "The average{rank} over the private rows was taken in whole numbers, and noise was added to it once.", rank=rank
+            ),
+            said("Weights were found under which the public rows have nearly those averages, as smooth as the noise allows."),
         )
     method = text_at(facts, "method") if has(facts, "method") else release.provenance.mechanism
-    return (f"A density ratio was fitted with “{method}”, with noise on everything that touches private rows.",)
+    return (said("A density ratio was fitted with “{name}”, with noise on everything that touches private rows.", name=method),)
 
 
 def _cautions(weights: Floats, worth: float) -> tuple[str, ...]:
     found = []
     if worth < _FEW * len(weights):
         found.append(
-            f"Few public rows carry most of the weight (worth {number(round(worth))} of {len(weights):,}): the public table "
-            "resembles the private one only in part, and answers are rough."
+            said(
+                "Few public rows carry most of the weight (worth {worth} of {rows:,}): the public table resembles the private "
+                "one only in part, and answers are rough.",
+                worth=number(round(worth)),
+                rows=len(weights),
+            )
         )
     if (empty := int((weights == 0).sum())) > 0:
-        found.append(f"{count(empty, 'public row')} got no weight: nothing like them seems to be in the private table.")
+        rows = count(empty, "public row")
+        found.append(said("{rows} got no weight: nothing like them seems to be in the private table.", rows=rows))
     return tuple(found)
 
 
 def _support(release: Release) -> str:
     """What the release says about private rows that no public row resembles."""
     if not has(release.value, "uncovered"):
-        return "Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble."
+        return said("Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble.")
     share, noise = (number_at(release.value, name) for name in ("uncovered", "noise_sd"))
     if not (math.isfinite(share) and math.isfinite(noise)):
         raise Unfit("uncovered")
     about, reach = min(1.0, max(0.0, share)), min(1.0, 2 * noise)
-    return (
-        f"About {about:.1%} of the private rows (give or take {reach:.1%}) are unlike any public row. Answers are about the "
-        "others, or, where bounds are declared, allow for them."
+    return said(
+        "About {about:.1%} of the private rows (give or take {reach:.1%}) are unlike any public row. Answers are about the "
+        "others, or, where bounds are declared, allow for them.",
+        about=about,
+        reach=reach,
     )
 
 
 def _histogram(weights: Floats) -> Chart | None:
-    note = "A weight of 1 means as common in the private table as in the public one."
-    return histogram(weights, title="How large the weights are", axis="weight", things="public row", note=note)
+    return histogram(
+        weights,
+        title=said("How large the weights are"),
+        axis=said("weight"),
+        things=phrase("public row"),
+        note=said("A weight of 1 means as common in the private table as in the public one."),
+    )
 
 
 def _shares(weights: Floats) -> Chart | None:
@@ -97,14 +115,15 @@ def _shares(weights: Floats) -> Chart | None:
     return line(
         100 * share[few],
         100 * heaviest[few],
-        title="How the weight is shared out",
-        x_axis="heaviest public rows (%)",
-        y_axis="their share of the weight (%)",
-        note="A straight line from corner to corner would mean equal weights.",
+        title=said("How the weight is shared out"),
+        x_axis=said("heaviest public rows (%)"),
+        y_axis=said("their share of the weight (%)"),
+        note=said("A straight line from corner to corner would mean equal weights."),
     )
 
 
 def _largest(weights: Floats) -> Grid:
     order = np.argsort(-weights, kind="stable")[:_SHOWN]
     rows = tuple((f"{place + 1:,}", number(float(weights[place]))) for place in order)
-    return Grid(title="The heaviest public rows", columns=("row of the public table", "weight"), rows=rows)
+    columns = (said("row of the public table"), said("weight"))
+    return Grid(title=said("The heaviest public rows"), columns=columns, rows=rows)

@@ -9,6 +9,7 @@ import numpy as np
 from sabun.release import Release
 from sabun.telling.charts import MOST_ROWS, dots
 from sabun.telling.generic import stages
+from sabun.telling.language import said
 from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number
@@ -57,14 +58,16 @@ class _Rows:
 def story(release: Release) -> Story:
     """Tells what people hold, on the whole."""
     rows, facts = _Rows.of(release), release.provenance.parameters
-    note = f"Bars are {number(100 * number_at(facts, 'confidence'))} % intervals."
+    note = said("Bars are {level} intervals.", level=f"{number(100 * number_at(facts, 'confidence'))} %")
     low, high = rows.frequency_ends[0]
     return Story(
-        title="What people hold, collected without learning anyone's data",
+        title=said("What people hold, collected without learning anyone's data"),
         answer=Answer(
             big=f"{rows.keys[0]}: {_percent(rows.frequency[0])} %",
-            spread=f"between {_percent(low)} and {_percent(high)} %",
-            sentence=f"Of {count(len(rows.keys), 'key')}, “{rows.keys[0]}” is held by the most people.",
+            spread=said("between {low} and {high} %", low=_percent(low), high=_percent(high)),
+            sentence=said(
+                "Of {keys}, “{key}” is held by the most people.", keys=count(len(rows.keys), "key"), key=rows.keys[0]
+            ),
         ),
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_frequencies(rows, note), _means(rows, note)) if chart is not None),
@@ -77,10 +80,16 @@ def _steps(release: Release) -> tuple[str, ...]:
     facts = release.provenance.parameters
     protocol = text_at(facts, "protocol") if has(facts, "protocol") else release.guarantee.mechanism
     return (
-        f"Each person's own device randomised what the person holds with the protocol “{protocol}”, booked the cost, and sent "
-        "a few bytes of the same size as everybody's.",
-        "The collector counted these bytes by key; it never saw anything else.",
-        f"From the counts, frequencies and means were estimated with “{text_at(facts, 'method')}”; this costs no privacy.",
+        said(
+            "Each person's own device randomised what the person holds with the protocol “{protocol}”, booked the cost, and "
+            "sent a few bytes of the same size as everybody's.",
+            protocol=protocol,
+        ),
+        said("The collector counted these bytes by key; it never saw anything else."),
+        said(
+            "From the counts, frequencies and means were estimated with “{method}”; this costs no privacy.",
+            method=text_at(facts, "method"),
+        ),
     )
 
 
@@ -88,7 +97,8 @@ def _cautions(rows: _Rows) -> tuple[str, ...]:
     weak = sum("weak" in words for words in rows.flags)
     if not weak:
         return ()
-    return (f"For {count(weak, 'key')} so few people seem to hold the key that a mean would be noise; it is left out.",)
+    keys = count(weak, "key")
+    return (said("For {keys} so few people seem to hold the key that a mean would be noise; it is left out.", keys=keys),)
 
 
 def _frequencies(rows: _Rows, note: str) -> Chart | None:
@@ -97,9 +107,9 @@ def _frequencies(rows: _Rows, note: str) -> Chart | None:
         100 * rows.frequency[:MOST_ROWS],
         100 * rows.frequency_ends[:MOST_ROWS, 0],
         100 * rows.frequency_ends[:MOST_ROWS, 1],
-        title="How many people hold each key",
-        axis="share of people (%)",
-        heading="key",
+        title=said("How many people hold each key"),
+        axis=said("share of people (%)"),
+        heading=said("key"),
         note=note,
     )
 
@@ -110,30 +120,44 @@ def _means(rows: _Rows, note: str) -> Chart | None:
         rows.mean[:MOST_ROWS],
         rows.mean_ends[:MOST_ROWS, 0],
         rows.mean_ends[:MOST_ROWS, 1],
-        title="The mean value among those who hold the key",
-        axis="mean value",
-        heading="key",
+        title=said("The mean value among those who hold the key"),
+        axis=said("mean value"),
+        heading=said("key"),
         note=note,
     )
 
 
 def _table(rows: _Rows) -> Grid:
-    columns = ("key", "share of people", "interval", "mean", "interval of the mean", "reports", "remarks")
+    columns = (
+        said("key"),
+        said("share of people"),
+        said("interval"),
+        said("mean"),
+        said("interval of the mean"),
+        said("reports"),
+        said("remarks"),
+    )
     cells = tuple(
         (
             key,
             f"{_percent(rows.frequency[place])} %",
-            f"{_percent(rows.frequency_ends[place, 0])} to {_percent(rows.frequency_ends[place, 1])} %",
-            number(float(rows.mean[place]), 3),
-            f"{number(float(rows.mean_ends[place, 0]), 3)} to {number(float(rows.mean_ends[place, 1]), 3)}",
+            said(
+                "{low} to {high} %", low=_percent(rows.frequency_ends[place, 0]), high=_percent(rows.frequency_ends[place, 1])
+            ),
+            _short(rows.mean[place]),
+            said("{low} to {high}", low=_short(rows.mean_ends[place, 0]), high=_short(rows.mean_ends[place, 1])),
             number(float(rows.reports[place])),
             rows.flags[place],
         )
         for place, key in enumerate(rows.keys[:MOST_ROWS])
     )
     left = len(rows.keys) - MOST_ROWS
-    note = f"{count(left, 'more key')} in the release file." if left > 0 else ""
-    return Grid(title="Estimates by key", columns=columns, rows=cells, note=note)
+    note = said("{more} in the release file.", more=count(left, "more key")) if left > 0 else ""
+    return Grid(title=said("Estimates by key"), columns=columns, rows=cells, note=note)
+
+
+def _short(value: float) -> str:
+    return number(float(value), 3)
 
 
 def _percent(share: float) -> str:

@@ -10,9 +10,10 @@ from sabun.privacy.amounts import plain
 from sabun.release import Release
 from sabun.telling.charts import histogram
 from sabun.telling.generic import stages
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Unfit, has, numbers_at, text_at, texts_at
 from sabun.telling.story import Answer, Grid, Story
-from sabun.telling.words import count, number, shown
+from sabun.telling.words import count, listed, number, shown, unit_word
 
 __all__ = ["story"]
 
@@ -20,31 +21,36 @@ _MOST_NAMED = 5
 
 _STEPS = {
     "dp-sgd": (
-        "In each step, every record took part with a small probability of its own.",
-        "Each record's gradient was shortened to a public length, the gradients were added up, and Gaussian noise was added.",
-        "The cost of all steps together was computed from these public numbers, before the first of them.",
+        phrase("In each step, every record took part with a small probability of its own."),
+        phrase(
+            "Each record's gradient was shortened to a public length, the gradients were added up, and Gaussian noise was "
+            "added."
+        ),
+        phrase("The cost of all steps together was computed from these public numbers, before the first of them."),
     ),
     "laplace-sgd": (
-        "In each step, every record took part with a small probability of its own.",
-        "Each record's gradient was shortened to a public length, the gradients were added up, and Laplace noise was added.",
+        phrase("In each step, every record took part with a small probability of its own."),
+        phrase(
+            "Each record's gradient was shortened to a public length, the gradients were added up, and Laplace noise was added."
+        ),
     ),
-    "objective-perturbation": ("The model is the best one for an objective with random noise inside.",),
+    "objective-perturbation": (phrase("The model is the best one for an objective with random noise inside."),),
     "anonymizing-first": (
-        "A synthetic table was drawn from noisy counts of the private one.",
-        "The model was trained on the synthetic table; that costs no privacy.",
+        phrase("A synthetic table was drawn from noisy counts of the private one."),
+        phrase("The model was trained on the synthetic table; that costs no privacy."),
     ),
-    "learning-first": ("The model was trained without noise; noise was added to each weight at the end.",),
-    "anonymized-learning": ("Noise was added to each weight's update while training.",),
+    "learning-first": (phrase("The model was trained without noise; noise was added to each weight at the end."),),
+    "anonymized-learning": (phrase("Noise was added to each weight's update while training."),),
 }
 _CARD = {
-    "sizes": "layers",
-    "steps": "steps",
-    "sampling_probability": "chance to take part in a step",
-    "noise_multiplier": "noise per clipped length",
-    "clip_norm": "clipped length of a gradient",
-    "learning_rate": "learning rate",
-    "momentum": "momentum",
-    "n_public": "records, as declared",
+    "sizes": phrase("layers"),
+    "steps": phrase("steps"),
+    "sampling_probability": phrase("chance to take part in a step"),
+    "noise_multiplier": phrase("noise per clipped length"),
+    "clip_norm": phrase("clipped length of a gradient"),
+    "learning_rate": phrase("learning rate"),
+    "momentum": phrase("momentum"),
+    "n_public": phrase("records, as declared"),
 }
 
 
@@ -53,31 +59,43 @@ def story(release: Release) -> Story:
     facts = release.provenance.parameters
     method, weights = text_at(facts, "method"), numbers_at(release.value, "weights")
     sizes = _sizes(facts)
-    shape = f"{count(len(weights), 'weight')}" + (f", hidden layers of {shown(sizes[1:-1])}" if sizes[1:-1] else "")
-    chart = histogram(weights, title="The released weights", axis="weight", things="weight")
+    chart = histogram(weights, title=said("The released weights"), axis=said("weight"), things=phrase("weight"))
     return Story(
-        title="Privately trained classifier",
+        title=said("Privately trained classifier"),
         answer=Answer(
-            big=f"Predicts {_predicted(facts, sizes)}",
-            sentence=f"This is what the model predicts for a {release.guarantee.unit}, from {_inputs(facts, sizes)}. It is a "
-            f"{'linear model' if len(sizes) == 2 else 'network'} with {shape}, trained with “{method}”. It may be handed to "
-            f"anybody, and using it costs no further privacy: it keeps {_terms(release)} for everybody it was trained on.",
+            big=said("Predicts {classes}", classes=_predicted(facts, sizes)),
+            sentence=said(
+                "This is what the model predicts for a {unit}, from {inputs}. It is a {model} with {shape}, trained with "
+                "“{method}”. It may be handed to anybody, and using it costs no further privacy: it keeps {terms} for "
+                "everybody it was trained on.",
+                unit=unit_word(release.guarantee.unit),
+                inputs=_inputs(facts, sizes),
+                model=said("linear model") if len(sizes) == 2 else said("network"),
+                shape=_shape(len(weights), sizes),
+                method=method,
+                terms=_terms(release),
+            ),
         ),
-        stages=stages(release, _STEPS.get(method, ())),
+        stages=stages(release, tuple(map(said, _STEPS.get(method, ())))),
         charts=() if chart is None else (chart,),
         grids=(_card(release),),
         cautions=_cautions(release),
     )
 
 
+def _shape(weights: int, sizes: tuple[int, ...]) -> str:
+    hidden = said(", hidden layers of {sizes}", sizes=shown(sizes[1:-1])) if sizes[1:-1] else ""
+    return count(weights, "weight") + hidden
+
+
 def _predicted(facts: Mapping[str, Any], sizes: tuple[int, ...]) -> str:
     """The classes by name, where the release names them."""
     if not has(facts, "classes"):
-        return f"one of {count(sizes[-1], 'class')}"
+        return said("one of {classes}", classes=count(sizes[-1], "class"))
     names = texts_at(facts, "classes", size=sizes[-1])
     if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} … ({len(names):,} classes)"
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+        return said("{names} … ({classes:,} classes)", names=said(", ").join(names[:_MOST_NAMED]), classes=len(names))
+    return said("{names} or {last}", names=said(", ").join(names[:-1]), last=names[-1])
 
 
 def _inputs(facts: Mapping[str, Any], sizes: tuple[int, ...]) -> str:
@@ -85,8 +103,9 @@ def _inputs(facts: Mapping[str, Any], sizes: tuple[int, ...]) -> str:
     if not names:
         return count(sizes[0], "input")
     if len(names) > _MOST_NAMED:
-        return f"{', '.join(f'“{name}”' for name in names[:_MOST_NAMED])} and {count(len(names) - _MOST_NAMED, 'more column')}"
-    return ", ".join(f"“{name}”" for name in names)
+        more = count(len(names) - _MOST_NAMED, "more column")
+        return said("{names} and {more}", names=listed(names[:_MOST_NAMED]), more=more)
+    return listed(names)
 
 
 def _terms(release: Release) -> str:
@@ -105,11 +124,11 @@ def _sizes(facts: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _card(release: Release) -> Grid:
     facts = release.provenance.parameters
-    rows = [(words, _shown(facts[name])) for name, words in _CARD.items() if has(facts, name)]
+    rows = [(said(words), _shown(facts[name])) for name, words in _CARD.items() if has(facts, name)]
     expected = _expected(facts)
     if expected is not None:
-        rows.append(("expected times a record takes part", number(expected, 3)))
-    return Grid(title="Privacy card", columns=("what", "value"), rows=tuple(rows))
+        rows.append((said("expected times a record takes part"), number(expected, 3)))
+    return Grid(title=said("Privacy card"), columns=(said("what"), said("value")), rows=tuple(rows))
 
 
 def _shown(value: object) -> str:
@@ -124,9 +143,9 @@ def _expected(facts: Mapping[str, Any]) -> float | None:
 
 
 def _cautions(release: Release) -> tuple[str, ...]:
-    lines = ["How well the model predicts is not in the release: measure it on records that are not private."]
+    lines = [said("How well the model predicts is not in the release: measure it on records that are not private.")]
     if release.guarantee.scope == "per-parameter":
         lines.insert(
-            0, "The paper's promise is about each weight by itself; what counts is the figure for all of them together."
+            0, said("The paper's promise is about each weight by itself; what counts is the figure for all of them together.")
         )
     return tuple(lines)

@@ -10,17 +10,18 @@ import numpy as np
 from sabun.release import Release
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, pair_at, text_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Story
-from sabun.telling.words import number, plural, shown
+from sabun.telling.words import number, plural, sentences, shown
 
 __all__ = ["story"]
 
 _LAWS = {
-    "power": "whole-number noise with a power tail",
-    "laplace": "Laplace noise",
-    "gaussian": "Gaussian noise",
-    "paper": "the noise the paper prints",
+    "power": phrase("whole-number noise with a power tail"),
+    "laplace": phrase("Laplace noise"),
+    "gaussian": phrase("Gaussian noise"),
+    "paper": phrase("the noise the paper prints"),
 }
 
 
@@ -41,18 +42,15 @@ def _count(release: Release) -> Story:
     known = has(value, "interval") and bool(level_of(facts))
     records = whole_at(facts, "records") if has(facts, "records") else 0
     empty = known and vacuous(low, high, records)
-    of_all = f" of the {records:,}" if records else ""
-    meaning = f"outliers: fewer than {k:,} others lie within {number(radius)} of each."
-    people = plural(release.guarantee.unit)
     charts = [_interval(found, low, high, facts)] if known else []
     return Story(
-        title="Private number of outliers",
+        title=said("Private number of outliers"),
         answer=Answer(
-            big=f"{number(low)} to {number(high)}" if empty else number(found),
+            big=said("{low} to {high}", low=number(low), high=number(high)) if empty else number(found),
             spread=spread(found, low, high, level=level_of(facts)) if known and not empty else "",
-            sentence=(
-                f"{'Nothing can be said about how many' if empty else f'About {found:,}'}{of_all} {people} are {meaning}"
-                + (f" The interval holds the exact count with {level_of(facts)} confidence." if known else "")
+            sentence=sentences(
+                _meaning(None if empty else found, records, plural(release.guarantee.unit), k, number(radius)),
+                said("The interval holds the exact count with {level} confidence.", level=level_of(facts)) if known else "",
             ),
         ),
         stages=stages(release, _steps(facts, known)),
@@ -62,41 +60,69 @@ def _count(release: Release) -> Story:
     )
 
 
+def _meaning(found: int | None, records: int, people: str, k: int, radius: str) -> str:
+    """What was counted, or that the count says nothing."""
+    of_all = said(" of the {records:,}", records=records) if records else ""
+    if found is None:
+        return said(
+            "Nothing can be said about how many{of_all} {people} are outliers: fewer than {k:,} others lie within {radius} of "
+            "each.",
+            of_all=of_all,
+            people=people,
+            k=k,
+            radius=radius,
+        )
+    return said(
+        "About {found:,}{of_all} {people} are outliers: fewer than {k:,} others lie within {radius} of each.",
+        found=found,
+        of_all=of_all,
+        people=people,
+        k=k,
+        radius=radius,
+    )
+
+
 def _steps(facts: Mapping[str, Any], known: bool) -> tuple[str, ...]:
     mechanism = text_at(facts, "mechanism")
-    steps = ["The neighbours of each row within the radius were counted, and from them the exact number of outliers."]
+    steps = [said("The neighbours of each row within the radius were counted, and from them the exact number of outliers.")]
     if mechanism.startswith("global"):
-        steps.append("Noise was drawn for the worst table of this shape, and added.")
+        steps.append(said("Noise was drawn for the worst table of this shape, and added."))
     else:
-        law = _LAWS.get(mechanism, mechanism)
-        steps.append("How much one row could change that number was bounded for this very table; this bound stays private.")
-        steps.append(f"To the number, {law} fitted to that bound was added.")
+        law = said(_LAWS.get(mechanism, mechanism))
+        steps.append(
+            said("How much one row could change that number was bounded for this very table; this bound stays private.")
+        )
+        steps.append(said("To the number, {law} fitted to that bound was added.", law=law))
     if known and has(facts, "error_bar_epsilon"):
-        steps.append(f"The error bar was paid for as well: epsilon {shown(facts['error_bar_epsilon'])} of the whole.")
-    return (*steps, "A result outside the possible range was moved to its end.")
+        paid = shown(facts["error_bar_epsilon"])
+        steps.append(said("The error bar was paid for as well: epsilon {epsilon} of the whole.", epsilon=paid))
+    return (*steps, said("A result outside the possible range was moved to its end."))
 
 
 def _cautions(found: int, low: float, high: float, *, known: bool, empty: bool) -> tuple[str, ...]:
     if not known:
-        return ("No error bar was paid for, so this answer has no interval.",)
+        return (said("No error bar was paid for, so this answer has no interval."),)
     if empty:
         return (
-            f"This release says nothing: its interval holds nearly every possible number, and the {found:,} in the file may be "
-            "noise alone. It takes a larger table, fewer columns or a larger epsilon; ask “plan” before paying again.",
+            said(
+                "This release says nothing: its interval holds nearly every possible number, and the {found:,} in the file may "
+                "be noise alone. It takes a larger table, fewer columns or a larger epsilon; ask “plan” before paying again.",
+                found=found,
+            ),
         )
     return wide(found, low, high)
 
 
 def _interval(found: int, low: float, high: float, facts: Mapping[str, Any]) -> Chart | None:
     return dots(
-        ["outliers"],
+        [said("outliers")],
         np.array([float(found)]),
         np.array([low]),
         np.array([high]),
-        title="The count with its interval",
-        axis="number of outliers",
+        title=said("The count with its interval"),
+        axis=said("number of outliers"),
         heading="",
-        note=f"The bar is the {level_of(facts)} interval.",
+        note=said("The bar is the {level} interval.", level=level_of(facts)),
     )
 
 
@@ -109,38 +135,49 @@ def _regions(release: Release) -> Story:
         found,
         None if ends is None else ends[:, 0],
         None if ends is None else ends[:, 1],
-        title="Outliers by region",
-        axis="number of outliers",
-        heading="region",
-        note="" if ends is None else f"Bars are {level_of(release.provenance.parameters)} intervals.",
+        title=said("Outliers by region"),
+        axis=said("number of outliers"),
+        heading=said("region"),
+        note="" if ends is None else said("Bars are {level} intervals.", level=level_of(release.provenance.parameters)),
     )
     return Story(
-        title="Private number of outliers by region",
+        title=said("Private number of outliers by region"),
         answer=Answer(
             big=f"{names[top]}: {number(float(found[top]))}",
             spread="" if ends is None else spread(found[top], *ends[top], level=level_of(release.provenance.parameters)),
-            sentence=f"Of {len(names):,} public regions, “{names[top]}” has the most outliers. One price paid for all of them.",
+            sentence=said(
+                "Of {regions:,} public regions, “{name}” has the most outliers. One price paid for all of them.",
+                regions=len(names),
+                name=names[top],
+            ),
         ),
         stages=stages(
             release,
             (
-                "The outliers were found once, and counted in each region.",
-                "How much one row could change all these numbers together was bounded for this very table; this stays private.",
-                "One vector of noise fitted to that bound was added.",
+                said("The outliers were found once, and counted in each region."),
+                said(
+                    "How much one row could change all these numbers together was bounded for this very table; this stays "
+                    "private."
+                ),
+                said("One vector of noise fitted to that bound was added."),
             ),
         ),
         charts=() if chart is None else (chart,),
         cautions=_unclear(names, found, ends, top),
-        grids=(Grid(title="Regions", columns=("region", "rule"), rows=_rules(described)),) if described else (),
+        grids=(Grid(title=said("Regions"), columns=(said("region"), said("rule")), rows=_rules(described)),)
+        if described
+        else (),
     )
 
 
 def _unclear(names: tuple[str, ...], found: Floats, ends: Floats | None, top: int) -> tuple[str, ...]:
     """What intervals say against the headline."""
     if ends is None:
-        return ("No error bar was paid for, so these answers have no intervals.",)
+        return (said("No error bar was paid for, so these answers have no intervals."),)
     rivals = [name for place, name in enumerate(names) if place != top and ends[place, 1] >= ends[top, 0]]
-    order = f"Intervals overlap ({', '.join((names[top], *rivals[:3]))}): which region has the most is open."
+    order = said(
+        "Intervals overlap ({names}): which region has the most is open.", names=said(", ").join((names[top], *rivals[:3]))
+    )
     return (*((order,) if rivals else ()), *wide(float(found[top]), *ends[top].tolist()))
 
 
@@ -164,20 +201,25 @@ def _subspace(release: Release) -> Story:
     choice = text_at(release.value, "choice")
     subspaces = facts.get("subspaces")
     grids = (
-        (Grid(title="The choices", columns=("name", "columns"), rows=_rules(subspaces)),)
+        (Grid(title=said("The choices"), columns=(said("name"), said("columns")), rows=_rules(subspaces)),)
         if isinstance(subspaces, Mapping)
         else ()
     )
     return Story(
-        title="Private choice of the columns that have outliers",
-        answer=Answer(big=choice, sentence=f"Among the public choices, “{choice}” was drawn as one with many outliers."),
+        title=said("Private choice of the columns that have outliers"),
+        answer=Answer(
+            big=choice,
+            sentence=said("Among the public choices, “{choice}” was drawn as one with many outliers.", choice=choice),
+        ),
         stages=stages(
             release,
             (
-                "For each choice of columns, outliers were counted and turned into a score that one row moves by 1 at most.",
-                "A choice was drawn with a probability that grows with its score.",
+                said(
+                    "For each choice of columns, outliers were counted and turned into a score that one row moves by 1 at most."
+                ),
+                said("A choice was drawn with a probability that grows with its score."),
             ),
         ),
         grids=grids,
-        cautions=("It is a draw: another choice with nearly as many outliers could have come out.",),
+        cautions=(said("It is a draw: another choice with nearly as many outliers could have come out."),),
     )

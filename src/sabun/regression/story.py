@@ -12,9 +12,10 @@ from sabun.errors import SabunError
 from sabun.release import Release
 from sabun.telling.charts import dots
 from sabun.telling.generic import spread, stages
+from sabun.telling.language import retold, said
 from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at
 from sabun.telling.story import Answer, Grid, Story
-from sabun.telling.words import count, number, shown
+from sabun.telling.words import count, listed, number, sentences, shown
 
 __all__ = ["story"]
 
@@ -40,14 +41,19 @@ def story(release: Release) -> Story:
     clear = _clear(found)
     top = int(np.argmax(np.abs(np.nan_to_num(found.ranges * found.coefficients[:-1]))))
     coefficient = float(found.coefficients[top])
-    sentence = (
-        f"Of {count(len(found.names), 'column')}, “{found.names[top]}” moves “{found.target}” the most: by "
-        f"{number(coefficient)} for each step of 1. The model is from {count(len(found.organisations), 'organisation')}."
+    sentence = said(
+        "Of {columns}, “{name}” moves “{target}” the most: by {amount} for each step of 1. The model is from {organisations}.",
+        columns=count(len(found.names), "column"),
+        name=found.names[top],
+        target=found.target,
+        amount=number(coefficient),
+        organisations=count(len(found.organisations), "organisation"),
     )
     if clear:
-        sentence += f" The intervals leave no doubt about the direction of {', '.join(f'“{name}”' for name in clear[:6])}."
+        sure = said("The intervals leave no doubt about the direction of {names}.", names=listed(clear[:6]))
+        sentence = sentences(sentence, sure)
     return Story(
-        title=f"Private linear model for {found.target}",
+        title=said("Private linear model for {target}", target=found.target),
         answer=Answer(
             big=f"{found.names[top]}: {number(coefficient)}",
             spread="" if found.ends is None else spread(coefficient, *found.ends[top].tolist(), level="95 %"),
@@ -56,7 +62,7 @@ def story(release: Release) -> Story:
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_effects(found),) if chart is not None),
         grids=(_table(found), *_sizes(release)),
-        cautions=(*found.findings, *_cautions(found)),
+        cautions=(*map(retold, found.findings), *_cautions(found)),
     )
 
 
@@ -113,16 +119,16 @@ def _clear(found: _Line) -> list[str]:
 def _steps(release: Release) -> tuple[str, ...]:
     if release.provenance.kind == "regression.model":
         return (
-            "Each organisation added up products of its own columns in whole numbers and added noise; only that left it.",
-            "The noisy sums were weighed by how noisy they are and joined into one model; this costs no privacy.",
+            said("Each organisation added up products of its own columns in whole numbers and added noise; only that left it."),
+            said("The noisy sums were weighed by how noisy they are and joined into one model; this costs no privacy."),
         )
     if release.provenance.kind in _SUMS:
         return (
-            "Each row was scaled by its public bounds, and shortened where it was too long.",
-            "Products of columns were added up in whole numbers, and noise was added to each sum.",
-            "The coefficients shown here follow from the noisy sums; computing them costs no privacy.",
+            said("Each row was scaled by its public bounds, and shortened where it was too long."),
+            said("Products of columns were added up in whole numbers, and noise was added to each sum."),
+            said("The coefficients shown here follow from the noisy sums; computing them costs no privacy."),
         )
-    return ("Coefficients were fitted under a penalty with noise inside; the fit itself is what was released.",)
+    return (said("Coefficients were fitted under a penalty with noise inside; the fit itself is what was released."),)
 
 
 def _effects(found: _Line) -> Any:
@@ -133,40 +139,48 @@ def _effects(found: _Line) -> Any:
         moves,
         low,
         high,
-        title="What each column does",
-        axis=f"change of {found.target}",
+        title=said("What each column does"),
+        axis=said("change of {target}", target=found.target),
         zero=True,
-        heading="column",
-        note="The change of the prediction when a column moves over its whole public range (a label: from absent to present)."
-        + (
-            " Bars are 95 % intervals with sampling noise, privacy noise and what the noise hides."
-            if found.ends is not None
-            else ""
+        heading=said("column"),
+        note=sentences(
+            said(
+                "The change of the prediction when a column moves over its whole public range (a label: from absent to "
+                "present)."
+            ),
+            ""
+            if found.ends is None
+            else said("Bars are 95 % intervals with sampling noise, privacy noise and what the noise hides."),
         ),
     )
 
 
 def _table(found: _Line) -> Grid:
-    names = (*found.names, "(constant)")
+    names = (*found.names, said("(constant)"))
+    title, columns = said("Coefficients in original units"), (said("column"), said("coefficient"))
     if found.ends is None:
         rows = tuple((name, number(float(c))) for name, c in zip(names, found.coefficients, strict=True))
-        return Grid(title="Coefficients in original units", columns=("column", "coefficient"), rows=rows)
+        return Grid(title=title, columns=columns, rows=rows)
     full = tuple(
-        (name, number(float(c)), f"{number(float(low))} to {number(float(high))}")
+        (name, number(float(c)), said("{low} to {high}", low=number(float(low)), high=number(float(high))))
         for name, c, (low, high) in zip(names, found.coefficients, found.ends, strict=True)
     )
-    return Grid(title="Coefficients in original units", columns=("column", "coefficient", "95 % interval"), rows=full)
+    return Grid(title=title, columns=(*columns, said("95 % interval")), rows=full)
 
 
 def _sizes(release: Release) -> tuple[Grid, ...]:
-    facts = [(name, shown(release.value[name])) for name in ("organisation", "rows") if has(release.value, name)]
-    return (Grid(title="Released with it", columns=("name", "value"), rows=tuple(facts)),) if facts else ()
+    names = {"organisation": said("organisation"), "rows": said("rows")}
+    facts = [(words, shown(release.value[name])) for name, words in names.items() if has(release.value, name)]
+    columns = (said("name"), said("value"))
+    return (Grid(title=said("Released with it"), columns=columns, rows=tuple(facts)),) if facts else ()
 
 
 def _cautions(found: _Line) -> tuple[str, ...]:
     if found.ends is None:
-        return ("Released coefficients carry no precision, so there are no intervals.",)
+        return (said("Released coefficients carry no precision, so there are no intervals."),)
     return (
-        "The intervals assume that one linear model holds for everybody, with coefficients no longer than the study's bound; "
-        "residuals may vary more in one organisation than in another. They do not hold bias from shortened rows.",
+        said(
+            "The intervals assume that one linear model holds for everybody, with coefficients no longer than the study's "
+            "bound; residuals may vary more in one organisation than in another. They do not hold bias from shortened rows."
+        ),
     )

@@ -20,6 +20,7 @@ from sabun.release.outsiders import Statement
 from sabun.release.signature import TrustedKeys
 from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
+from sabun.telling.language import speaking
 from sabun.telling.story import Grid
 
 __all__ = ["budget", "collection", "report", "save_page", "statement"]
@@ -28,7 +29,7 @@ _MOST_PURPOSES = 12
 
 
 @renamed(trusted="trusted_key")
-def report(release: Release, *, trusted_key: TrustedKeys = None, public: Any = None) -> str:
+def report(release: Release, *, trusted_key: TrustedKeys = None, public: Any = None, lang: str | None = None) -> str:
     """One release as a page of HTML that stands alone.
 
     A result of a seeded coin is shown under a banner that says NOT PRIVATE.
@@ -37,6 +38,7 @@ def report(release: Release, *, trusted_key: TrustedKeys = None, public: Any = N
         release: What to show.
         trusted_key: Public keys the reader trusts; with them, a release that none of them signed is refused.
         public: For weights on a public table: that table, to draw its columns with and without the weights.
+        lang: "en" or "ja"; that of the locale when left out.
 
     Raises:
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
@@ -47,16 +49,22 @@ def report(release: Release, *, trusted_key: TrustedKeys = None, public: Any = N
         >>> from sabun.release import Provenance
         >>> release = Release(value={"count": 42}, guarantee=Guarantee(epsilon=0.5, unit="patient"),
         ...                   provenance=Provenance(kind="count", mechanism="discrete Laplace"))
-        >>> page = report(release)
+        >>> page = report(release, lang="en")
         >>> page.startswith("<!DOCTYPE html>"), "62.3 % of the time" in page
         (True, True)
     """
-    charts = () if public is None else charts_beside(release, public)
-    return render("release.html", facts=facts(release, trusted_key=trusted_key), charts=charts, version=version("sabun"))
+    with speaking(lang):
+        charts = () if public is None else charts_beside(release, public)
+        return render("release.html", facts=facts(release, trusted_key=trusted_key), charts=charts, version=version("sabun"))
 
 
 def collection(
-    chapters: Sequence[Chapter], *, heading: str, introduction: Sequence[str] = (), grids: Sequence[Grid] = ()
+    chapters: Sequence[Chapter],
+    *,
+    heading: str,
+    introduction: Sequence[str] = (),
+    grids: Sequence[Grid] = (),
+    lang: str | None = None,
 ) -> str:
     """Several releases as one page, with the answers in short at the top.
 
@@ -65,28 +73,36 @@ def collection(
         heading: The page's heading.
         introduction: Sentences under it.
         grids: Tables that stand under the short answers.
+        lang: "en" or "ja", as the chapters' facts were made; that of the locale when left out.
     """
     names = [chapter.name for chapter in chapters]
     good = len(set(names)) == len(names) and all(re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", name) for name in names)
     checks.require(good, "named differently, with letters, digits and hyphens", chapters=names)
-    return render(
-        "collection.html",
-        chapters=chapters,
-        heading=heading,
-        introduction=introduction,
-        grids=grids,
-        version=version("sabun"),
-    )
+    with speaking(lang):
+        return render(
+            "collection.html",
+            chapters=chapters,
+            heading=heading,
+            introduction=introduction,
+            grids=grids,
+            version=version("sabun"),
+        )
 
 
-def statement(stated: Statement, *, trusted: TrustedKeys = None) -> str:
+def statement(stated: Statement, *, trusted: TrustedKeys = None, lang: str | None = None) -> str:
     """A ledger's statement as a page: what was released, when, at what cost, what is left.
+
+    Args:
+        stated: What the ledger says of itself.
+        trusted: Public keys the reader trusts; with them, a statement that none of them signed is refused.
+        lang: "en" or "ja"; that of the locale when left out.
 
     Raises:
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
     """
     signer = None if stated.signature is None else stated.verify(trusted)
-    return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
+    with speaking(lang):
+        return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
 
 
 def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | None = 20) -> str:

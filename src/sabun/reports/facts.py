@@ -12,14 +12,16 @@ from typing import Any
 from sabun.asking import renamed
 from sabun.asking.directory import room_named
 from sabun.errors import ParameterError
+from sabun.ledger.wording import at_least
 from sabun.privacy.amounts import plain
-from sabun.release import Release
+from sabun.release import Provenance, Release
 from sabun.release.signature import TrustedKeys
 from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
+from sabun.telling.language import retold, said, speaking
 from sabun.telling.reading import Unfit
 from sabun.telling.story import Answer, Chart, Grid, Story
-from sabun.telling.words import count, guess, promise, shown
+from sabun.telling.words import count, guess, promise, shown, unit_word
 
 __all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_of"]
 
@@ -92,16 +94,22 @@ class Chapter:
 
 
 @renamed(trusted="trusted_key")
-def facts(release: Release, *, trusted_key: TrustedKeys = None) -> Facts:
+def facts(release: Release, *, trusted_key: TrustedKeys = None, lang: str | None = None) -> Facts:
     """Gathers what a page says; reads the release and the installed package, nothing else.
 
     Args:
         release: What to tell about.
         trusted_key: Public keys the reader trusts; with them, a release that none of them signed is refused.
+        lang: "en" or "ja"; that of the locale when left out.
 
     Raises:
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
     """
+    with speaking(lang):
+        return _facts(release, trusted_key)
+
+
+def _facts(release: Release, trusted_key: TrustedKeys) -> Facts:
     own, hall = proofs(release.provenance.kind)
     return Facts(
         story=_story(release),
@@ -109,7 +117,7 @@ def facts(release: Release, *, trusted_key: TrustedKeys = None) -> Facts:
         figures=_figures(release),
         promise=promise(release.guarantee),
         guess=guess(*release.guarantee.cost),
-        assumptions=release.guarantee.assumptions,
+        assumptions=tuple(map(retold, release.guarantee.assumptions)),
         own_proofs=own,
         hall_proofs=hall,
         versions=_versions(release),
@@ -158,64 +166,82 @@ def _story(release: Release) -> Story:
 def _warnings(release: Release) -> tuple[str, ...]:
     found = []
     if release.guarantee.simulated:
-        found.append("NOT PRIVATE: this result was drawn with a seeded coin, for trying things out only. Do not publish it.")
+        found.append(
+            said("NOT PRIVATE: this result was drawn with a seeded coin, for trying things out only. Do not publish it.")
+        )
     if math.isinf(release.guarantee.cost[0]):
-        found.append("NO GUARANTEE: no finite epsilon holds for everything in this result together.")
+        found.append(said("NO GUARANTEE: no finite epsilon holds for everything in this result together."))
     return tuple(found)
 
 
 def _figures(release: Release) -> tuple[tuple[str, str], ...]:
     promised = release.guarantee
     epsilon, delta = promised.cost
-    joint = " (all together)" if promised.scope == "per-parameter" else ""
+    joint = said(" (all together)") if promised.scope == "per-parameter" else ""
+    relations = {"replace-one": said("replace-one"), "add-remove": said("add-remove"), "local": said("local")}
     return (
-        (f"epsilon{joint}", plain(epsilon)),
-        (f"delta{joint}", plain(delta)),
-        ("protects", f"one {promised.unit}"),
-        ("relation", promised.relation),
-        ("holds against", "everybody, the collector too" if promised.model == "local" else "every reader"),
+        (said("epsilon") + joint, plain(epsilon)),
+        (said("delta") + joint, plain(delta)),
+        (said("protects"), said("one {unit}", unit=unit_word(promised.unit))),
+        (said("relation"), relations[promised.relation]),
+        (said("holds against"), said("everybody, the collector too") if promised.model == "local" else said("every reader")),
     )
 
 
 def _versions(release: Release) -> str:
-    made, here = release.provenance.software.get("sabun", "unknown"), version("sabun")
+    made, here = release.provenance.software.get("sabun", said("unknown")), version("sabun")
     if made == here:
         return ""
-    return f"The release was made with Sabun {made}; the proofs below are those of Sabun {here}, which made this page."
+    return said(
+        "The release was made with Sabun {made}; the proofs below are those of Sabun {here}, which made this page.",
+        made=made,
+        here=here,
+    )
 
 
 def _origin(release: Release) -> Grid:
     origin = release.provenance
     rows = [
-        ("kind", origin.kind),
-        ("mechanism", origin.mechanism),
-        ("made", origin.time.replace("T", " ").replace("Z", " UTC")),
+        (said("kind"), origin.kind),
+        (said("mechanism"), origin.mechanism),
+        (said("made"), origin.time.replace("T", " ").replace("Z", " UTC")),
     ]
-    rows.append(("software", ", ".join(f"{name} {number}" for name, number in origin.software.items())))
-    rows.append(("ledger", origin.charge))
+    rows.append((said("software"), ", ".join(f"{name} {number}" for name, number in origin.software.items())))
+    rows.append((said("ledger"), _charge(origin)))
     if origin.receipt is not None:
-        rows += [("ledger row", origin.receipt.entry_hash), ("ledger note", origin.receipt.note or "none")]
-    rows.append(("schema hash", origin.schema_hash or "none: the table came without a schema file"))
-    return Grid(title="Origin", columns=("fact", "value"), rows=tuple(rows))
+        rows.append((said("ledger row"), origin.receipt.entry_hash))
+        rows.append((said("ledger note"), origin.receipt.note or said("none")))
+    rows.append((said("schema hash"), origin.schema_hash or said("none: the table came without a schema file")))
+    return Grid(title=said("Origin"), columns=(said("fact"), said("value")), rows=tuple(rows))
+
+
+def _charge(origin: Provenance) -> str:
+    """Who paid for it; what `Provenance.charge` says, in the page's language."""
+    if (receipt := origin.receipt) is None:
+        return said("not charged to a ledger")
+    paid = f"epsilon {at_least(receipt.epsilon)}" + (f", delta {at_least(receipt.delta)}" if receipt.delta else "")
+    return said("charged to {ledger!r} as entry {entry} ({paid})", ledger=receipt.ledger_name, entry=receipt.entry, paid=paid)
 
 
 def _parameters(release: Release) -> Grid:
     found = list(generic.leaves(release.provenance.parameters))
     rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
-    note = f"{count(len(found) - _MOST_ROWS, 'more choice')} in the release file." if len(found) > _MOST_ROWS else ""
-    return Grid(title="Public choices", columns=("name", "value"), rows=rows, note=note)
+    left = len(found) - _MOST_ROWS
+    note = said("{more} in the release file.", more=count(left, "more choice")) if left > 0 else ""
+    return Grid(title=said("Public choices"), columns=(said("name"), said("value")), rows=rows, note=note)
 
 
 def _signature(release: Release, trusted: TrustedKeys) -> str:
     if release.signature is None and trusted is None:
-        return (
+        return said(
             "Not signed: nobody stands behind this file, and a change in it would not be noticed. What it says about a ledger "
             "is the file's own claim; only the owner of the ledger can confirm it."
         )
     signer = release.verify(trusted)
     if signer.trusted:
-        return f"Signed by the trusted key {signer.fingerprint}; nothing was changed since."
-    return (
-        f"Nothing was changed since it was signed by the key {signer.fingerprint}. Whose key that is, this page cannot tell: "
-        "compare the fingerprint with the publisher's."
+        return said("Signed by the trusted key {key}; nothing was changed since.", key=signer.fingerprint)
+    return said(
+        "Nothing was changed since it was signed by the key {key}. Whose key that is, this page cannot tell: compare the "
+        "fingerprint with the publisher's.",
+        key=signer.fingerprint,
     )

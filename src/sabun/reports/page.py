@@ -7,7 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sabun.telling.drawing import scoped
-from sabun.telling.words import tidy
+from sabun.telling.language import language, said
+from sabun.telling.words import count, tidy, unit_word
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,6 +35,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
+    environment.globals.update(said=said, language=language, count=count, unit_word=unit_word)
     environment.filters["code"] = _code
     environment.filters["scoped"] = scoped
     return environment

@@ -11,19 +11,34 @@ from sabun.release import Release
 from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Story
-from sabun.telling.words import count, number, plural, shown
+from sabun.telling.words import count, number, plural, sentences, shown
 
 __all__ = ["story"]
 
 _STEPS = {
-    "count": "The rows in question were counted, in each group.",
-    "sum": "Each cell was clipped to its bounds and moved to the nearest public mark; the marks were summed, in each group.",
-    "mean": "Each cell was clipped to its bounds and moved to the nearest public mark; distances to both bounds were summed.",
-    "variance": "Each cell was clipped to its bounds and moved to the nearest public mark; marks and squares were summed.",
-    "histogram": "The rows were counted in each bin of each group.",
-    "quantiles": "The cells at each public mark were counted, in each group.",
+    "count": phrase("The rows in question were counted, in each group."),
+    "sum": phrase(
+        "Each cell was clipped to its bounds and moved to the nearest public mark; the marks were summed, in each group."
+    ),
+    "mean": phrase(
+        "Each cell was clipped to its bounds and moved to the nearest public mark; distances to both bounds were summed."
+    ),
+    "variance": phrase(
+        "Each cell was clipped to its bounds and moved to the nearest public mark; marks and squares were summed."
+    ),
+    "histogram": phrase("The rows were counted in each bin of each group."),
+    "quantiles": phrase("The cells at each public mark were counted, in each group."),
+}
+_NAMES = {
+    "count": phrase("count"),
+    "sum": phrase("sum"),
+    "mean": phrase("mean"),
+    "variance": phrase("variance"),
+    "histogram": phrase("histogram"),
+    "quantiles": phrase("quantiles"),
 }
 
 
@@ -46,13 +61,19 @@ def story(release: Release) -> Story:
     told = [line for line in lines if not np.isnan(line.found)]
     people = plural(release.guarantee.unit)
     return Story(
-        title=f"Private {what}" + (f" by {text_at(facts, 'by')}" if has(facts, "by") else ""),
+        title=_title(what, facts),
         answer=_answer(what, lines, facts, people),
-        stages=stages(release, (_STEPS[what], _drawn(facts))),
+        stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
         charts=tuple(chart for chart in [_chart(what, told, facts)] if chart is not None),
         grids=(_grid(lines), results(release)),
         cautions=_cautions(what, lines, facts),
     )
+
+
+def _title(what: str, facts: Mapping[str, Any]) -> str:
+    if has(facts, "by"):
+        return said("Private {what} by {column}", what=said(_NAMES[what]), column=text_at(facts, "by"))
+    return said("Private {what}", what=said(_NAMES[what]))
 
 
 def _lines(what: str, value: Mapping[str, Any], facts: Mapping[str, Any]) -> list[_Line]:
@@ -61,7 +82,7 @@ def _lines(what: str, value: Mapping[str, Any], facts: Mapping[str, Any]) -> lis
     if not (groups and isinstance(answers, Mapping) and isinstance(ends, Mapping)):
         raise Unfit(what)
     if what not in PARTS:
-        return [_line(name if has(facts, "by") else what, answers, ends, name) for name in groups]
+        return [_line(name if has(facts, "by") else said(_NAMES[what]), answers, ends, name) for name in groups]
     parts = texts_at(facts, PARTS[what])
     return [line for group in groups for line in _listed(group if has(facts, "by") else "", parts, answers, ends, group)]
 
@@ -84,33 +105,38 @@ def _listed(group: str, parts: tuple[str, ...], answers: Mapping[str, Any], ends
 
 def _asked(facts: Mapping[str, Any], people: str) -> str:
     where = facts.get("where")
-    asked = f" among the {people} with {_condition(where)}" if isinstance(where, Mapping) and where else f" among the {people}"
-    return asked + (f", by {text_at(facts, 'by')}" if has(facts, "by") else "")
+    if isinstance(where, Mapping) and where:
+        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where))
+    else:
+        asked = said(" among the {people}", people=people)
+    return asked + (said(", by {column}", column=text_at(facts, "by")) if has(facts, "by") else "")
 
 
 def _condition(where: Mapping[str, Any]) -> str:
     def words(pair: Any) -> str:
         low, high = pair
         if low is None or high is None:
-            return f"below {number(high)}" if low is None and high is not None else f"at least {number(low)}"
-        return f"from {number(low)} to below {number(high)}"
+            below = low is None and high is not None
+            return said("below {high}", high=number(high)) if below else said("at least {low}", low=number(low))
+        return said("from {low} to below {high}", low=number(low), high=number(high))
 
     try:
-        return " and ".join(f"{name} {' or '.join(words(pair) for pair in pairs)}" for name, pairs in where.items())
+        return said(" and ").join(f"{name} {said(' or ').join(words(pair) for pair in pairs)}" for name, pairs in where.items())
     except (TypeError, ValueError):
         raise Unfit("where") from None
 
 
 def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str) -> Answer:
-    column = f" of “{text_at(facts, 'column')}”" if has(facts, "column") else ""
-    sentence = f"The {what}{column}{_asked(facts, people)}."
+    column = said(" of “{column}”", column=text_at(facts, "column")) if has(facts, "column") else ""
+    asked = _asked(facts, people)
+    sentence = said("The {what}{column}{asked}.", what=said(_NAMES[what]), column=column, asked=asked)
     if len(lines) > 1:
-        return Answer(
-            big=count(len(lines), "answer"), sentence=f"{sentence} They are in the table below; one price paid for all."
-        )
+        below = said("They are in the table below; one price paid for all.")
+        return Answer(big=count(len(lines), "answer"), sentence=sentences(sentence, below))
     [line] = lines
     if np.isnan(line.found):
-        return Answer(big="Too few to tell", sentence=f"{sentence} The noisy size of the group cannot be told from 0.")
+        few = said("The noisy size of the group cannot be told from 0.")
+        return Answer(big=said("Too few to tell"), sentence=sentences(sentence, few))
     known = not np.isnan(line.low)
     return Answer(
         big=number(int(line.found) if what == "count" else line.found),
@@ -122,8 +148,13 @@ def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str
 def _drawn(facts: Mapping[str, Any]) -> str:
     mechanism = text_at(facts, "mechanism")
     if mechanism == "exponential mechanism":
-        return "Marks were drawn with probabilities that fall off with the distance between their ranks and the rank asked for."
-    return f"To each whole number {mechanism} was added, as much as one person's part in all of them together needs."
+        return said(
+            "Marks were drawn with probabilities that fall off with the distance between their ranks and the rank asked for."
+        )
+    return said(
+        "To each whole number {mechanism} was added, as much as one person's part in all of them together needs.",
+        mechanism=mechanism,
+    )
 
 
 def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> Chart | None:
@@ -132,35 +163,43 @@ def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> Chart | N
         np.array([line.found for line in lines]),
         np.array([line.low for line in lines]),
         np.array([line.high for line in lines]),
-        title="Answers with their intervals",
+        title=said("Answers with their intervals"),
         axis=_axis(what, facts),
-        heading="of",
-        note=f"Bars are {level_of(facts)} intervals, each by itself.",
+        heading=said("of"),
+        note=said("Bars are {level} intervals, each by itself.", level=level_of(facts)),
     )
 
 
 def _axis(what: str, facts: Mapping[str, Any]) -> str:
-    return "number of rows" if what in ("count", "histogram") else f"{what} of {text_at(facts, 'column')}"
+    if what in ("count", "histogram"):
+        return said("number of rows")
+    return said("{what} of {column}", what=said(_NAMES[what]), column=text_at(facts, "column"))
 
 
 def _grid(lines: list[_Line]) -> Grid:
     rows = tuple(
-        (line.name, "too few to tell" if np.isnan(line.found) else number(line.found), number(line.low), number(line.high))
+        (
+            line.name,
+            said("too few to tell") if np.isnan(line.found) else number(line.found),
+            number(line.low),
+            number(line.high),
+        )
         for line in lines
     )
-    return Grid(title="Answers", columns=("of", "answer", "from", "to"), rows=rows)
+    columns = (said("of"), said("answer"), said("from"), said("to"))
+    return Grid(title=said("Answers"), columns=columns, rows=rows)
 
 
 def _cautions(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> tuple[str, ...]:
-    said = []
+    found: list[str] = []
     few = [line.name for line in lines if np.isnan(line.found)]
     if few:
-        said.append(f"Too few rows to tell anything about: {shown(few)}.")
+        found.append(said("Too few rows to tell anything about: {names}.", names=shown(few)))
     if all(np.isnan(line.low) for line in lines):
-        said.append("No intervals were paid for.")
+        found.append(said("No intervals were paid for."))
     records = whole_at(facts, "records") if has(facts, "records") else 0
     if what == "count" and len(lines) == 1:
         [line] = lines
-        said += ["The interval holds nearly every possible number."] if vacuous(line.low, line.high, records) else []
-        said += wide(line.found, line.low, line.high)
-    return tuple(said)
+        found += [said("The interval holds nearly every possible number.")] if vacuous(line.low, line.high, records) else []
+        found += wide(line.found, line.low, line.high)
+    return tuple(found)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sabun.telling.drawing import ACCENT, GRID, INK, SECOND, SOFT, drawn, label
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats
 from sabun.telling.story import Chart, Grid
-from sabun.telling.words import count, number
+from sabun.telling.words import count, number, plural, sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def dots(
     title: str,
     axis: str,
     zero: bool = False,
-    heading: str = "name",
+    heading: str | None = None,
     note: str = "",
 ) -> Chart | None:
     """One dot for each name, with its interval; None when nothing can be drawn."""
@@ -59,17 +60,19 @@ def dots(
         (names[place], number(float(values[place])), number(float(low[place])), number(float(high[place]))) for place in good
     )
     left_out = len(names) - len(good)
-    more = f"{note} Not drawn: {count(left_out, 'more row')} of the release file." if left_out else note
-    alt = f"{count(len(good), 'value')} with intervals; the numbers are in the table below the picture."
+    more = said("Not drawn: {rows} of the release file.", rows=count(left_out, "more row")) if left_out else ""
+    alt = said("{values} with intervals; the numbers are in the table below the picture.", values=count(len(good), "value"))
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=min(0.9 + 0.27 * len(good), 14)),
-        note=more.strip(),
-        data=Grid(title=title, columns=(heading, axis, "from", "to"), rows=rows),
+        svg=drawn(draw, title=_titled(title, alt), height=min(0.9 + 0.27 * len(good), 14)),
+        note=sentences(note, more),
+        data=Grid(title=title, columns=(_heading(heading), axis, said("from"), said("to")), rows=rows),
     )
 
 
-def bars(names: Sequence[str], values: Floats, *, title: str, axis: str, heading: str = "name", note: str = "") -> Chart | None:
+def bars(
+    names: Sequence[str], values: Floats, *, title: str, axis: str, heading: str | None = None, note: str = ""
+) -> Chart | None:
     """One bar for each name; None when nothing can be drawn."""
     good = [place for place in range(len(names)) if _drawable(values[place])][:MOST_ROWS]
     if not good:
@@ -80,20 +83,20 @@ def bars(names: Sequence[str], values: Floats, *, title: str, axis: str, heading
         axes.barh(places, values[good], color=ACCENT, height=0.7)
         _name_rows(axes, [names[place] for place in good], axis)
 
-    alt = f"{count(len(good), 'bar')}; the numbers are in the table below the picture."
+    alt = said("{bars}; the numbers are in the table below the picture.", bars=count(len(good), "bar"))
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=min(0.9 + 0.27 * len(good), 14)),
+        svg=drawn(draw, title=_titled(title, alt), height=min(0.9 + 0.27 * len(good), 14)),
         note=note,
         data=Grid(
             title=title,
-            columns=(heading, axis),
+            columns=(_heading(heading), axis),
             rows=tuple((names[place], number(float(values[place]))) for place in good),
         ),
     )
 
 
-def histogram(values: Floats, *, title: str, axis: str, things: str = "value", note: str = "") -> Chart | None:
+def histogram(values: Floats, *, title: str, axis: str, things: str = phrase("value"), note: str = "") -> Chart | None:
     """How often values of each size occur; None when nothing can be drawn."""
     good = values[np.isfinite(values) & (np.abs(values) < _LARGEST)]
     if not len(good):
@@ -104,19 +107,21 @@ def histogram(values: Floats, *, title: str, axis: str, things: str = "value", n
     def draw(axes: Axes) -> None:
         axes.bar(edges[:-1], heights, width=np.diff(edges), align="edge", color=ACCENT, edgecolor=GRID, linewidth=0.5)
         axes.set_xlabel(axis)
-        axes.set_ylabel(f"number of {things}s")
+        axes.set_ylabel(said("number of {things}", things=plural(said(things))))
         axes.grid(axis="y")
         axes.set_axisbelow(True)
 
     quantiles = np.quantile(good, [0, 0.25, 0.5, 0.75, 1])
-    names = ("smallest", "lower quarter", "median", "upper quarter", "largest")
+    names = (said("smallest"), said("lower quarter"), said("median"), said("upper quarter"), said("largest"))
     rows = tuple((name, number(float(value))) for name, value in zip(names, quantiles, strict=True))
-    alt = f"Histogram of {count(len(good), things)} from {number(float(quantiles[0]))} to {number(float(quantiles[-1]))}."
+    low, high = number(float(quantiles[0])), number(float(quantiles[-1]))
+    alt = said("Histogram of {things} from {low} to {high}.", things=count(len(good), things), low=low, high=high)
+    whole = said("of all {things}", things=plural(said(things)))
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=2.6),
+        svg=drawn(draw, title=_titled(title, alt), height=2.6),
         note=note,
-        data=Grid(title=title, columns=("of all " + things + "s", axis), rows=(*rows, ("mean", number(float(good.mean()))))),
+        data=Grid(title=title, columns=(whole, axis), rows=(*rows, (said("mean"), number(float(good.mean()))))),
     )
 
 
@@ -135,17 +140,24 @@ def line(x: Floats, y: Floats, *, title: str, x_axis: str, y_axis: str, note: st
 
     few = np.unique(np.linspace(0, good.sum() - 1, 12).astype(int))
     rows = tuple((number(float(x[good][place])), number(float(y[good][place]))) for place in few)
-    alt = f"A curve from {rows[0][1]} at {rows[0][0]} to {rows[-1][1]} at {rows[-1][0]}."
+    (first, start), (last, end) = rows[0], rows[-1]
+    alt = said("A curve from {start} at {first} to {end} at {last}.", start=start, first=first, end=end, last=last)
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=2.8),
+        svg=drawn(draw, title=_titled(title, alt), height=2.8),
         note=note,
         data=Grid(title=title, columns=(x_axis, y_axis), rows=rows),
     )
 
 
 def overlay(
-    names: Sequence[str], series: Sequence[tuple[str, Floats]], *, title: str, axis: str, heading: str = "name", note: str = ""
+    names: Sequence[str],
+    series: Sequence[tuple[str, Floats]],
+    *,
+    title: str,
+    axis: str,
+    heading: str | None = None,
+    note: str = "",
 ) -> Chart | None:
     """Up to three sets of dots over the same names, for comparing; None when nothing can be drawn."""
     shapes = ((ACCENT, "o"), (SECOND, "D"), (INK, "x"))
@@ -161,12 +173,13 @@ def overlay(
         axes.figure.legend(loc="outside upper left", ncols=3, frameon=False)
 
     rows = tuple((names[place], *(number(float(values[place])) for _, values in series)) for place in good)
-    alt = f"{', '.join(name for name, _ in series)} side by side; the numbers are in the table below the picture."
+    together = said(", ").join(name for name, _ in series)
+    alt = said("{names} side by side; the numbers are in the table below the picture.", names=together)
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=min(1.3 + 0.27 * len(good), 14)),
+        svg=drawn(draw, title=_titled(title, alt), height=min(1.3 + 0.27 * len(good), 14)),
         note=note,
-        data=Grid(title=title, columns=(heading, *(name for name, _ in series)), rows=rows),
+        data=Grid(title=title, columns=(_heading(heading), *(name for name, _ in series)), rows=rows),
     )
 
 
@@ -188,17 +201,33 @@ def steps(
         axes.figure.legend(loc="outside upper left", ncols=3, frameon=False)
 
     rows = tuple(
-        (f"{number(float(low))} to {number(float(high))}", *(number(float(heights[place]), 3) for _, heights in series))
+        (
+            said("{low} to {high}", low=number(float(low)), high=number(float(high))),
+            *(number(float(heights[place]), 3) for _, heights in series),
+        )
         for place, (low, high) in enumerate(pairwise(edges))
     )
     names = [name for name, _ in series]
-    alt = f"Histograms of {label(x_axis)}, {' and '.join(names)}; the numbers are in the table below the picture."
+    alt = said(
+        "Histograms of {column}, {names}; the numbers are in the table below the picture.",
+        column=label(x_axis),
+        names=said(" and ").join(names),
+    )
     return Chart(
         title=title,
-        svg=drawn(draw, title=f"{title}. {alt}", height=2.8),
+        svg=drawn(draw, title=_titled(title, alt), height=2.8),
         note=note,
         data=Grid(title=title, columns=(x_axis, *names), rows=rows),
     )
+
+
+def _titled(title: str, alt: str) -> str:
+    """What a screen reader says of a picture."""
+    return sentences(said("{title}.", title=title), alt)
+
+
+def _heading(given: str | None) -> str:
+    return said("name") if given is None else given
 
 
 def _name_rows(axes: Axes, names: Sequence[str], axis: str) -> None:

@@ -11,7 +11,9 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,10 +21,39 @@ if TYPE_CHECKING:
 
 from sabun.telling.words import tidy
 
-__all__ = ["ACCENT", "GRID", "INK", "SECOND", "SOFT", "drawn", "embeddable", "label", "scoped"]
+__all__ = [
+    "ACCENT",
+    "GRID",
+    "INK",
+    "JAPANESE",
+    "SECOND",
+    "SOFT",
+    "drawn",
+    "embeddable",
+    "fonts",
+    "label",
+    "scoped",
+    "with_families",
+    "without_glyph_warnings",
+]
 
 INK, ACCENT, SECOND, SOFT, GRID = "#010203", "#020304", "#030405", "#040506", "#050607"
 _VARIABLES = {INK: "--ink", ACCENT: "--accent", SECOND: "--second", SOFT: "--soft", GRID: "--line"}
+
+JAPANESE = (
+    "Noto Sans CJK JP",
+    "Noto Sans JP",
+    "Hiragino Sans",
+    "Hiragino Kaku Gothic ProN",
+    "Yu Gothic",
+    "Meiryo",
+    "IPAexGothic",
+    "IPAGothic",
+    "TakaoGothic",
+    "VL Gothic",
+    "MS Gothic",
+)
+"""Families with Japanese letters on the common systems, the most even ones first."""
 
 _WIDTH = 4.8
 _LONGEST_LABEL = 28
@@ -61,13 +92,34 @@ def drawn(draw: Callable[[Axes], None], *, title: str, height: float) -> str:
 
     salt = hashlib.sha256(title.encode("utf-8", "replace")).hexdigest()[:8]
     text = io.StringIO()
-    with matplotlib.rc_context(_SETTINGS | {"svg.hashsalt": salt}), warnings.catch_warnings():
-        # The browser has glyphs that matplotlib's own font lacks; only the widths are guessed here.
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+    with matplotlib.rc_context(_SETTINGS | {"font.family": fonts(), "svg.hashsalt": salt}), without_glyph_warnings():
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         draw(figure.add_subplot())
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return embeddable(text.getvalue(), title=title)
+
+
+@cache
+def fonts() -> list[str]:
+    """matplotlib's own font, then the installed ones that have Japanese letters; where there is none, the viewer's does."""
+    from matplotlib import font_manager
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in JAPANESE if name in installed)]
+
+
+def with_families(svg: str) -> str:
+    """The picture with the same families for its letters wherever it was drawn; whoever shows it takes the first it has."""
+    families = ", ".join(f"'{name}'" for name in ("DejaVu Sans", *JAPANESE))
+    return re.sub(r"'DejaVu Sans'(?:, '[^']*')*", f"{families}, sans-serif", svg)
+
+
+@contextmanager
+def without_glyph_warnings() -> Iterator[None]:
+    """Inside, a letter without a glyph is no news: text in an SVG stays text, so whoever shows it has the font to choose."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
 
 
 def embeddable(svg: str, *, title: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sabun.release import Release
 from sabun.telling.charts import bars, histogram
+from sabun.telling.language import said
 from sabun.telling.reading import Unfit, has, number_at, pair_at
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number, shown
@@ -43,7 +44,7 @@ def vacuous(low: float, high: float, most: float) -> bool:
 def wide(found: float, low: float, high: float) -> tuple[str, ...]:
     """What a reader must know of an interval that is wider than the answer itself."""
     if high - low > max(abs(found), _FEW_THINGS):
-        return ("The interval is wider than the answer: read it as “between these two numbers” and no more.",)
+        return (said("The interval is wider than the answer: read it as “between these two numbers” and no more."),)
     return ()
 
 
@@ -51,19 +52,26 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
     """How any release is made, with the steps of its own kind in their place."""
     origin = release.provenance
     steps = [
-        "The public choices under “Where it comes from” were made; none may have been made by looking at the private data."
+        said(
+            "The public choices under “Where it comes from” were made; none may have been made by looking at the private data."
+        )
     ]
     if origin.schema_hash is not None:
-        steps.append("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
+        steps.append(
+            said("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
+        )
     if origin.receipt is not None:
         steps.append(
-            f"The file says that its cost was written to the ledger “{origin.receipt.ledger_name}” as entry "
-            f"{origin.receipt.entry}; only then was noise drawn."
+            said(
+                "The file says that its cost was written to the ledger “{ledger}” as entry {entry}; only then was noise drawn.",
+                ledger=origin.receipt.ledger_name,
+                entry=origin.receipt.entry,
+            )
         )
-    steps += own or (f"The result was drawn with the mechanism “{origin.mechanism}”.",)
-    steps.append("The result was frozen together with its guarantee and its origin.")
+    steps += own or (said("The result was drawn with the mechanism “{mechanism}”.", mechanism=origin.mechanism),)
+    steps.append(said("The result was frozen together with its guarantee and its origin."))
     if release.signature is not None:
-        steps.append("The whole file was signed.")
+        steps.append(said("The whole file was signed."))
     return tuple(steps)
 
 
@@ -72,8 +80,9 @@ def results(release: Release, *, short: bool = False) -> Grid:
     found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
     rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
     more = len(found) - _MOST_ROWS
-    note = f"{count(more, 'more result')} in the release file." if more > 0 else ""
-    return Grid(title="Other results" if short else "All results", columns=("name", "result"), rows=rows, note=note)
+    note = said("{more} in the release file.", more=count(more, "more result")) if more > 0 else ""
+    title = said("Other results") if short else said("All results")
+    return Grid(title=title, columns=(said("name"), said("result")), rows=rows, note=note)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -91,7 +100,7 @@ def spread(centre: float, low: float, high: float, *, level: str) -> str:
     sure = f" ({level})" if level else ""
     if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
         return f"± {number(max(left, right), 3)}{sure}"
-    return f"between {number(low)} and {number(high)}{sure}"
+    return said("between {low} and {high}{sure}", low=number(low), high=number(high), sure=sure)
 
 
 def level_of(facts: Mapping[str, Any]) -> str:
@@ -116,7 +125,7 @@ def _cautions(release: Release) -> tuple[str, ...]:
 def _answer(release: Release) -> Answer:
     name = _headline(release)
     if name is None:
-        return Answer(big=count(len(release.value), "result"), sentence="They are in the table below.")
+        return Answer(big=count(len(release.value), "result"), sentence=said("They are in the table below."))
     value = number_at(release.value, name)
     try:
         around = spread(value, *pair_at(release.value, "interval"), level=level_of(release.provenance.parameters))
@@ -126,8 +135,13 @@ def _answer(release: Release) -> Answer:
     return Answer(
         big=number(release.value[name]),
         spread=around,
-        sentence=f"This is “{name}”; {count(others, 'other result')} in the table below." if others else "",
+        sentence=_named(name, others),
     )
+
+
+def _named(name: str, others: int) -> str:
+    more = count(others, "other result")
+    return said("This is “{name}”; {more} in the table below.", name=name, more=more) if others else ""
 
 
 def _charts(release: Release) -> Iterator[Chart]:
@@ -156,8 +170,10 @@ def _chart(name: str, values: np.ndarray[Any, Any] | None) -> Chart | None:
     if values is None:
         return None
     if len(values) <= _FEW:
-        return bars([str(place + 1) for place in range(len(values))], values, title=name, axis="value", heading="place")
-    return histogram(values, title=name, axis="value")
+        return bars(
+            [str(place + 1) for place in range(len(values))], values, title=name, axis=said("value"), heading=said("place")
+        )
+    return histogram(values, title=name, axis=said("value"))
 
 
 def _sentence(kind: str) -> str:

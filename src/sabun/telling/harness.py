@@ -15,6 +15,7 @@ from typing import Any, TypeVar, final
 
 from sabun.release.files import write_whole
 from sabun.release.provenance import installed
+from sabun.telling.language import said
 from sabun.telling.words import number
 
 __all__ = ["Run", "least_seconds", "machine", "timed", "write_record"]
@@ -83,11 +84,12 @@ class Run:
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Rows for a table."""
         software = ", ".join(f"{name} {version}" for name, version in installed().items())
-        version = "quick (fewer trials, smaller tables)" if self.quick else "full"
+        version = said("quick (fewer trials, smaller tables)") if self.quick else said("full")
+        when = self.time.replace("T", " ").replace("Z", " UTC")
         place = machine()
         return (
-            ("run", f"{self.time.replace('T', ' ').replace('Z', ' UTC')}, {number(round(self.seconds, 1))} seconds"),
-            ("version", version),
-            ("software", software),
-            ("machine", ", ".join(filter(None, (place["machine"], place["processor"])))),
+            (said("run"), said("{when}, {seconds} seconds", when=when, seconds=number(round(self.seconds, 1)))),
+            (said("version"), version),
+            (said("software"), software),
+            (said("machine"), ", ".join(filter(None, (place["machine"], place["processor"])))),
         )

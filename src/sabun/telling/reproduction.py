@@ -10,8 +10,14 @@ from typing import Any, Literal
 
 from sabun import checks
 from sabun.errors import InternalError
+from sabun.telling.drawing import fonts, with_families, without_glyph_warnings
 
-__all__ = ["Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "drawn", "verdict_of"]
+__all__ = ["MADE", "Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "Verdict", "drawn", "verdict_of"]
+
+Verdict = Literal["holds", "holds in part", "does not hold"]
+
+MADE = "reproduction: "
+"""How the place of an item begins that is a table or figure of the reproduction."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done (0 to 1) and what is being done now."""
@@ -72,7 +78,7 @@ class Claim:
 
     text: str
     where: str
-    verdict: Literal["holds", "holds in part", "does not hold"]
+    verdict: Verdict
     found: str
 
     def __post_init__(self) -> None:
@@ -99,6 +105,16 @@ class Item:
     def __post_init__(self) -> None:
         if bool(self.place and self.test) == bool(self.reason):
             raise InternalError(f"{self.item!r} must have a place and a test, or a reason why not.")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The place; several where they are separated by "; "."""
+        return tuple(filter(None, self.place.split("; ")))
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test; several where they are separated by "; "."""
+        return tuple(filter(None, self.test.split("; ")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,9 +153,9 @@ def drawn(
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    with pyplot.rc_context(
-        {"svg.hashsalt": name, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False}
-    ):
+    looks: Any = {"font.family": fonts(), "svg.hashsalt": name, "svg.fonttype": "none"}
+    looks |= {"axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(looks), without_glyph_warnings():
         figure, axes = pyplot.subplots(figsize=size, layout="constrained")
         try:
             draw(axes)
@@ -147,10 +163,10 @@ def drawn(
             figure.savefig(text, format="svg", metadata={"Date": None})
         finally:
             pyplot.close(figure)
-    return Figure(name=name, title=title, svg=text.getvalue(), note=note)
+    return Figure(name=name, title=title, svg=with_families(text.getvalue()), note=note)
 
 
-def verdict_of(*held: bool) -> Literal["holds", "holds in part", "does not hold"]:
+def verdict_of(*held: bool) -> Verdict:
     """The verdict on a claim of several parts: all of them hold, some of them, none.
 
     Example:

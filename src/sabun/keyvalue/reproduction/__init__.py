@@ -7,8 +7,8 @@ from typing import Any
 
 from sabun.datasets import keyvalue_population
 from sabun.keyvalue.reproduction import paper
-from sabun.keyvalue.reproduction.items import ITEMS
 from sabun.keyvalue.reproduction.claims import certified_shares, claims, cut_share, example, far_cells
+from sabun.keyvalue.reproduction.items import ITEMS
 from sabun.keyvalue.reproduction.measured import KEYS, METHODS, Cell, Cells, means_at, measure, theory
 from sabun.telling.reproduction import Figure, Progress, Reproduction, Table, drawn
 

@@ -24,6 +24,7 @@ __all__ = [
     "EngineName",
     "Epsilon",
     "Json",
+    "Lang",
     "LedgerFile",
     "NRecords",
     "Out",
@@ -84,6 +85,10 @@ Confidence: TypeAlias = Annotated[
 ]
 NRecords: TypeAlias = Annotated[
     int, typer.Option("--n-records", "--records", "--rows", help="About how many records there are; a public number.")
+]
+
+Lang: TypeAlias = Annotated[
+    str | None, typer.Option("--lang", help="Language of the page: en or ja; that of the locale when left out.")
 ]
 
 
