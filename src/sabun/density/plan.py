@@ -6,15 +6,35 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from sabun.asking import Forecast
+from sabun.density.features import chosen_rows
+from sabun.density.kernel import Floats
+from sabun.density.posterior import Posterior
+from sabun.density.smooth import Evidence
 from sabun.errors import InternalError
 from sabun.privacy.amounts import plain
 
 if TYPE_CHECKING:
     from sabun.density.method import Method
+    from sabun.density.rkhs import Embedding
 
 __all__ = ["DensityPlan", "forecast"]
+
+_ROWS = 1000
+"""Public rows that a forecast is worked out on, at most: an error, not a weight, is asked for."""
+
+_WORLDS = 4
+"""Log-ratios that are drawn as the prior draws them."""
+
+_HARDLY = 0.9
+_ERROR = "error of a column's mean, in its standard deviations"
+_ALIKE = "the private rows are like the public ones"
+_UNLIKE = "the private rows differ as much as a smooth ratio is expected to"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +54,8 @@ class DensityPlan:
         noise_error: Expected length of the noise.
         private_sampling_error: Expected distance between the private table and the population behind it, without any privacy.
         public_sampling_error: The same for the public table.
+        forecasts: The error to expect where the private rows are like the public ones, and where they differ.
+        told: How much smaller the release makes the error of a column's mean than it is without one, as a ratio.
         paper_noise_sd: Noise on each coordinate of h that the paper's Laplace mechanism needs at the same epsilon.
     """
 
@@ -48,6 +70,13 @@ class DensityPlan:
     private_sampling_error: float
     public_sampling_error: float
     paper_noise_sd: float
+    forecasts: tuple[Forecast, ...]
+    told: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether an answer would be hardly less open than without a release."""
+        return self.told >= _HARDLY
 
     def __str__(self) -> str:
         cost = f"epsilon = {plain(self.epsilon)}" + (f", delta = {plain(self.delta)}" if self.delta else "")
@@ -58,12 +87,15 @@ class DensityPlan:
             f"with noise of standard deviation {self.noise_sd:.3g} each.\n"
             f"The noise is expected to be {times:.2g} times the private table's own sampling error "
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
-            f"the public table's is {self.public_sampling_error:.3g}."
+            f"the public table's is {self.public_sampling_error:.3g}.\n"
+            + "\n".join(f"{str(one).capitalize()}, if {' and '.join(one.assumed)}." for one in self.forecasts)
+            + ("\nThat is hardly more than is known without a release: epsilon is too small here." if self.vacuous else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {**dataclasses.asdict(self), "epsilon": str(self.epsilon), "delta": str(self.delta)}
+        told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous}
+        return {**dataclasses.asdict(self), **told, "forecasts": [one.to_dict() for one in self.forecasts]}
 
 
 def forecast(plan: Method, *, n_records: int) -> DensityPlan:
@@ -74,6 +106,7 @@ def forecast(plan: Method, *, n_records: int) -> DensityPlan:
         raise InternalError("only an embedding has a forecast.")
     rank, noise = plan.rank(n_records), plan.noise_sd(n_records)
     spread = float(plan.variances.sum())
+    forecasts, told = _foretold(plan, n_records)
     return DensityPlan(
         epsilon=plan.target.epsilon,
         delta=plan.target.delta or Fraction(0),
@@ -86,4 +119,43 @@ def forecast(plan: Method, *, n_records: int) -> DensityPlan:
         private_sampling_error=math.sqrt(spread / n_records),
         public_sampling_error=math.sqrt(spread / len(plan.points)),
         paper_noise_sd=math.sqrt(2) * plan.kernel.size / (n_records * float(plan.target.epsilon)),
+        forecasts=forecasts,
+        told=told,
     )
+
+
+def _foretold(plan: Embedding, n_records: int) -> tuple[tuple[Forecast, Forecast], float]:
+    """The error of the columns' means, from the posterior that such a release would leave; with `DensityPlan.told`."""
+    kept = chosen_rows(len(plan.points), _ROWS)
+    points, smooth = plan.embedded(plan.rank(n_records))[kept], plan.smoothness.features(plan.points[kept])
+    columns = plan.points[kept]
+    columns = (columns / np.where(columns.std(axis=0) > 0, columns.std(axis=0), 1.0))[:, columns.std(axis=0) > 0]
+    even = np.full(len(points), 1 / len(points))
+    noise = plan.noise_sd(n_records) ** 2
+
+    def errors(share: Floats) -> tuple[Floats, Floats]:
+        """Standard errors of the columns' means, and what they would be without a release."""
+        evidence = Evidence(mean=share @ points, noise=noise, ratio=plan.ratio_of_noise, rows=float(n_records))
+        posterior = Posterior.of(points, smooth, share, evidence)
+        found = np.array([posterior.errors(column)[:2] for column in columns.T])
+        centred = columns - share @ columns
+        open_before = np.sqrt((((share[:, None] * centred).T @ posterior.centred) ** 2).sum(axis=1))
+        return np.hypot(found[:, 0], found[:, 1]), open_before
+
+    rng = np.random.default_rng(0)
+    tilts = [smooth @ rng.standard_normal(smooth.shape[1]) for _ in range(_WORLDS)]
+    shares = [np.exp(tilt - tilt.max()) / np.exp(tilt - tilt.max()).sum() for tilt in tilts]
+    alike, before = errors(even) if columns.shape[1] else (np.zeros(1), np.ones(1))
+    unlike = np.concatenate([np.maximum(errors(share)[0], alike) for share in shares]) if columns.shape[1] else np.zeros(1)
+    told = float(np.median(alike / np.maximum(before, 1e-300)))
+    return (_of_errors(alike, _ALIKE), _of_errors(unlike, _UNLIKE)), told
+
+
+def _of_errors(errors: Floats, assumed: str) -> Forecast:
+    """Of a normal error whose standard deviation is one of these."""
+    law = NormalDist()
+
+    def exceeds(x: float) -> float:
+        return float(np.mean([2 * (1 - law.cdf(x / error)) if error else 0.0 for error in errors]))
+
+    return Forecast.of_tail(_ERROR, exceeds, (assumed,), top=10 * float(errors.max()) + 1e-9)

@@ -96,8 +96,9 @@ class Moment:
         """The interval of a group whose cells are spread evenly."""
         width = self.ruler.steps
         spread_evenly = self.formula.numbers(self, (size, size * width // 2, size * width * width // 3))
-        ends = [self.formula.answer(self, spread_evenly, rows, miss).interval for miss in (self.terms.miss, 0.5)]
-        reach, usual = (high / 2 - low / 2 for low, high in ends)
-        return Expected(
-            reach, usual, number(self.formula.extent(self, size)), self.formula.unit.format(self.terms.people.column)
-        )
+        ends = [self.formula.answer(self, spread_evenly, rows, miss).interval for miss in (self.terms.miss, 0.9, 0.5, 0.1)]
+        reach, few, usual, high = (high / 2 - low / 2 for low, high in ends)
+        whole = number(self.formula.extent(self, size))
+        assumed: tuple[str, ...] = () if self.public else ("cells are spread evenly over the bounds",)
+        unit = self.formula.unit.format(self.terms.people.column)
+        return Expected(reach, usual, whole, unit, (((few, usual, high), assumed),), whole)
