@@ -84,12 +84,13 @@ def _refusal(question: Any, plan: Any, n_records: int, public: dict[str, Any]) -
         got = f"epsilon must be larger to tell anything about {n_records} records; got {plain(amount)}"
         enough = _first(lambda times: _vacuous(_with(question, amount * times), n_records, public))
     if epsilon is not None and enough is not None:
-        ways.append(f"--epsilon {plain(amount * enough)} would do")
+        ways.append(f"--epsilon {plain(amount * enough)}")
     more = _first(lambda times: _vacuous(question, n_records * times, public))
     if more is not None:
-        ways.append(f"{n_records * more} records would do")
+        ways.append(f"{n_records * more} records")
     seen = f": even at best, {expected[0]}" if expected else ": even at best nothing but noise is expected"
-    return f"{got}{seen}. Nothing was released, nothing was charged. {'; '.join([*ways, 'pass --yes to release anyway'])}."
+    way = f"{' or '.join(ways)} would do; or pass" if ways else "Pass"
+    return f"{got}{seen}. Nothing was released, nothing was charged. {way} --yes to release anyway."
 
 
 def _with(question: Any, epsilon: Fraction) -> Any:
