@@ -236,6 +236,8 @@ def _asker(release: Release | None, frame: Any, mass: Any, missing: str) -> Call
 
 def _tell(question: str, found: Answer) -> None:
     print_line(f"{question} = {found.estimate:.6g}   ({_interval(found)})")
+    if found.weighted not in (None, found.estimate):
+        print_line(f"   the plain mean: the weights say nothing about it (weighted: {found.weighted:.6g})")
     if found.worst_case is not None:
         low, high = found.worst_case
         print_line(f"   whatever the ratio: {low:.6g} to {high:.6g}")

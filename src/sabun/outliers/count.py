@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.asking import Ask, renamed
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
 from sabun.outliers.memory import check_memory
@@ -134,12 +134,13 @@ class OutlierCount(OutlierQuestion):
         ask, amounts = self._checked()
         reference = None
         if like is not None:
-            how = {"schema": self.schema, "columns": check_columns(self.columns), "cover": self.cover}
-            reference = Reference.of(like, radius=float(self.radius), **how)
+            columns = check_columns(self.columns)
+            reference = Reference.of(like, schema=self.schema, columns=columns, radius=float(self.radius), cover=self.cover)
             width = reference.points.shape[1]
             checks.require(dimensions in (None, width), f"{width}, as the reference has", dimensions=dimensions)
             dimensions = width
-        checks.require(dimensions is not None, "given where there is no reference", dimensions=dimensions)
+        if dimensions is None:
+            raise ParameterError("dimensions must be given where there is no reference; got none. Pass it, or a table as like.")
         return plan_count(
             amounts,
             n_records=n_records,

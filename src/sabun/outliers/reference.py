@@ -79,13 +79,15 @@ class Reference:
     cover: str
 
     @classmethod
-    def of(cls, table: object, *, schema: Schema | None, columns: object, radius: float, cover: str) -> Self:
+    def of(
+        cls, table: object, *, schema: Schema | None, columns: tuple[int | str, ...] | None, radius: float, cover: str
+    ) -> Self:
         """Reads it, as the private table will be read.
 
         Raises:
             DataError: It is no table of this kind, or has no rows.
         """
-        _, points = read_table(table, schema=schema, columns=columns)  # type: ignore[arg-type]
+        _, points = read_table(table, schema=schema, columns=columns)
         if not len(points):
             raise DataError("like must have at least one row; got none.")
         return cls(points=points, radius=radius, cover=cover)
