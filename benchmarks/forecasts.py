@@ -77,7 +77,7 @@ def real_tables(*, most: int = 3000) -> Iterator[tuple[str, Floats]]:
         "wine": bundled.load_wine().data,
         "wdbc": bundled.load_breast_cancer().data,
         "diabetes": bundled.load_diabetes().data,
-        "digits": bundled.load_digits().data,
+        "digits": bundled.load_digits().data[:most],
         "ionosphere": datasets.load_ionosphere().data.select_dtypes("number").to_numpy(dtype=float),
         "adult": adult[np.random.default_rng(0).permutation(len(adult))[:most]],
     }
@@ -89,8 +89,12 @@ def real_tables(*, most: int = 3000) -> Iterator[tuple[str, Floats]]:
 
 def checked(room: str, *, quick: bool) -> list[Case]:
     """Every case of a room."""
+    return list(_cases(room, quick=quick))
+
+
+def _cases(room: str, *, quick: bool) -> Iterator[Case]:
     cases: Callable[[bool], Iterator[Case]] = importlib.import_module(f"benchmarks.forecasts_{room}").cases
-    return list(cases(quick))
+    return cases(quick)
 
 
 def share(cases: Sequence[Case]) -> float:
@@ -121,11 +125,14 @@ def main() -> int:
     for room in options.rooms:
         if room not in known():
             parser.error(f"ROOM must be one of {', '.join(known())}; got {room!r}.")
-    found = {room: checked(room, quick=options.quick) for room in options.rooms or known()}
-    for room, cases in found.items():
-        for case in cases:
+    found: dict[str, list[Case]] = {}
+    for room in options.rooms or known():
+        found[room] = cases = []
+        for case in _cases(room, quick=options.quick):
             mark = "  " if case.holds else "✗ "
-            print(f"{mark}{room:<10} {case.name:<58} foretold {case.low:.3g} to {case.high:.3g}, came {case.realised:.3g}")
+            foretold = f"{case.low:.3g}" + ("" if case.low == case.high else f" to {case.high:.3g}")
+            print(f"{mark}{room:<10} {case.name:<64} foretold {foretold}, came {case.realised:.3g}", flush=True)
+            cases.append(case)
         print(f"{room}: {sum(case.holds for case in cases)} of {len(cases)}", flush=True)
     if options.json:
         write_record(options.json, _record(found, quick=options.quick))

@@ -10,19 +10,21 @@ import numpy as np
 from benchmarks.forecasts import Case, Floats, real_tables
 from sabun.density import CoverageWarning, DensityRatio
 
-_PUBLIC = 1000
+_PUBLIC = 600
 
 
 def cases(quick: bool) -> Iterator[Case]:
     """A grid of made-up shifts, and the real tables cut in two."""
     rng = np.random.default_rng(3)
     for d in (2,) if quick else (2, 8):
-        for n in (500,) if quick else (300, 3000):
+        for n in (500,) if quick else (300, 2000):
             for shift in ("none", "mean") if quick else ("none", "mean", "scale", "skew"):
                 for epsilon in (1.0,) if quick else (0.3, 3.0):
                     words = f"{shift}, {d} columns n={n} epsilon={epsilon:g}"
-                    yield _case(words, rng.normal(size=(_PUBLIC, d)), _shifted(shift, rng, n, d), epsilon, 2, real=False)
-    for name, table in list(real_tables(most=1000))[: 2 if quick else None]:
+                    yield _case(
+                        words, rng.normal(size=(_PUBLIC, d)), _shifted(shift, rng, n, d), epsilon, 1 if d > 2 else 2, real=False
+                    )
+    for name, table in list(real_tables(most=600))[: 2 if quick else None]:
         for cut in ("even",) if quick else ("even", "by the first column"):
             public, private = _cut(table, cut, rng)
             for epsilon in (1.0,) if quick else (0.3, 3.0):

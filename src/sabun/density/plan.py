@@ -18,6 +18,7 @@ from sabun.density.posterior import Posterior
 from sabun.density.smooth import Evidence
 from sabun.errors import InternalError
 from sabun.privacy.amounts import plain
+from sabun.privacy.noise import seeded_coin
 
 if TYPE_CHECKING:
     from sabun.density.method import Method
@@ -29,7 +30,7 @@ _ROWS = 1000
 """Public rows that a forecast is worked out on, at most: an error, not a weight, is asked for."""
 
 _WORLDS = 4
-"""Log-ratios that are drawn as the prior draws them."""
+"""Log-ratios that are drawn, each as rough as the prior expects."""
 
 _HARDLY = 0.9
 _ERROR = "error of a column's mean, in its standard deviations"
@@ -142,8 +143,8 @@ def _foretold(plan: Embedding, n_records: int) -> tuple[tuple[Forecast, Forecast
         open_before = np.sqrt((((share[:, None] * centred).T @ posterior.centred) ** 2).sum(axis=1))
         return np.hypot(found[:, 0], found[:, 1]), open_before
 
-    rng = np.random.default_rng(0)
-    tilts = [smooth @ rng.standard_normal(smooth.shape[1]) for _ in range(_WORLDS)]
+    signs = (seeded_coin(0).words(_WORLDS * smooth.shape[1]) >> np.uint64(63)).astype(float) * 2 - 1  # of variance 1, public
+    tilts = [smooth @ slope for slope in signs.reshape(_WORLDS, -1)]
     shares = [np.exp(tilt - tilt.max()) / np.exp(tilt - tilt.max()).sum() for tilt in tilts]
     alike, before = errors(even) if columns.shape[1] else (np.zeros(1), np.ones(1))
     unlike = np.concatenate([np.maximum(errors(share)[0], alike) for share in shares]) if columns.shape[1] else np.zeros(1)

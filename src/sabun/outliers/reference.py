@@ -18,6 +18,7 @@ from sabun.errors import DataError
 from sabun.outliers.error_bar import Tail
 from sabun.outliers.points import read_table
 from sabun.outliers.sensitivity import measure
+from sabun.privacy.noise import seeded_coin
 from sabun.records import Schema
 
 __all__ = ["Reference", "Seen"]
@@ -112,8 +113,14 @@ class Reference:
 
     def _drawn(self, n: int) -> list[NDArray[np.float64]]:
         """Tables of that size; always the same ones, for all of this is public."""
-        rng, held = np.random.default_rng(0), len(self.points)
+        coin, held = seeded_coin(0), len(self.points)
         if self._alike(n):
             return [self.points]
-        draws = _DRAWS if n < _SLOW else 1
-        return [self.points[rng.choice(held, size=n, replace=n > held)] for _ in range(draws)]
+        tables = []
+        for _ in range(_DRAWS if n < _SLOW else 1):
+            if n > held:
+                rows = (coin.words(n) % np.uint64(held)).astype(np.int64)
+            else:
+                rows = np.argsort(coin.words(held), kind="stable")[:n]
+            tables.append(self.points[rows])
+        return tables
