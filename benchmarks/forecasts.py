@@ -41,6 +41,7 @@ class Case:
         low: The middle of the (optimistic) forecast.
         high: The middle of the (pessimistic) forecast; the same where there is one forecast.
         realised: The median error over runs.
+        step: The smallest error but none: 1 where what is released is a whole number. Half of it is granted both ways.
     """
 
     room: str
@@ -49,20 +50,22 @@ class Case:
     low: float
     high: float
     realised: float
+    step: float = 0.0
 
     @classmethod
-    def of(cls, room: str, name: str, plan: object, errors: Sequence[float], *, real: bool) -> Case:
+    def of(cls, room: str, name: str, plan: object, errors: Sequence[float], *, real: bool, step: float = 0.0) -> Case:
         """What a plan foretold beside the errors of some runs."""
         if not isinstance(plan, Planned):
             raise TypeError(f"a plan of {room} must be Planned; got {type(plan).__name__}.")
         found: tuple[Forecast, ...] = plan.forecasts
         middles = sorted(one.middle for one in found)
-        return cls(room=room, name=name, real=real, low=middles[0], high=middles[-1], realised=float(np.median(errors)))
+        ends = {"low": middles[0], "high": middles[-1]}
+        return cls(room=room, name=name, real=real, **ends, realised=float(np.median(errors)), step=step)
 
     @property
     def holds(self) -> bool:
         """Whether the realised error lies between a third and three times the forecast."""
-        return self.low / _FACTOR <= self.realised <= _FACTOR * self.high
+        return self.low / _FACTOR - self.step / 2 <= self.realised <= _FACTOR * self.high + self.step / 2
 
 
 def real_tables(*, most: int = 3000) -> Iterator[tuple[str, Floats]]:

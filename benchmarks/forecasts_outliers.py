@@ -36,7 +36,7 @@ def _of_table(name: str, table: Floats, part: int, rng: np.random.Generator, *, 
             asked = OutlierCount(k=_K, radius=radius, epsilon=Fraction(epsilon))
             plan = asked.plan(n_records=len(private), like=reference)
             words = f"{name} n={len(private)} reference={len(reference)} share={share} epsilon={epsilon}"
-            yield Case.of("outliers", words, plan, _errors(private, radius, Fraction(epsilon)), real=real)
+            yield Case.of("outliers", words, plan, _errors(private, radius, Fraction(epsilon)), real=real, step=1)
 
 
 def _errors(private: Floats, radius: float, epsilon: Fraction) -> list[float]:

@@ -10,12 +10,14 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import linalg
 
 from sabun.asking import Forecast
 from sabun.density.features import chosen_rows
 from sabun.density.kernel import Floats
 from sabun.density.posterior import Posterior
 from sabun.density.smooth import Evidence
+from sabun.density.weights import FLATTEST, MOST_OPEN
 from sabun.errors import InternalError
 from sabun.privacy.amounts import plain
 from sabun.privacy.noise import seeded_coin
@@ -34,7 +36,7 @@ _WORLDS = 4
 
 _HARDLY = 0.9
 _ERROR = "error of a column's mean, in its standard deviations"
-_ALIKE = "the private rows are like the public ones"
+_ALIKE = "both tables are drawn from one population"
 _UNLIKE = "the private rows differ as much as a smooth ratio is expected to"
 
 
@@ -130,26 +132,46 @@ def _foretold(plan: Embedding, n_records: int) -> tuple[tuple[Forecast, Forecast
     kept = chosen_rows(len(plan.points), _ROWS)
     points, smooth = plan.embedded(plan.rank(n_records))[kept], plan.smoothness.features(plan.points[kept])
     columns = plan.points[kept]
-    columns = (columns / np.where(columns.std(axis=0) > 0, columns.std(axis=0), 1.0))[:, columns.std(axis=0) > 0]
+    spread = columns.std(axis=0)
+    columns = columns[:, spread > 0] / spread[spread > 0]
+    if not columns.shape[1]:
+        return (_of_errors(np.zeros(1), _ALIKE), _of_errors(np.zeros(1), _UNLIKE)), 1.0
     even = np.full(len(points), 1 / len(points))
-    noise = plan.noise_sd(n_records) ** 2
-
-    def errors(share: Floats) -> tuple[Floats, Floats]:
-        """Standard errors of the columns' means, and what they would be without a release."""
-        evidence = Evidence(mean=share @ points, noise=noise, ratio=plan.ratio_of_noise, rows=float(n_records))
-        posterior = Posterior.of(points, smooth, share, evidence)
-        found = np.array([posterior.errors(column)[:2] for column in columns.T])
-        centred = columns - share @ columns
-        open_before = np.sqrt((((share[:, None] * centred).T @ posterior.centred) ** 2).sum(axis=1))
-        return np.hypot(found[:, 0], found[:, 1]), open_before
-
+    evidence = Evidence(
+        mean=even @ points, noise=plan.noise_sd(n_records) ** 2, ratio=plan.ratio_of_noise, rows=float(n_records)
+    )
+    posterior = Posterior.of(points, smooth, even, evidence)
+    found = np.array([np.hypot(*posterior.errors(column)[:2]) for column in columns.T])
+    before = np.linalg.norm(columns.T @ posterior.centred, axis=1) / len(points)
+    flat = smooth if posterior.spread <= MOST_OPEN else smooth * FLATTEST**0.5  # as the weights will be made
+    alike = _at_rest(points, flat, evidence, columns, len(plan.points))
     signs = (seeded_coin(0).words(_WORLDS * smooth.shape[1]) >> np.uint64(63)).astype(float) * 2 - 1  # of variance 1, public
-    tilts = [smooth @ slope for slope in signs.reshape(_WORLDS, -1)]
-    shares = [np.exp(tilt - tilt.max()) / np.exp(tilt - tilt.max()).sum() for tilt in tilts]
-    alike, before = errors(even) if columns.shape[1] else (np.zeros(1), np.ones(1))
-    unlike = np.concatenate([np.maximum(errors(share)[0], alike) for share in shares]) if columns.shape[1] else np.zeros(1)
-    told = float(np.median(alike / np.maximum(before, 1e-300)))
-    return (_of_errors(alike, _ALIKE), _of_errors(unlike, _UNLIKE)), told
+    unlike = [np.maximum(found, alike)]
+    for slope in signs.reshape(_WORLDS, -1):
+        grown = np.exp(smooth @ slope - (smooth @ slope).max())
+        tilted = Posterior.of(points, smooth, grown / grown.sum(), evidence)
+        unlike.append(np.maximum([np.hypot(*tilted.errors(column)[:2]) for column in columns.T], alike))
+    return (_of_errors(alike, _ALIKE), _of_errors(np.concatenate(unlike), _UNLIKE)), float(np.median(found / before))
+
+
+def _at_rest(points: Floats, smooth: Floats, evidence: Evidence, columns: Floats, public_rows: int) -> Floats:
+    """The standard errors of the columns' means where both tables are samples of one population: less than the posterior's.
+
+    Notation: d, what the tables' means differ by in the released coordinates, with covariance C (1/n + 1/N), and z, the noise.
+    The fitted weights answer a (d + z) more than the plain mean, the private table is b d more, with b the regression of the
+    values on the coordinates; what that leaves of the values differs by itself.
+    """
+    share = np.full(len(points), 1 / len(points))
+    posterior = Posterior.of(points, smooth, share, evidence)
+    values, centred = columns - columns.mean(axis=0), points - points.mean(axis=0)
+    tilts = posterior.centred.T @ values / len(points)
+    factor = linalg.cholesky(evidence.covariance(points, share), lower=True)
+    answered = linalg.solve_triangular(factor, linalg.cho_solve(posterior.root, posterior.pull @ tilts), lower=True, trans="T")
+    explained, *_ = np.linalg.lstsq(centred, values, rcond=1e-8)
+    missed, left = centred @ (answered - explained), values - centred @ explained
+    sampled = (missed**2 + left**2).mean(axis=0) * (1 / evidence.rows + 1 / public_rows)
+    found: Floats = np.sqrt(sampled + evidence.noise * (answered**2).sum(axis=0))
+    return found
 
 
 def _of_errors(errors: Floats, assumed: str) -> Forecast:
