@@ -2,7 +2,7 @@
 
     python -m benchmarks.density_questions
 
-The mean error in standard deviations of the label: of the weighted mean, of what `DensityRatio.query` answers, of the plain mean.
+Mean errors in standard deviations of the label: of the weighted mean, of what `DensityRatio.query` answers, of the plain mean.
 """
 
 from __future__ import annotations

@@ -183,3 +183,25 @@ def test_a_table_is_parsed_once_for_one_command(here: Path, more: tuple[str, ...
     monkeypatch.setattr(sources, "_stream", counted)
     assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5", *more) == 0
     assert len(parsed) == 1
+
+
+def test_a_public_reference_makes_the_plan_of_a_count(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "public.csv").write_bytes((here / "t.csv").read_bytes())
+    told = ("--like", "public.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "2", "--json")
+    assert exit_code("outliers", "plan", "--n-records", "402", *told) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["expected_width"] > 0
+    assert plan["forecasts"][0]["assumed"] == ["the table is like the reference of 402 records"]
+    assert exit_code("outliers", "count", "t.csv", *told) == 0
+    assert json.loads(capsys.readouterr().out)["plan"] == plan
+
+
+def test_the_private_table_is_no_reference(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = (*BOUNDS, "--radius", "0.2", "--epsilon", "2")
+    assert exit_code("outliers", "count", "t.csv", "--like", "t.csv", *common) == 2
+    assert "like must be another table than the private one; got the same file." in capsys.readouterr().err
+    (here / "regions.json").write_text('{"old": {"age": [65, null]}}')
+    assert exit_code("outliers", "count", "t.csv", "--like", "public.csv", "--regions", "regions.json", *common) == 2
+    assert "like must be left out with --regions" in capsys.readouterr().err
+    assert exit_code("outliers", "plan", "--n-records", "5", "--epsilon", "1", "--like", "t.csv") == 2
+    assert "like and radius must come together" in capsys.readouterr().err
