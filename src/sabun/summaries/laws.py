@@ -9,14 +9,11 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Self, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sabun.asking import Ask
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.certified import sqrt_up
 from sabun.privacy.events import DiscreteGaussian
-from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace, seeded_coin
+from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
 from sabun.privacy.pricing import Price
 from sabun.summaries.sensitivity import Change
 
@@ -75,22 +72,6 @@ class Noise:
         below = math.exp(-1 / self.size) if self.size > Fraction(1, 700) else 0.0
         times = Fraction(math.log(2 / (each * (1 + below))))
         return max(math.ceil(self.size * times * _CARE) - 1, 0)  # proof: laplace-reach
-
-    @property
-    def typical(self) -> float:
-        """Its scale, or for Gaussian noise its standard deviation; the largest float for what lies beyond."""
-        try:
-            return math.sqrt(self.size) if self.gaussian else float(self.size)
-        except OverflowError:
-            return math.nextafter(math.inf, 0.0)
-
-    def public_draws(self, count: int, numbers: int) -> NDArray[np.float64]:
-        """Made-up noise in units of `typical`, always the same: for a plan, never for a release."""
-        uniform = (seeded_coin(0).words(2 * count * numbers) >> np.uint64(11)).astype(float) / 2.0**53 + 2.0**-54
-        one, other = uniform.reshape(2, count, numbers)
-        if self.gaussian:
-            return np.sqrt(-2 * np.log(one)) * np.cos(2 * np.pi * other)
-        return np.log(one / other)  # two exponential numbers, one minus the other: Laplace noise
 
     def reach_of_two(self, one: float, other: float, miss: float) -> Fraction:
         """How far one * X - other * Y is from 0 with probability 1 - miss at most, for two draws X and Y."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sabun.privacy.noise import seeded_coin
 from sabun.privacy.pricing import Price
 from sabun.summaries.laws import Noise
 from sabun.summaries.people import People
@@ -111,7 +114,7 @@ class Moment:
 
     def _errors(self, numbers: Sequence[int], rows: int) -> tuple[float, float, float] | None:
         """Errors exceeded in nine, five and one of ten runs, to first order in the noise; None where it drowns the group."""
-        scale = max(self.noise.typical, 1.0)
+        scale = max(_typical(self.noise), 1.0)
         if len(numbers) == 1 or scale > 2.0**900:  # one number: its interval is as exact
             return None
 
@@ -124,6 +127,24 @@ class Moment:
         if start is None or any(each is None for each in moved):
             return None
         slopes = np.array([each - start for each in moved if each is not None])
-        errors = np.abs(self.noise.public_draws(_DRAWS, len(slopes)) @ slopes)
+        errors = np.abs(_made_up(self.noise, len(slopes)) @ slopes)
         low, middle, high = (float(np.quantile(errors, share)) for share in (0.1, 0.5, 0.9))
         return low, middle, high
+
+
+def _typical(noise: Noise) -> float:
+    """The scale of the noise, or for Gaussian noise its standard deviation; the largest float for what lies beyond."""
+    try:
+        return math.sqrt(noise.size) if noise.gaussian else float(noise.size)
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0)
+
+
+def _made_up(noise: Noise, numbers: int) -> NDArray[np.float64]:
+    """Noise in units of `_typical`, always the same: for a plan, never for a release."""
+    uniform = (seeded_coin(0).words(2 * _DRAWS * numbers) >> np.uint64(11)).astype(float) / 2.0**53 + 2.0**-54
+    one, other = uniform.reshape(2, _DRAWS, numbers)
+    drawn: NDArray[np.float64] = (
+        np.sqrt(-2 * np.log(one)) * np.cos(2 * np.pi * other) if noise.gaussian else np.log(one / other)
+    )
+    return drawn
