@@ -22,6 +22,7 @@ __all__ = ["FIGURES", "RUNS", "filled", "short", "texts"]
 
 RUNS = ROOT / "docs" / "results" / "benchmarks"
 COVERAGE = ROOT / "docs" / "results" / "coverage"
+FORECASTS = ROOT / "docs" / "results" / "forecasts.json"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
 
@@ -122,6 +123,19 @@ def _cover(part: str, value: str, *, about: str = "covered rows") -> str:
     return f"{100 * share:.{2 if value == 'cover' else 0}f}"
 
 
+def _foretold(room: str, what: str) -> str:
+    """Of the kept run of `benchmarks.forecasts`."""
+    kept = json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room]["held"]
+    (held, cases), (real_held, real_cases) = kept["all"], kept["real tables"]
+    return {"held": f"{held:,}", "cases": f"{cases:,}", "real": f"{real_held:,} of {real_cases:,}"}[what]
+
+
+_FORETOLD = {
+    f"forecasts.{room}.{what}": partial(_foretold, room, what)
+    for room in ("outliers", "density", "summaries")
+    for what in ("held", "cases", "real")
+}
+
 _COVER = {
     f"density.cover.{part.replace(' ', '-')}.{value.replace(' ', '-')}": partial(_cover, part, value)
     for part in ("tuned", "held out", "fresh")
@@ -130,6 +144,7 @@ _COVER = {
 
 FIGURES: dict[str, Callable[[], str]] = {
     **_COVER,
+    **_FORETOLD,
     "density.cover.all.cells": partial(_cover, "all", "cells"),
     "density.cover.runs": partial(_cover, "runs", ""),
     "density.cover.uncovered": partial(_cover, "uncovered", ""),

@@ -16,14 +16,15 @@ CARD, QUESTION = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
 VERBS = '''
 import typer
 from sabun.telling.terminal.charging import Payment
-from sabun.telling.terminal.options import Epsilon, Json, LedgerFile, Out, PrivateTable, Purpose
+from sabun.telling.terminal.foretelling import foretell
+from sabun.telling.terminal.options import Epsilon, Json, LedgerFile, Out, PrivateTable, Purpose, Yes
 from sabun.telling.terminal.output import new_file, print_json, print_line
 
 app = typer.Typer(help="Which share said yes.\\n\\nExample:\\n\\n    sabun shares plan", no_args_is_help=True)
 
 @app.command()
 def yes(table: PrivateTable, epsilon: Epsilon, ledger: LedgerFile = None, purpose: Purpose = None, out: Out = None,
-        json: Json = False) -> None:
+        yes: Yes = False, json: Json = False) -> None:
     """Release the share.
 
     Example:
@@ -38,10 +39,12 @@ def yes(table: PrivateTable, epsilon: Epsilon, ledger: LedgerFile = None, purpos
     payment = Payment.of(ledger, purpose)
     with payment:
         asked = YesShare(epsilon=epsilon, ledger=payment.book)
-        found = asked.fit(np.genfromtxt(table, delimiter=",", skip_header=1, usecols=[0]).reshape(-1, 1) / 100)
+        rows = np.genfromtxt(table, delimiter=",", skip_header=1, usecols=[0]).reshape(-1, 1) / 100
+        told = foretell(asked, n_records=len(rows), yes=yes, json=json)
+        found = asked.fit(rows)
         payment.save(found.release_, out)
         if json:
-            print_json({"share": found.share_} | payment.record(found.release_, out))
+            print_json({"share": found.share_} | told | payment.record(found.release_, out))
         else:
             payment.tell(found.release_, out)
 

@@ -11,7 +11,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,12 +23,14 @@ import typer
 
 from cli.terminal import SOURCE, exit_code
 from sabun import Ledger
+from sabun.asking import Forecast, rooms
 from sabun.asking.evidence import commands
 from sabun.cli import build
 from sabun.errors import LedgerError
 from sabun.ledger.reservation import Reservation
 from sabun.ledger.store import Unavailable
 from sabun.release import Release, files
+from sabun.telling.terminal import foretelling
 from sabun.telling.terminal.charging import Payment
 
 Capture = pytest.CaptureFixture[str]
@@ -316,3 +321,107 @@ def test_a_read_only_folder_is_refused_before_the_charge(ledger: Ledger, capsys:
     else:  # whoever runs the tests may write everywhere
         shutil.rmtree("locked")
         pytest.skip("no folder is read-only to this user")
+
+
+def _planned(monkeypatch: pytest.MonkeyPatch, *, vacuous: bool, seen: list[str]) -> None:
+    """Every plan that is made says what a test wants to hear; what happens in which order goes to `seen`."""
+    touched, shown = Reservation.touch, foretelling.shown_plan
+
+    def touch(self: Any) -> Any:
+        seen.append("charged")
+        return touched(self)
+
+    def told(plan: Any) -> str:
+        seen.append("shown")
+        return shown(plan)
+
+    def made(question: Any, **public: Any) -> Any:
+        assert "charged" not in seen
+        seen.append(f"of {public['n_records']}")
+        return SimpleNamespace(
+            forecasts=(Forecast(quantity="error of this", low=1, middle=2, high=3, assumed=("it rains",)),),
+            vacuous=vacuous and Fraction(question.epsilon or 0) < 16,
+            to_dict=lambda: {"forecasts": ["as told"]},
+        )
+
+    monkeypatch.setattr(Reservation, "touch", touch)
+    monkeypatch.setattr(foretelling, "shown_plan", told)
+    for room in rooms():
+        for name in room.questions:
+            if hasattr(question := getattr(import_module(room.package), name), "plan"):
+                monkeypatch.setattr(question, "plan", made)
+
+
+def _with_records(verb: str) -> tuple[str, ...]:
+    """The number of records, told where it is private: the network's promise is about tables of any size."""
+    return ("--n-public", "400") if verb == "learning train" else ()
+
+
+def _without_yes(verb: str, **how: Any) -> list[object]:
+    return [each for each in arguments(verb, **how) if each != "--yes"]
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_every_command_shows_its_plan_before_the_charge(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    seen: list[str] = []
+    _planned(monkeypatch, vacuous=False, seen=seen)
+    assert exit_code(*_without_yes(verb), *_with_records(verb)) == 0
+    assert seen[:3] == ["of 400", "shown", "charged"]
+    said = capsys.readouterr().err
+    assert "Plan: error of this: about 2, in nine of ten runs at most 3 and at least 1 (if it rains)." in said
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_vacuous_plan_is_refused_with_nothing_charged_and_a_yes_goes_on(
+    verb: str, here: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    seen: list[str] = []
+    _planned(monkeypatch, vacuous=True, seen=seen)
+    before = {file.name for file in here.iterdir()}
+    command = (*_without_yes(verb), *_with_records(verb))
+    assert exit_code(*command) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("error: epsilon must be larger to tell anything about 400 records; got 2: even at best, ")
+    assert said.endswith("nothing was charged. --epsilon 16 would do; or pass --yes to release anyway.")
+    assert ledger.entries() == ()
+    assert {file.name for file in here.iterdir()} == before
+    assert exit_code(*command, "--json") == 2
+    assert json.loads(capsys.readouterr().err)["error"]["type"] == "ParameterError"
+    assert seen.count("shown") == 1
+    assert exit_code(*command, "--yes") == 0
+    assert [entry.state for entry in ledger.entries()] == ["committed"]
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_json_carries_the_plan_beside_the_answer_and_nothing_is_said_before(
+    verb: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    _planned(monkeypatch, vacuous=False, seen=[])
+    assert exit_code(*_without_yes(verb), *_with_records(verb), "--json") == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert told["plan"] == {"forecasts": ["as told"]}
+    assert told["entry"] == 1
+    assert err == ""
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_plan_never_reads_how_many_records_there_are_where_that_is_private(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    seen: list[str] = []
+    _planned(monkeypatch, vacuous=True, seen=seen)
+    Ledger.create("book", name="clinic", unit="patient", relation="add-remove", epsilon=1000, delta="1e-3")
+    if exit_code(*_without_yes(verb)) == 2:  # a promise that is about replace-one neighbours alone
+        assert "ledger must be kept for replace-one neighbours" in capsys.readouterr().err
+        assert seen == []
+        return
+    assert "No plan: the number of records is private here, and nobody guessed it." in capsys.readouterr().err
+    assert seen == ["charged"]
+    seen.clear()
+    guess = "--n-public" if verb == "learning train" else "--n-records"
+    again = f"again{Path(COMMANDS[verb].out).suffix}"
+    assert exit_code(*_without_yes(verb, out=again), "--yes", "--json", guess, "777") == 0
+    assert seen == ["of 777", "charged"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sabun.density import Answer, CoverageWarning, DensityRatio
+from sabun.density.inference import settled_mean
 from sabun.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -188,3 +189,38 @@ def test_a_question_with_one_answer_on_the_public_rows_has_no_interval(fitted: D
     assert found.interval is None
     assert "same number" in found.reason
     assert found.uncovered_interval is not None
+
+
+def test_weights_that_say_nothing_about_a_question_leave_it_the_plain_mean() -> None:
+    rng = np.random.default_rng(5)
+    share = rng.gamma(0.5, size=400)
+    share /= share.sum()
+    unrelated = rng.random((300, 400)) < 0.3
+    truth = 0.3
+    weighted = np.array([share @ one for one in unrelated])
+    told = np.array([settled_mean(one.astype(float), share) for one in unrelated])
+    plain = unrelated.mean(axis=1)
+    # The plain mean is right; two standard errors of chance let one in six keep its weights.
+    assert np.mean(told == plain) > 0.7
+    assert np.mean((told - truth) ** 2) < 0.75 * np.mean((weighted - truth) ** 2)
+    related = np.log(share)
+    assert settled_mean(related, share) == pytest.approx(share @ related)
+    even = np.full(400, 1 / 400)
+    assert settled_mean(related, even) == pytest.approx(related.mean())
+
+
+def test_the_interval_holds_what_is_told_and_the_weighted_mean() -> None:
+    rng = np.random.default_rng(6)
+    public, private = rng.normal(size=(300, 2)), rng.normal([0.8, 0.0], 1.0, (1000, 2))
+    ratio = DensityRatio(epsilon=1, random_state=1, n_centers=60).fit(private=private, public=public)
+    seen = set()
+    for _ in range(20):
+        label = (rng.random(300) < 0.3).astype(float)
+        found = ratio.query(label)
+        assert found.weighted == pytest.approx(ratio.mean(label))
+        assert found.estimate in (found.weighted, pytest.approx(label.mean()))
+        for value in (found.estimate, found.weighted):
+            assert found.interval[0] <= value <= found.interval[1]
+        seen.add(found.estimate == found.weighted)
+    assert False in seen, "of twenty unrelated labels one at least has its plain mean, but once in 10^8"
+    assert ratio.query(0).estimate == ratio.query(0).weighted

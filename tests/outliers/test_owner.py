@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sabun.errors import ParameterError
-from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, suggest_radius
+from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, smooth_bound, suggest_radius
 from sabun.privacy.guarantee import Guarantee
 from sabun.release import Release
 from sabun.release.provenance import Provenance
@@ -97,3 +97,36 @@ def test_the_planned_interval_is_the_usual_one_on_a_kind_table() -> None:
     planned = counter.plan(n_records=400, dimensions=2).kindest_width
     assert planned is not None
     assert 0.5 * planned <= np.median(widths) <= 2 * planned  # the count is near 0, so only the upper half shows
+
+
+def test_a_public_table_of_the_same_kind_tells_the_error_to_expect() -> None:
+    """From the shape alone a plan said 32 where the interval in such a table reaches 444."""
+    rng = np.random.default_rng(0)
+    # Pairs of records that stand alone: each decides about its twin, and one newcomer about several.
+    places = rng.random((150, 8)) * 3
+    reference, private = (np.vstack([places + rng.normal(scale=0.4, size=places.shape) for _ in range(4)]) for _ in range(2))
+    asked = OutlierCount(k=5, radius=1.2, epsilon=1)
+    blind, plan = asked.plan(n_records=600, dimensions=8), asked.plan(n_records=600, like=reference)
+    assert plan.expected_width is not None
+    assert plan.expected_width > 2 * (blind.kindest_width or 0)
+    assert plan.dimensions == 8
+    assert len(plan.forecasts) == 1
+    assert blind.forecasts[0].middle < plan.forecasts[0].middle < blind.forecasts[1].middle
+    assert plan.forecasts[0].assumed == ("the table is like the reference of 600 records",)
+    assert "In a table like the reference, error of the count" in str(plan)
+    beta = asked._checked()[1].law.beta
+    bounds = [smooth_bound(table, k=5, radius=1.2, beta=beta) for table in (reference, private)]
+    assert 0.5 < bounds[0] / bounds[1] < 2
+
+
+def test_a_reference_of_another_size_is_drawn_from_and_always_gives_the_same_plan() -> None:
+    reference = np.random.default_rng(1).normal(size=(200, 2))
+    asked = OutlierCount(k=5, radius=0.4, epsilon=1)
+    for n, words in ((100, "of which 100 were drawn"), (900, "of which 900 were drawn with repetition"), (210, "200 records")):
+        plan = asked.plan(n_records=n, like=reference)
+        assert plan == asked.plan(n_records=n, like=reference)
+        assert plan.forecasts[0].assumed[0].endswith(words)
+    with pytest.raises(ParameterError, match="dimensions must be 2, as the reference has"):
+        asked.plan(n_records=100, dimensions=3, like=reference)
+    with pytest.raises(ParameterError, match="dimensions must be given where there is no reference"):
+        asked.plan(n_records=100)

@@ -126,8 +126,8 @@ def test_an_interval_that_says_nothing_is_not_charged_for(here: Path, capsys: py
     command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "0.05", "--ledger", "book")
     assert exit_code(*command) == 2
     said = capsys.readouterr().err
-    assert "epsilon must be larger to tell anything about 402 records; got 0.05: even at best the interval would reach" in said
-    assert "Nothing was released, nothing was charged. Raise --epsilon, or pass --yes to release anyway." in said
+    assert "epsilon must be larger to tell anything about 402 records; got 0.05: even at best, error of the count" in said
+    assert "nothing was charged. --epsilon 0.8 or 12864 records would do; or pass --yes to release anyway." in said
     assert ledger.entries() == ()
     assert exit_code(*command, "--yes") == 0
     assert len(ledger.entries()) == 1
@@ -230,3 +230,25 @@ def test_the_owner_alone_sees_the_sensitivity_of_the_table(here: Path, capsys: p
     found = json.loads(capsys.readouterr().out)
     assert found["warning"].startswith("NOT PRIVATE")
     assert found["local_bound"] <= found["global_bound"]
+
+
+def test_a_public_reference_makes_the_plan_of_a_count(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "public.csv").write_bytes((here / "t.csv").read_bytes())
+    told = ("--like", "public.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "2", "--json")
+    assert exit_code("outliers", "plan", "--n-records", "402", *told) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["expected_width"] > 0
+    assert plan["forecasts"][0]["assumed"] == ["the table is like the reference of 402 records"]
+    assert exit_code("outliers", "count", "t.csv", *told) == 0
+    assert json.loads(capsys.readouterr().out)["plan"] == plan
+
+
+def test_the_private_table_is_no_reference(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = (*BOUNDS, "--radius", "0.2", "--epsilon", "2")
+    assert exit_code("outliers", "count", "t.csv", "--like", "t.csv", *common) == 2
+    assert "like must be another table than the private one; got the same file." in capsys.readouterr().err
+    (here / "regions.json").write_text('{"old": {"age": [65, null]}}')
+    assert exit_code("outliers", "count", "t.csv", "--like", "public.csv", "--regions", "regions.json", *common) == 2
+    assert "like must be left out with --regions" in capsys.readouterr().err
+    assert exit_code("outliers", "plan", "--n-records", "5", "--epsilon", "1", "--like", "t.csv") == 2
+    assert "like and radius must come together" in capsys.readouterr().err

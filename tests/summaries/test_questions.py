@@ -266,3 +266,15 @@ def test_quantiles_state_their_choices_to_a_ledger_with_an_order(bar: Any, tmp_p
     assert sum(event["count"] * Fraction(event["epsilon"]) for event in events) == Fraction(3, 5)
     assert entry.form == "curve"
     assert entry.tau < pure_cost(Fraction(3, 5), order=9) / 4
+
+
+def test_a_table_is_read_once_for_the_plan_and_the_answer() -> None:
+    asked = Mean(column="age", epsilon=1, schema=SCHEMA, random_state=1)
+    read = asked.read(ROWS)
+    assert read.rows == 300
+    assert asked.fit(read).mean_ == asked.fit(ROWS).mean_
+    hidden = Mean(column="age", epsilon=1, schema=SCHEMA, relation="add-remove", random_state=1)
+    assert hidden.read(ROWS).rows is None
+    assert hidden.fit(hidden.read(ROWS)).release_.provenance.parameters == hidden.fit(ROWS).release_.provenance.parameters
+    with pytest.raises(ParameterError, match="X must be read with the parameters it is asked with"):
+        Mean(column="age", by="sex", epsilon=1, schema=SCHEMA).fit(read)

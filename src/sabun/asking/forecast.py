@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from sabun.errors import InternalError
 
@@ -36,10 +37,46 @@ class Forecast:
         if not 0 <= self.low <= self.middle <= self.high or math.isnan(self.high):
             raise InternalError("a forecast must be in order: low, middle, high.")
 
+    @classmethod
+    def of_tail(cls, quantity: str, exceeds: Callable[[float], float], assumed: tuple[str, ...], *, top: float) -> Self:
+        """The forecast of an error with a known law.
+
+        Args:
+            quantity: What is foretold.
+            exceeds: The probability that the error is above a number; it never grows.
+            assumed: What is assumed about the table.
+            top: An error that is never exceeded.
+
+        Example:
+            >>> Forecast.of_tail("error", lambda x: math.exp(-x), (), top=100.0)
+            Forecast(quantity='error', low=0.105, middle=0.693, high=2.3, assumed=())
+        """
+        low, middle, high = (_least(exceeds, miss, top) for miss in (0.9, 0.5, 0.1))
+        return cls(quantity=quantity, low=low, middle=middle, high=high, assumed=assumed)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.quantity}: about {self.middle:.3g}, in nine of ten runs at most {self.high:.3g}"
+            f"{'' if self.low == 0 else f' and at least {self.low:.3g}'}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         numbers = {"low": self.low, "middle": self.middle, "high": self.high}
         return {"quantity": self.quantity, **numbers, "assumed": list(self.assumed)}
+
+
+def _least(exceeds: Callable[[float], float], miss: float, top: float) -> float:
+    """The least number that is exceeded with at most that probability, to three digits: a forecast has no more."""
+    low, high = 0.0, top
+    if exceeds(0.0) <= miss:
+        return 0.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if exceeds(middle) <= miss else (middle, high)
+        if high - low <= 1e-4 * high:
+            break
+    return float(f"{high:.3g}")
 
 
 @runtime_checkable

@@ -38,7 +38,9 @@ class Answer:
     """An estimated mean over the private table.
 
     Attributes:
-        estimate: The weighted mean over the public rows.
+        estimate: The weighted mean over the public rows; the plain one where the weights move it by no more than they would
+            move the mean of any numbers that they have nothing to do with.
+        weighted: The weighted mean, whichever was taken; None where both are one.
         interval: Where the mean of the `target` lies at the stated confidence, if the logarithm of the ratio is smooth; None
             when no interval can be given.
         reason: Why there is no interval; None when there is one.
@@ -55,6 +57,7 @@ class Answer:
 
     estimate: float
     interval: tuple[float, float] | None
+    weighted: float | None = None
     reason: str | None = None
     target: str = COVERED
     uncovered: float | None = None

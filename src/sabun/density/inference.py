@@ -21,7 +21,7 @@ from sabun.density.smooth import Evidence
 from sabun.density.weights import MOST_OPEN
 from sabun.density.worst import worst_case
 
-__all__ = ["Inference", "Interval", "uncovered_interval"]
+__all__ = ["Inference", "Interval", "settled_mean", "uncovered_interval"]
 
 Interval = tuple[float, float]
 
@@ -103,19 +103,22 @@ class Inference:
         """The mean of one number for each public row over the rows that count, with all that can be said about it."""
         share = self.posterior.share
         mass = float(share @ rows)
-        estimate = float(share @ (values * rows)) / mass
+        weighted = float(share @ (values * rows)) / mass
+        estimate = settled_mean(values[rows], share[rows] / mass)
         # A mean over some rows is a quotient; this is its linear part, with mean zero.
-        linear = (values - estimate) * rows / mass
+        linear = (values - weighted) * rows / mass
         # The share of uncovered rows among those that meet a condition is not known.
         whole = bounds is not None and bool(rows.all())
         each = (1 + confidence) / 2 if whole else confidence  # two intervals that hold together
         noise, sampling, plain = self.posterior.errors(linear)
         below, above = self._reach(linear, each)
-        told = _told((estimate - below, estimate + above), bounds, self.uncovered(each)[1] * whole)
+        around = min(weighted - below, estimate), max(weighted + above, estimate)
+        told = _told(around, bounds, self.uncovered(each)[1] * whole)
         far = self._worst(values, bounds, confidence, whole) if worst and rows.all() else None
         reason = self.reason or (_CONSTANT if np.ptp(values[rows]) == 0 else None)
         return Answer(
             estimate=estimate,
+            weighted=weighted,
             interval=None if reason else told,
             reason=reason,
             target=WHOLE if whole else COVERED,
@@ -149,6 +152,18 @@ class Inference:
             return None
         most = uncovered_interval(float(self.released["uncovered"]), radius, counts=self.counts)[1]
         return _told(found, bounds, most * whole)
+
+
+def settled_mean(values: Floats, share: Floats) -> float:
+    """The weighted mean of some values, or the plain one where the weights do not speak about them.
+
+    Weights that have nothing to do with the values move their mean by sum (w_i - 1/N) f_i, a number of mean zero and variance
+    v = Var(f) (sum w_i^2 - 1/N): all of it is error. A difference D between the two means so estimates what the plain one
+    misses, squared, by D^2 - v; it is less than the v that the weights add where D^2 < 2 v.
+    """
+    weighted, plain = float(share @ values), float(values.mean())
+    added = float(values.var()) * max(float(share @ share) - 1 / len(values), 0.0)
+    return plain if (weighted - plain) ** 2 < 2 * added else weighted
 
 
 def uncovered_interval(share: float, reach: float, *, counts: bool) -> Interval:

@@ -6,15 +6,38 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy import linalg
+
+from sabun.asking import Forecast
+from sabun.density.features import chosen_rows
+from sabun.density.kernel import Floats
+from sabun.density.posterior import Posterior
+from sabun.density.smooth import Evidence
+from sabun.density.weights import FLATTEST, MOST_OPEN
 from sabun.errors import InternalError
 from sabun.privacy.amounts import plain
+from sabun.privacy.noise import seeded_coin
 
 if TYPE_CHECKING:
     from sabun.density.method import Method
+    from sabun.density.rkhs import Embedding
 
 __all__ = ["DensityPlan", "forecast"]
+
+_ROWS = 1000
+"""Public rows that a forecast is worked out on, at most: an error, not a weight, is asked for."""
+
+_WORLDS = 4
+"""Log-ratios that are drawn, each as rough as the prior expects."""
+
+_HARDLY = 0.9
+_ERROR = "error of a column's mean, in its standard deviations"
+_ALIKE = "both tables are drawn from one population"
+_UNLIKE = "the private rows differ as much as a smooth ratio is expected to"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +57,8 @@ class DensityPlan:
         noise_error: Expected length of the noise.
         private_sampling_error: Expected distance between the private table and the population behind it, without any privacy.
         public_sampling_error: The same for the public table.
+        forecasts: The error to expect where the private rows are like the public ones, and where they differ.
+        told: How much smaller the release makes the error of a column's mean than it is without one, as a ratio.
         paper_noise_sd: Noise on each coordinate of h that the paper's Laplace mechanism needs at the same epsilon.
     """
 
@@ -48,6 +73,13 @@ class DensityPlan:
     private_sampling_error: float
     public_sampling_error: float
     paper_noise_sd: float
+    forecasts: tuple[Forecast, ...]
+    told: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether an answer would be hardly less open than without a release."""
+        return self.told >= _HARDLY
 
     def __str__(self) -> str:
         cost = f"epsilon = {plain(self.epsilon)}" + (f", delta = {plain(self.delta)}" if self.delta else "")
@@ -58,12 +90,15 @@ class DensityPlan:
             f"with noise of standard deviation {self.noise_sd:.3g} each.\n"
             f"The noise is expected to be {times:.2g} times the private table's own sampling error "
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
-            f"the public table's is {self.public_sampling_error:.3g}."
+            f"the public table's is {self.public_sampling_error:.3g}.\n"
+            + "\n".join(f"{str(one).capitalize()}, if {' and '.join(one.assumed)}." for one in self.forecasts)
+            + ("\nThat is hardly more than is known without a release: epsilon is too small here." if self.vacuous else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {**dataclasses.asdict(self), "epsilon": str(self.epsilon), "delta": str(self.delta)}
+        told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous}
+        return {**dataclasses.asdict(self), **told, "forecasts": [one.to_dict() for one in self.forecasts]}
 
 
 def forecast(plan: Method, *, n_records: int) -> DensityPlan:
@@ -74,6 +109,7 @@ def forecast(plan: Method, *, n_records: int) -> DensityPlan:
         raise InternalError("only an embedding has a forecast.")
     rank, noise = plan.rank(n_records), plan.noise_sd(n_records)
     spread = float(plan.variances.sum())
+    forecasts, told = _foretold(plan, n_records)
     return DensityPlan(
         epsilon=plan.target.epsilon,
         delta=plan.target.delta or Fraction(0),
@@ -86,4 +122,63 @@ def forecast(plan: Method, *, n_records: int) -> DensityPlan:
         private_sampling_error=math.sqrt(spread / n_records),
         public_sampling_error=math.sqrt(spread / len(plan.points)),
         paper_noise_sd=math.sqrt(2) * plan.kernel.size / (n_records * float(plan.target.epsilon)),
+        forecasts=forecasts,
+        told=told,
     )
+
+
+def _foretold(plan: Embedding, n_records: int) -> tuple[tuple[Forecast, Forecast], float]:
+    """The error of the columns' means, from the posterior that such a release would leave; with `DensityPlan.told`."""
+    kept = chosen_rows(len(plan.points), _ROWS)
+    points, smooth = plan.embedded(plan.rank(n_records))[kept], plan.smoothness.features(plan.points[kept])
+    columns = plan.points[kept]
+    spread = columns.std(axis=0)
+    columns = columns[:, spread > 0] / spread[spread > 0]
+    if not columns.shape[1]:
+        return (_of_errors(np.zeros(1), _ALIKE), _of_errors(np.zeros(1), _UNLIKE)), 1.0
+    even = np.full(len(points), 1 / len(points))
+    evidence = Evidence(
+        mean=even @ points, noise=plan.noise_sd(n_records) ** 2, ratio=plan.ratio_of_noise, rows=float(n_records)
+    )
+    posterior = Posterior.of(points, smooth, even, evidence)
+    found = np.array([np.hypot(*posterior.errors(column)[:2]) for column in columns.T])
+    before = np.linalg.norm(columns.T @ posterior.centred, axis=1) / len(points)
+    flat = smooth if posterior.spread <= MOST_OPEN else smooth * FLATTEST**0.5  # as the weights will be made
+    alike = _at_rest(points, flat, evidence, columns, len(plan.points))
+    signs = (seeded_coin(0).words(_WORLDS * smooth.shape[1]) >> np.uint64(63)).astype(float) * 2 - 1  # of variance 1, public
+    unlike = [np.maximum(found, alike)]
+    for slope in signs.reshape(_WORLDS, -1):
+        grown = np.exp(smooth @ slope - (smooth @ slope).max())
+        tilted = Posterior.of(points, smooth, grown / grown.sum(), evidence)
+        unlike.append(np.maximum([np.hypot(*tilted.errors(column)[:2]) for column in columns.T], alike))
+    return (_of_errors(alike, _ALIKE), _of_errors(np.concatenate(unlike), _UNLIKE)), float(np.median(found / before))
+
+
+def _at_rest(points: Floats, smooth: Floats, evidence: Evidence, columns: Floats, public_rows: int) -> Floats:
+    """The standard errors of the columns' means where both tables are samples of one population: less than the posterior's.
+
+    Notation: d, what the tables' means differ by in the released coordinates, with covariance C (1/n + 1/N), and z, the noise.
+    The fitted weights answer a (d + z) more than the plain mean, the private table is b d more, with b the regression of the
+    values on the coordinates; what that leaves of the values differs by itself.
+    """
+    share = np.full(len(points), 1 / len(points))
+    posterior = Posterior.of(points, smooth, share, evidence)
+    values, centred = columns - columns.mean(axis=0), points - points.mean(axis=0)
+    tilts = posterior.centred.T @ values / len(points)
+    factor = linalg.cholesky(evidence.covariance(points, share), lower=True)
+    answered = linalg.solve_triangular(factor, linalg.cho_solve(posterior.root, posterior.pull @ tilts), lower=True, trans="T")
+    explained, *_ = np.linalg.lstsq(centred, values, rcond=1e-8)
+    missed, left = centred @ (answered - explained), values - centred @ explained
+    sampled = (missed**2 + left**2).mean(axis=0) * (1 / evidence.rows + 1 / public_rows)
+    found: Floats = np.sqrt(sampled + evidence.noise * (answered**2).sum(axis=0))
+    return found
+
+
+def _of_errors(errors: Floats, assumed: str) -> Forecast:
+    """Of a normal error whose standard deviation is one of these."""
+    law = NormalDist()
+
+    def exceeds(x: float) -> float:
+        return float(np.mean([2 * (1 - law.cdf(x / error)) if error else 0.0 for error in errors]))
+
+    return Forecast.of_tail(_ERROR, exceeds, (assumed,), top=10 * float(errors.max()) + 1e-9)

@@ -219,9 +219,8 @@ class DensityRatio(Question):
         self._must_be_fitted()
         points = self._features.points(X)
         ratio = self._plan.ratio(self.release_.value, points)
-        if isinstance(self._plan, Embedding):
-            ratio = np.where(self._plan.support_score(points) < min_support, math.nan, ratio)
-        return ratio
+        covered = not isinstance(self._plan, Embedding) or self._plan.support_score(points) >= min_support
+        return np.where(covered, ratio, math.nan)
 
     def support_score(self, X: Any) -> Floats:
         """How well the centres cover each point: near 1 on the public table, 0 far away from it."""
@@ -270,11 +269,8 @@ class DensityRatio(Question):
         checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
         values = column_values(f, self._table, len(self._points))
         checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
-        rows = (
-            np.ones(len(self._points), dtype=np.bool_)
-            if where is None
-            else column_values(where, self._table, len(self._points)) > 0
-        )
+        size = len(self._points)
+        rows = np.ones(size, dtype=np.bool_) if where is None else column_values(where, self._table, size) > 0
         mass = self.weights_ * rows
         if not mass.sum() > 0:
             raise DataError("where must hold for a public row with weight; it holds for none.")
@@ -309,19 +305,24 @@ class DensityRatio(Question):
         write_parquet(self.to_frame(), path, self.release_, overwrite=overwrite)
 
     @renamed(private_size="n_records")
-    def plan(self, *, public: Any, n_records: int) -> DensityPlan:
+    def plan(self, *, n_records: int, public: Any = None) -> DensityPlan:
         """Cost and expected error from public quantities; no private record is touched, nothing is charged.
 
         Args:
-            public: The public table.
+            public: The public table; the one that was set when left out.
             n_records: About how many private rows there are; a public number.
         """
         checks.whole(minimum=1, n_records=n_records)
         terms = self._terms()
         checks.require(terms.settings.method == "rkhs", "'rkhs' for a plan", method=terms.settings.method)
         terms.check_delta(int(n_records))
-        features, points = self._public_points(table_of(public, self.schema), terms)
+        features, points = self._public_points(table_of(self._table if public is None else public, self.schema), terms)
         return forecast(terms.settings.plan(points, features, terms.target, self.n_public), n_records=int(n_records))
+
+    @property
+    def rows_read(self) -> int | None:
+        """How many private rows were added so far; None where their number is private."""
+        return None if self._fixed.target.relation == "add-remove" else self._open_part().state.count
 
     def _terms(self) -> Terms:
         """The parameters, checked and read exactly."""
@@ -331,8 +332,7 @@ class DensityRatio(Question):
         return Features.of(table, schema=self.schema, columns=self.columns, standardize=terms.standardizes)
 
     def _open_part(self) -> Part[Tally]:
-        plan = getattr(self, "_plan", None)
-        if plan is None:
+        if (plan := getattr(self, "_plan", None)) is None:
             raise NotFittedError("set_public must be called before private records can be added.")
         if not plan.streams:
             raise ParameterError(f"method must be 'rkhs', 'ulsif-b' or 'ulsif-parametric' to stream; got {str(self.method)!r}.")

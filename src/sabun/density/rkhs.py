@@ -199,9 +199,14 @@ class Embedding:
         return Evidence(
             mean=mean / max(1.0, float(np.linalg.norm(mean))),  # a mean of vectors of length at most 1
             noise=max((noise / covered) ** 2, _LEAST_NOISE),
-            ratio=2.0 if self._counts else 1.0,  # dividing by a noisy number moves m along itself, by one noisy number or two
+            ratio=self.ratio_of_noise,
             rows=size * covered,
         )
+
+    @property
+    def ratio_of_noise(self) -> float:
+        """Dividing by a noisy number moves a mean along itself, by one noisy number or two."""
+        return 2.0 if self._counts else 1.0
 
     def _weighted(self, released: Mapping[str, Any]) -> dict[str, Any]:
         rank = len(released["embedding"])

@@ -18,7 +18,7 @@ from sabun.telling.terminal.columns import declared, listed, typed_bounds
 if TYPE_CHECKING:
     from sabun.density.kernel import Floats
     from sabun.density.settings import DensitySettings
-    from sabun.records import Schema
+    from sabun.records import FilePart, Schema
 
 __all__ = ["Accept", "Basis", "Method", "MethodSettings", "basis_of", "read_columns", "typed_method"]
 
@@ -77,7 +77,7 @@ def typed_method(
     settings: Sequence[str] | None,
     basis: Sequence[str] | None,
     about: _About,
-    public: Path,
+    public: FilePart,
     *,
     accept: bool,
 ) -> DensitySettings:

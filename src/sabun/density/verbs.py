@@ -17,6 +17,7 @@ from sabun.records import FilePart
 from sabun.release.files import write_whole
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
+from sabun.telling.terminal.foretelling import foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Confidence,
@@ -28,6 +29,7 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
+    Yes,
     as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
@@ -83,6 +85,7 @@ def weights(
     plot: Annotated[Path | None, typer.Option(help="Also draw marginals and weights (.svg).")] = None,
     owner_only: Annotated[bool, typer.Option("--owner-only", help="Draw the private table too. NOT PRIVATE.")] = False,
     overwrite: Overwrite = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Weight the public table; the release with its guarantee goes beside it (OUT.release.json).
@@ -123,14 +126,14 @@ def weights(
     must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
     with payment:
-        _fit(ratio, private if drawn is None else drawn, public)
+        told = _fit(ratio, private if drawn is None else drawn, public, yes=yes, json=json)
         with payment.writing(ratio.release_):
             (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
             if plot is not None:
                 write_whole(plot, _picture(ratio, drawn).encode(), overwrite=overwrite)
     record = {"out": str(out), "release": f"{out}.release.json", "diagnostics": ratio.diagnostics_.to_dict()}
     if json:
-        print_json(record | payment.facts(ratio.release_))
+        print_json(record | told | payment.facts(ratio.release_))
         return
     print_line(f"{str(out)!r}: {len(ratio.weights_)} public rows with a column 'weight' of mean 1.", style="bold")
     print_line(f"They are worth {ratio.diagnostics_.effective_size:.0f} unweighted rows.")
@@ -263,6 +266,8 @@ def _asker(release: Release | None, frame: Any, mass: Any, missing: str) -> Call
 
 def _tell(question: str, found: Answer) -> None:
     print_line(f"{question} = {found.estimate:.6g}   ({_interval(found)})")
+    if found.weighted not in (None, found.estimate):
+        print_line(f"   the plain mean: the weights say nothing about it (weighted: {found.weighted:.6g})")
     if found.worst_case is not None:
         low, high = found.worst_case
         print_line(f"   whatever the ratio: {low:.6g} to {high:.6g}")
@@ -344,14 +349,27 @@ def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> Non
                 raise ParameterError(f"{file} must not be a file that is read; got the name of {source}. Choose another name.")
 
 
-def _fit(ratio: DensityRatio, private: Any, public: Any) -> None:
+def _fit(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: bool) -> dict[str, Any]:
+    """Reads, tells the plan, releases; what `--json` says of the plan."""
     import warnings
 
     from sabun.density import CoverageWarning
 
-    with busy("Reading the private table, drawing noise, weighting the public table"), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoverageWarning)  # said in the result
-        ratio.fit(private=private, public=public)
+        if str(ratio.method) != "rkhs":
+            told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
+            with busy("Reading the private table, drawing noise, weighting the public table"):
+                ratio.fit(private=private, public=public)
+            return told
+        with busy("Reading the tables"):
+            ratio.set_public(public).partial_fit(private=private)
+        with busy("Planning"):
+            rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read
+            told = foretell(ratio, n_records=rows, yes=yes, json=json)
+        with busy("Drawing noise, weighting the public table"):
+            ratio.finalize()
+    return told
 
 
 def _picture(ratio: DensityRatio, private: Any | None) -> str:

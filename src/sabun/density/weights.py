@@ -8,13 +8,14 @@ from sabun.density.kernel import Floats
 from sabun.density.posterior import Posterior
 from sabun.density.smooth import Evidence, Fit, fitted
 
-__all__ = ["MOST_OPEN", "best_rank", "chosen"]
+__all__ = ["FLATTEST", "MOST_OPEN", "best_rank", "chosen"]
 
 MOST_OPEN = 1.25
 """Above this root mean posterior variance of the log-ratio (a factor of 3.5) no interval is given."""
 
 _FLATTER = (0.25, 0.0625, 0.015625, 0.00390625)
 """Shares of the prior's variance that are tried where the release says little."""
+FLATTEST = _FLATTER[-1]
 
 _SIGNAL = 0.05
 """How far, per unit of public variance, a private mean is expected to lie from the public one (squared)."""

@@ -26,11 +26,13 @@ __all__ = [
     "ToPredict",
     "chosen",
     "classes_for",
+    "counted",
     "inputs_of",
     "layers",
     "must_be_joint",
     "must_be_model",
     "must_be_new_table",
+    "quoted",
     "read_once",
 ]
 
@@ -141,6 +143,17 @@ def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
             "allow-per-parameter must be given to hand over a model whose promise bounds each weight only by itself. "
             f"All weights together are bounded by epsilon {plan.joint_epsilon}: say so to whoever gets the model."
         )
+
+
+def counted(classifier: PrivateClassifier) -> bool:
+    """Whether the number of records is public, as the promise stands."""
+    return classifier._checked().ask.relation == "replace-one"
+
+
+def quoted(label: Any) -> str:
+    """A label as a cell of a CSV file."""
+    text = str(label)
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
 
 
 def must_be_model(folder: Path) -> None:

@@ -14,6 +14,7 @@ from sabun.errors import ParameterError
 from sabun.learning import typed
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
+from sabun.telling.terminal.foretelling import foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Columns,
@@ -28,6 +29,7 @@ from sabun.telling.terminal.options import (
     SchemaFile,
     SigningKey,
     TrustedKeys,
+    Yes,
     as_written,
 )
 from sabun.telling.terminal.output import new_file, new_folder, print_json, print_line
@@ -96,6 +98,7 @@ def train(
     allow_per_parameter: Annotated[
         bool, typer.Option(help="Hand over a model whose promise bounds each weight only by itself.")
     ] = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Train a classifier, write it with its privacy card.
@@ -134,6 +137,8 @@ def train(
     if not allow_per_parameter:
         typed.must_be_joint(classifier, len(answers))
     with payment:
+        rows_known, of = len(answers) if typed.counted(classifier) else n_public, len(labels or "ab")
+        told = foretell(classifier, n_records=rows_known, n_classes=of, yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.
             classifier.set_params(progress=progress if sys.stderr.isatty() and not json else None)
@@ -146,7 +151,7 @@ def train(
                 classifier.synthetic_.save(synthetic)
     if json:
         found = {"out": str(out), "model": str(out), "card": classifier.card_.to_dict()}
-        print_json(found | payment.facts(classifier.release_))
+        print_json(found | told | payment.facts(classifier.release_))
         return
     print_line(f"Wrote {out}: model.safetensors, card.json, release.json, files.json.", style="bold")
     for words in classifier.card_.warnings:
@@ -192,17 +197,12 @@ def predict(
     shares = loaded.predict_proba(table)
     best = shares.argmax(axis=1)
     lines = ["class,probability"]
-    lines += [f"{_quoted(loaded.classes[code])},{share[code]:.6f}" for code, share in zip(best, shares, strict=True)]
+    lines += [f"{typed.quoted(loaded.classes[code])},{share[code]:.6f}" for code, share in zip(best, shares, strict=True)]
     write_whole(out, ("\n".join(lines) + "\n").encode())
     if json:
         print_json({"out": str(out), "rows": len(best), "classes": [str(label) for label in loaded.classes]})
     else:
         print_line(f"Wrote {out}: {len(best)} rows.")
-
-
-def _quoted(label: Any) -> str:
-    text = str(label)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
 
 
 @app.command()

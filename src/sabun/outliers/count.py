@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.asking import Ask, renamed
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
 from sabun.outliers.memory import check_memory
@@ -23,6 +23,7 @@ from sabun.outliers.paper import printed_bound, theorem_two
 from sabun.outliers.plan import CountPlan, plan_count
 from sabun.outliers.points import check_columns, check_confidence, check_radius, columns_named, read_table
 from sabun.outliers.question import OutlierQuestion
+from sabun.outliers.reference import Reference
 from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
 from sabun.outliers.settings import Amounts, assumptions_for, load_loops, promise
 from sabun.privacy.amounts import AmountLike
@@ -118,14 +119,28 @@ class OutlierCount(OutlierQuestion):
         return ask, amounts
 
     @renamed(n="n_records", d="dimensions")
-    def plan(self, *, n_records: int, dimensions: int) -> CountPlan:
+    def plan(self, *, n_records: int, dimensions: int | None = None, like: object = None) -> CountPlan:
         """What to expect of a table of that shape, from public facts alone.
 
         Args:
             n_records: Number of records (under add-remove: a guess).
-            dimensions: Number of coordinates; with a schema, its `width`.
+            dimensions: Number of coordinates; with a schema, its `width`. Left out where there is a reference.
+            like: A PUBLIC table of the same kind, read as the private one will be; never the private one. The plan then tells
+                the error to expect in a table like it, of so many records.
+
+        Raises:
+            DataError: `like` is no table of this kind.
         """
         ask, amounts = self._checked()
+        reference = None
+        if like is not None:
+            columns = check_columns(self.columns)
+            reference = Reference.of(like, schema=self.schema, columns=columns, radius=float(self.radius), cover=self.cover)
+            width = reference.points.shape[1]
+            checks.require(dimensions in (None, width), f"{width}, as the reference has", dimensions=dimensions)
+            dimensions = width
+        if dimensions is None:
+            raise ParameterError("dimensions must be given where there is no reference; got none. Pass it, or a table as like.")
         return plan_count(
             amounts,
             n_records=n_records,
@@ -133,6 +148,7 @@ class OutlierCount(OutlierQuestion):
             k=self.k,
             relation=ask.relation,
             confidence=float(self.confidence),
+            reference=reference,
         )
 
     def fit(self, X: object, y: object = None) -> Self:

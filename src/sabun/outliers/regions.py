@@ -17,6 +17,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.outliers.error_bar import ErrorBar
 from sabun.outliers.kissing import region_bound
 from sabun.outliers.memory import check_memory
+from sabun.outliers.plan import CountPlan, plan_regions
 from sabun.outliers.points import Own, check_columns, check_confidence, check_radius, columns_named, read_table
 from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import measure_regions, region_discounts
@@ -94,6 +95,24 @@ class RegionCount(OutlierQuestion):
         share = check_shares(self.error_bar)
         law = PowerVector.of(epsilon=count_epsilon(ask.epsilon, share), outputs=len(self.regions), beta=self.beta)
         return ask, law, ErrorBar(epsilon=ask.epsilon * share, beta=law.beta) if share else None
+
+    def plan(self, *, n_records: int, dimensions: int) -> CountPlan:
+        """What to expect of each region's count in a table of that shape, from public facts alone.
+
+        Args:
+            n_records: Number of records.
+            dimensions: Number of coordinates; with a schema, its `width`.
+        """
+        ask, law, bar = self._checked()
+        return plan_regions(
+            law,
+            bar,
+            epsilon=ask.epsilon,
+            n_records=n_records,
+            dimensions=dimensions,
+            k=int(self.k),
+            confidence=float(self.confidence),
+        )
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, counts by region, adds noise.

@@ -20,6 +20,7 @@ from sabun.errors import DataError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.ladder import Bands, Cover
 from sabun.outliers.memory import check_memory
+from sabun.outliers.plan import ChoicePlan, plan_choice
 from sabun.outliers.points import check_columns, check_radius, read_views
 from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import rungs_of
@@ -78,6 +79,17 @@ class SubspaceChoice(OutlierQuestion):
 
     def _radius_of(self, name: str) -> object:
         return self.radius.get(name) if isinstance(self.radius, Mapping) else self.radius
+
+    def plan(self, *, n_records: int, dimensions: int) -> ChoicePlan:
+        """How well the best subspace stands out in a table of that shape, from public facts alone.
+
+        Args:
+            n_records: Number of records.
+            dimensions: Number of coordinates of the largest subspace.
+        """
+        ask = self._checked()
+        shape = {"n_records": n_records, "dimensions": dimensions, "subspaces": len(self.subspaces)}
+        return plan_choice(epsilon=ask.epsilon, k=int(self.k), **shape)
 
     def fit(self, X: object, y: object = None) -> Self:
         """Charges the ledger, scores every subspace, chooses one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,10 @@ import typer
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.outliers.owner import sensitivity
-from sabun.privacy.amounts import plain
 from sabun.records import FilePart
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
+from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Columns,
@@ -33,10 +34,10 @@ from sabun.telling.terminal.options import (
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import busy
-from sabun.telling.terminal.written import typed_table
+from sabun.telling.terminal.written import same_table, typed_table
 
 if TYPE_CHECKING:
-    from sabun.outliers import OutlierCount
+    from sabun.records import Schema
     from sabun.release import Release
 
 __all__ = ["app"]
@@ -62,6 +63,15 @@ _Method = Annotated[
     ),
 ]
 _Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
+_Like = Annotated[
+    FilePart | None,
+    typer.Option(
+        "--like",
+        parser=typed_table,
+        metavar="TABLE",
+        help="A PUBLIC table of the same kind, never the private one: tells the error to expect in such.",
+    ),
+]
 _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the interval; 0 for none.")]
 
 
@@ -82,6 +92,8 @@ def count(
     error_bar: _Share = "0.3",
     confidence: Confidence = 0.95,
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
+    like: _Like = None,
+    n_records: Guess = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
@@ -98,7 +110,6 @@ def count(
         sabun outliers count tumours.csv --schema tumours.schema.json --k 5 --radius 0.9 --epsilon 1 --out count.json
     """
     from sabun.outliers import OutlierCount, RegionCount
-    from sabun.records import chunks, open_source
 
     if out is not None:
         new_file(out)
@@ -110,23 +121,29 @@ def count(
     if regions is not None:
         if (method, relation or "replace-one", delta) != ("power", "replace-one", "0"):
             raise ParameterError("regions must be counted with method power, relation replace-one, delta 0.")
+        if like is not None:
+            raise ParameterError("like must be left out with --regions, whose plan it cannot tell. Drop one of them.")
         by_region = RegionCount(regions=_regions(regions), **public)
         with payment:
+            read, rows = _read(table, known)
+            told = foretell(by_region, n_records=rows, dimensions=_width(known, chosen), yes=yes, json=json)
             with busy("Counting outliers by region"):
-                by_region.fit(table)
-            _tell_regions(by_region.release_, payment, out, json=json)
+                by_region.fit(read)
+            _tell_regions(by_region.release_, payment, out, told, json=json)
         return
+    if like is not None and same_table(like, table):
+        raise ParameterError("like must be another table than the private one; got the same file. Name a public one.")
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
-    source: Any = table
-    stated = relation or (payment.book.relation if payment.book is not None else "replace-one")
-    if stated == "replace-one" and not yes:  # otherwise the number of rows is private, and so would be a refusal
-        pieces = list(open_source(table, schema=known).tables())  # once: the count is of these pieces too
-        _refuse_noise(whole, sum(map(len, pieces)), (known if chosen is None else known.select(chosen)).width)
-        source = chunks(lambda: iter(pieces))
     with payment:
+        read, rows = _read(table, known)
+        with busy("Planning"):
+            guess = (
+                rows if payment.relation(relation) == "replace-one" else n_records
+            )  # otherwise the number of rows is private, as is a refusal
+            told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=like, yes=yes, json=json)
         with busy("Counting outliers"):
-            whole.fit(source)
-        _tell_count(whole.release_, payment, out, json=json)
+            whole.fit(read)
+        _tell_count(whole.release_, payment, out, told, json=json)
 
 
 @app.command()
@@ -144,6 +161,7 @@ def choose(
     purpose: Purpose = None,
     retry_key: RetryKey = None,
     out: Out = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Choose privately the set of columns in which most records are outliers.
@@ -174,11 +192,14 @@ def choose(
         retry_key=retry_key,
     )
     with payment:
+        read, rows = _read(table, known)
+        widest = max(_width(known, side) for side in sides.values())
+        told = foretell(choice, n_records=rows, dimensions=widest, yes=yes, json=json)
         with busy("Scoring the subspaces"):
-            choice.fit(table)
+            choice.fit(read)
         payment.save(choice.release_, out)
     if json:
-        print_json({"choice": choice.choice_} | payment.record(choice.release_, out))
+        print_json({"choice": choice.choice_} | told | payment.record(choice.release_, out))
         return
     print_line(f"Most outliers: {choice.choice_!r} ({', '.join(sides[choice.choice_])}).", style="bold")
     payment.tell(choice.release_, out)
@@ -187,8 +208,15 @@ def choose(
 @app.command()
 def plan(
     n_records: NRecords,
-    dimensions: Annotated[int, typer.Option(help="How many columns distances are measured in.")],
     epsilon: Epsilon,
+    dimensions: Annotated[
+        int | None, typer.Option(help="How many columns distances are measured in; --like tells it too.")
+    ] = None,
+    like: _Like = None,
+    radius: Annotated[float | None, typer.Option(help="With --like: the public distance, as in count.")] = None,
+    columns: Columns = None,
+    bounds: Bounds = None,
+    schema: SchemaFile = None,
     k: _K = 5,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
     method: _Method = "power",
@@ -197,18 +225,28 @@ def plan(
     confidence: Confidence = 0.95,
     json: Json = False,
 ) -> None:
-    """Say what a count will cost and how far off it may be; touches no data.
+    """Say what a count will cost and how far off it may be; touches no private data.
+
+    A public table of the same kind tells how far off it will be in such a table.
 
     Example:
 
         sabun outliers plan --n-records 5000 --dimensions 3 --epsilon 0.5
+
+        sabun datasets save wdbc public.csv --schema public.schema.json
+
+        sabun outliers plan --n-records 500 --epsilon 1 --like public.csv --schema public.schema.json --radius 0.9
     """
     from sabun.outliers import OutlierCount
 
-    # The radius plays no part in a plan.
+    if (like is None) != (radius is None):
+        raise ParameterError("like and radius must come together: what is far depends on the radius. Pass --like and --radius.")
+    known = declared(schema, bounds) if schema is not None or bounds else None
     estimator = OutlierCount(
         k=k,
-        radius=1.0,
+        radius=1.0 if radius is None else radius,  # without a reference it plays no part in a plan
+        columns=listed(columns, known) if known is not None else None,
+        schema=known,
         epsilon=epsilon,
         delta=delta,
         method=method,
@@ -216,7 +254,7 @@ def plan(
         error_bar=error_bar,
         confidence=confidence,
     )
-    made = estimator.plan(n_records=n_records, dimensions=dimensions)
+    made = estimator.plan(n_records=n_records, dimensions=dimensions, like=like)
     if json:
         print_json(made.to_dict())
         return
@@ -279,22 +317,24 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _refuse_noise(estimator: OutlierCount, rows: int, dimensions: int) -> None:
-    """Refuses to take money for an interval that says nothing; from public facts, of which the number of rows is one here."""
-    if rows and (plan := estimator.plan(n_records=rows, dimensions=dimensions)).vacuous:
-        raise ParameterError(
-            f"epsilon must be larger to tell anything about {rows} records; got {plain(plan.epsilon)}: even at best the "
-            f"interval would reach {plan.kindest_width} up or down. Nothing was released, nothing was charged. "
-            "Raise --epsilon, or pass --yes to release anyway."
-        )
+def _read(table: FilePart, known: Schema) -> tuple[Any, int]:
+    """A table in pieces, read once, with the number of its rows: what is counted is what the plan was for."""
+    from sabun.records import open_source
+
+    with busy("Reading the table"):
+        return open_source(table, schema=known).held()
 
 
-def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
+def _width(known: Schema, chosen: Sequence[str] | None) -> int:
+    return (known if chosen is None else known.select(chosen)).width
+
+
+def _tell_count(release: Release, payment: Payment, out: Path | None, told: dict[str, Any], *, json: bool) -> None:
     payment.save(release, out)
     interval = release.value.get("interval")
     if json:
         found = {"count": release["count"], "interval": None if interval is None else list(interval)}
-        print_json(found | payment.record(release, out))
+        print_json(found | told | payment.record(release, out))
         return
     print_line(f"Outliers: {release['count']}", style="bold")
     if interval is not None:
@@ -305,12 +345,12 @@ def _tell_count(release: Release, payment: Payment, out: Path | None, *, json: b
     payment.tell(release, out)
 
 
-def _tell_regions(release: Release, payment: Payment, out: Path | None, *, json: bool) -> None:
+def _tell_regions(release: Release, payment: Payment, out: Path | None, told: dict[str, Any], *, json: bool) -> None:
     payment.save(release, out)
     intervals = release.value.get("intervals")
     if json:
         ranges = None if intervals is None else {name: list(interval) for name, interval in intervals.items()}
-        print_json({"counts": dict(release["counts"]), "intervals": ranges} | payment.record(release, out))
+        print_json({"counts": dict(release["counts"]), "intervals": ranges} | told | payment.record(release, out))
         return
     for name, found in release["counts"].items():
         tail = "" if intervals is None else f"   (between {intervals[name][0]} and {intervals[name][1]})"

@@ -110,6 +110,11 @@ class Source:
             raise DataError("a table of persons must be read as encoded rows; its own rows belong to nobody yet.")
         return _stream(self.origin, self.names, rows, self.form)
 
+    def held(self) -> tuple[Chunks, int]:
+        """The records as they are, read once and kept, with how many there are; for their owner."""
+        pieces = list(self.tables())
+        return Chunks(pieces=lambda: iter(pieces), form=self.form), sum(map(len, pieces))
+
     def _persons(self, how: Persons, schema: Schema) -> Floats:
         """One row for each person; read once, for each reading would draw another order."""
         if "rows" not in self._once:

@@ -68,6 +68,11 @@ class Plan:
         return self.organisations > 1 and self.error_combined < 0.9 * self.error_alone
 
     @property
+    def vacuous(self) -> bool:
+        """Whether the public model would be mostly noise."""
+        return self.error_released > 0.5
+
+    @property
     def assumed(self) -> str:
         """What the errors assume about a table that nobody has looked at."""
         return _ASSUMED

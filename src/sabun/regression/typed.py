@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 
 from sabun.errors import ParameterError
 from sabun.telling.terminal.charging import warn_if_large
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
     from sabun.ledger import Ledger
     from sabun.records import FilePart, Schema
-    from sabun.regression import HomeModel, Plan, PublicModel, Study
+    from sabun.regression import HomeModel, PublicModel, Study
     from sabun.release import Release
 
 __all__ = [
@@ -31,7 +29,6 @@ __all__ = [
     "Epsilon",
     "Method",
     "Target",
-    "agree",
     "features_of",
     "given",
     "keys_of",
@@ -141,16 +138,6 @@ def terms_of(study: Path | None, said: Mapping[str, Any]) -> dict[str, Any]:
     features, goal = features_of(said["schema"], said["bounds"], said["columns"], said["target"])
     terms = {name: said[name] for name in ("delta", "relation")} | {"x_bounds": features, "y_bounds": goal}
     return terms | {"epsilon": given(said["epsilon"], "epsilon"), "method": said["method"] or "ssp-gauss"}
-
-
-def agree(plan: Plan, *, yes: bool, quiet: bool) -> None:
-    """Shows what to expect before anything is charged; mostly noise needs a yes."""
-    if not quiet:
-        Console(stderr=True, markup=False, highlight=False).print(str(plan), soft_wrap=True)
-    if plan.error_released <= 0.5 or yes:
-        return
-    if not sys.stdin.isatty() or not typer.confirm("Mostly noise is expected. Release anyway?", err=True):
-        raise ParameterError(f"mostly noise is expected. Pass --yes to release anyway. {_UNSPENT}")
 
 
 def must_be_free(out: Path, request: str | None, book: Ledger | None, signer: Ed25519PrivateKey | None) -> None:

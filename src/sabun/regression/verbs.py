@@ -15,7 +15,6 @@ from sabun.regression.typed import (
     Epsilon,
     Method,
     Target,
-    agree,
     must_be_free,
     number,
     own_release,
@@ -27,6 +26,7 @@ from sabun.regression.typed import (
     terms_of,
 )
 from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Columns,
@@ -102,6 +102,7 @@ def fit(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: _RetryKey = None,
+    n_records: Guess = None,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
@@ -127,14 +128,15 @@ def fit(
     with payment:
         with busy(f"Reading {table} ..."):
             sums = model.read(table)
-        made = model.plan(n_records=max(sums.state.rows, 1), organisations=len(agreed.organisations) or 1 if agreed else 1)
-        if made.relation == "replace-one":  # otherwise the number of rows is private, and so is what the plan says
-            agree(made, yes=yes, quiet=json)
+        together = len(agreed.organisations) or 1 if agreed else 1
+        stated = agreed.relation if agreed else payment.relation(relation)
+        rows = sums.state.rows if stated == "replace-one" else n_records  # otherwise their number is private
+        told = foretell(model, n_records=rows, organisations=together, yes=yes, json=json)
         release = model.fit(sums).release_
         with payment.writing(release):
             save_once(release, out)
     if json:
-        print_json({"out": str(out), "study_hash": model.study_.hash} | payment.facts(release) | model.model_.to_dict())
+        print_json({"out": str(out), "study_hash": model.study_.hash} | told | payment.facts(release) | model.model_.to_dict())
         return
     print_line(str(model.model_))
     payment.tell(release, out)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from sabun.asking import Forecast
 from sabun.privacy.amounts import plain
 
 __all__ = ["SummaryPlan"]
@@ -29,6 +30,8 @@ class SummaryPlan:
         confidence: The planned confidence.
         unit: What both are measured in.
         useful: Whether the interval leaves half of what is possible out.
+        forecasts: The error to expect; an optimistic and a pessimistic one where it depends on the table.
+        most: How far apart two answers can be in the kindest table.
     """
 
     question: str
@@ -42,6 +45,13 @@ class SummaryPlan:
     confidence: float
     unit: str
     useful: bool
+    forecasts: tuple[Forecast, ...]
+    most: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether even at best one answer in ten is off by half of all that is possible, or more."""
+        return 2 * min(one.high for one in self.forecasts) >= self.most
 
     def __str__(self) -> str:
         cost = f"epsilon {plain(self.epsilon)}" + (f", delta {plain(self.delta)}" if self.delta else "")
@@ -51,10 +61,14 @@ class SummaryPlan:
             f"Usual error: {self.usual_error:.3g} {self.unit} or less. The interval reaches about {self.reach:.3g} up or down, "
             f"and holds the exact answer with probability {self.confidence:g}.",
         ]
+        lines += [
+            f"At {end}: {one}." for end, one in zip(("best", "worst"), self.forecasts, strict=False) if len(self.forecasts) > 1
+        ]
         if not self.useful:
             lines.append("epsilon is too small to be useful here: the interval would hold most of what is possible anyway.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return dataclasses.asdict(self) | {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+        told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous}
+        return dataclasses.asdict(self) | told | {"forecasts": [one.to_dict() for one in self.forecasts]}

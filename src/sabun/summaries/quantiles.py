@@ -28,6 +28,8 @@ from sabun.summaries.summary import Expected, Group, Summary, Terms
 __all__ = ["Quantiles", "Rank"]
 
 _COARSE = 16
+_EVENLY = "cells are all different and spread evenly over the bounds"
+_CROWDED = "cells crowd in a small part of the bounds"
 _FARTHEST = 1 << 40
 """An end of an interval that would have to aim this many ranks off is not drawn: it is the bound, which is public."""
 
@@ -188,7 +190,19 @@ class _Ranks:
     def expected(self, size: int, rows: int) -> Expected:
         reach = max(2 * rank.off for rank in self.ranks)
         usual = max(_off(rank.rate, self.ruler.count, 0.5) for rank in self.ranks)
-        return Expected(float(min(reach, size)), float(min(usual, size)), size, "ranks")
+        errors = tuple(
+            (tuple(float(min(off(miss), size)) for miss in (0.9, 0.5, 0.1)), (assumed,))
+            for off, assumed in ((self._spread, _EVENLY), (self._crowded, _CROWDED))
+        )
+        return Expected(float(min(reach, size)), float(min(usual, size)), size, "ranks", errors, size)  # type: ignore[arg-type]
+
+    def _spread(self, miss: float) -> float:
+        """The error of a quantile whose neighbours are spread evenly: as many marks between any two of them."""
+        return -math.log(miss) / float(min(rank.rate for rank in self.ranks))
+
+    def _crowded(self, miss: float) -> float:
+        """The same, where nearly all marks lie beside the cells."""
+        return max(_off(rank.rate, self.ruler.count, miss) for rank in self.ranks)
 
 
 def _ranks(terms: Terms, shares: Sequence[Fraction], bar: Fraction, *, marks: int) -> tuple[Rank, ...]:

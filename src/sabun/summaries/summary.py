@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 from sabun import checks
-from sabun.asking import Ask, Question, state_of
-from sabun.errors import DataError
+from sabun.asking import Ask, Forecast, Question, state_of
+from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.pricing import Price
@@ -19,7 +19,7 @@ from sabun.summaries.people import EVERYBODY, People, Where
 from sabun.summaries.plan import SummaryPlan
 from sabun.summaries.statistic import Sums
 
-__all__ = ["LARGEST", "Expected", "Group", "Recipe", "Summary", "Terms"]
+__all__ = ["LARGEST", "Expected", "Group", "Read", "Recipe", "Summary", "Terms"]
 
 LARGEST = 1 << 53
 """Where the size of a table is private, a count is cut off here: a public number that no table reaches."""
@@ -65,12 +65,40 @@ class Group(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What a plan says of a group: half the widths of its interval and of one that holds half of the time, all in one unit."""
+    """What a plan says of a group, all in one unit.
+
+    Args:
+        reach: Half the width of its interval.
+        usual: Of one that holds half of the time.
+        whole: How far apart two answers about the group can be.
+        unit: What all of it is measured in.
+        errors: Errors that are exceeded in nine, five and one of ten runs, with what is assumed about the table: once, or at
+            best and at worst.
+        most: As `whole`, in a table that is as kind as can be.
+    """
 
     reach: float
     usual: float
     whole: float
     unit: str
+    errors: tuple[tuple[tuple[float, float, float], tuple[str, ...]], ...]
+    most: float
+
+
+class Read(NamedTuple):
+    """A table summed up, for whoever looks at a plan before `fit` charges for it. PRIVATE.
+
+    Args:
+        sums: What was summed up.
+        state: The exact sums.
+        rows: How many rows there are; None where that is private.
+        persons: Several rows per person, if the table was one of these.
+    """
+
+    sums: Sums
+    state: Any
+    rows: int | None
+    persons: Persons | None
 
 
 class Recipe(Protocol):
@@ -164,14 +192,36 @@ class Summary(Question):
             confidence=float(self.confidence),
             unit=expected.unit,
             useful=4 * expected.reach < expected.whole,
+            forecasts=tuple(
+                Forecast(
+                    quantity=f"error of the {self.word}, in {expected.unit}", low=low, middle=middle, high=high, assumed=of
+                )
+                for (low, middle, high), of in expected.errors
+            ),
+            most=expected.most,
         )
+
+    def read(self, X: object) -> Read:
+        """The exact sums of a table, read once: for whoever looks at a plan before `fit` charges for them. PRIVATE.
+
+        Raises:
+            DataError: X is no table of this kind.
+        """
+        recipe = self._settled()
+        recipe.terms.ask.must_be_payable()
+        state = state_of(recipe.sums, X)
+        # The number of rows is looked at only where it is public.
+        rows = recipe.sums.rows(state) if recipe.terms.counted else None
+        if rows == 0:
+            raise DataError("a table must have at least one row; got none.")
+        return Read(recipe.sums, state, rows, X if isinstance(X, Persons) else None)
 
     def fit(self, X: object, y: object = None) -> Self:
         """Sums the table up, charges the ledger, adds noise.
 
         Args:
             X: A 2-D array or list of rows (columns in the schema's order), a frame, the name of a CSV or Parquet file, a
-                stream of these, files to `spread` over an engine, or `persons` with several rows each.
+                stream of these, files to `spread` over an engine, `persons` with several rows each, or what `read` gave.
             y: Ignored.
 
         Raises:
@@ -182,18 +232,16 @@ class Summary(Question):
         del y
         recipe = self._settled()
         ask, people = recipe.terms.ask, recipe.terms.people
-        ask.must_be_payable()
-        state = state_of(recipe.sums, X)
-        # The number of rows is looked at only where it is public.
-        known = {"records": recipe.sums.rows(state)} if recipe.terms.counted else {}
-        if known == {"records": 0}:
-            raise DataError("a table must have at least one row; got none.")
-        collapsed = {"persons": X.facts()} if isinstance(X, Persons) else {}
+        read = X if isinstance(X, Read) else self.read(X)
+        if read.sums != recipe.sums:
+            raise ParameterError("X must be read with the parameters it is asked with; it was read with others. Read it again.")
+        known = {} if read.rows is None else {"records": read.rows}
+        collapsed = {} if read.persons is None else {"persons": read.persons.facts()}
         chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts, **collapsed}
         release = ask.answer(
-            lambda: self._value(recipe.draw(state), people.groups),
+            lambda: self._value(recipe.draw(read.state), people.groups),
             kind=f"summaries.{self.word}",
-            promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask, X)),
+            promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask, read.persons)),
             facts=people.facts() | chosen,
             subject=people.names,
             schema=self.schema,
@@ -217,8 +265,8 @@ class Summary(Question):
         return answers[EVERYBODY] if self.by is None else dict(answers)
 
 
-def _assumptions(ask: Ask, table: object) -> tuple[str, ...]:
+def _assumptions(ask: Ask, persons: Persons | None) -> tuple[str, ...]:
     return (
-        *(table.assumptions if isinstance(table, Persons) else (f"each {ask.unit} has at most one row",)),
+        *(persons.assumptions if persons is not None else (f"each {ask.unit} has at most one row",)),
         "schema, groups, condition and confidence were fixed without looking at the table",
     )

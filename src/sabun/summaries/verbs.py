@@ -13,6 +13,7 @@ from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.terminal.asked import asked_table
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
+from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Confidence,
@@ -29,6 +30,7 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
+    Yes,
     as_written,
     followed_by,
 )
@@ -83,10 +85,12 @@ def _ask(
     engine: EngineName = None,
     relation: Relation = None,
     confidence: Confidence = 0.95,
+    n_records: Guess = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
     out: Out = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Asks, saves, tells: the same for every question."""
@@ -98,11 +102,12 @@ def _ask(
     question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
     with payment:
         with asked_table(table, engine=engine, id=id, rules=rule) as asked_of:
-            question.fit(asked_of)
-        release: Release = question.release_
+            read = question.read(asked_of)
+        told = foretell(question, n_records=n_records if read.rows is None else read.rows, yes=yes, json=json)
+        release: Release = question.fit(read).release_
         payment.save(release, out)
     if json:
-        print_json(_plain(release.value) | payment.record(release, out))
+        print_json(_plain(release.value) | told | payment.record(release, out))
         return
     for line in _lines(word, release):
         print_line(line, style="bold")

@@ -78,6 +78,10 @@ class Payment:
         _payments.append(made)
         return made
 
+    def relation(self, stated: str | None) -> str:
+        """Between which tables a release promises: as was said, else as the ledger does, else as is usual."""
+        return stated or ("replace-one" if self.book is None else self.book.relation)
+
     def __enter__(self) -> Self:
         return self
 

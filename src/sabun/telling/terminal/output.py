@@ -17,7 +17,7 @@ from rich.console import Console
 
 from sabun.errors import ParameterError
 
-__all__ = ["Json", "complain", "new_file", "new_folder", "on_terminal", "print_json", "print_line", "safe", "warn"]
+__all__ = ["Json", "complain", "new_file", "new_folder", "on_terminal", "print_json", "print_line", "remark", "safe", "warn"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 """The option every command has."""
@@ -49,9 +49,14 @@ def complain(message: str, error: BaseException, *, code: int, as_json: bool) ->
 
 
 def warn(message: str) -> None:
-    """Prints a warning on stderr, where it does not get into a result; a full or closed stderr ends no command."""
+    """Prints a warning on stderr; see `remark`."""
+    remark(f"Warning: {message}", style="yellow")
+
+
+def remark(message: str, *, style: str | None = None) -> None:
+    """Prints on stderr what must not get into a result; a full or closed stderr ends no command."""
     with contextlib.suppress(OSError):
-        _print(f"Warning: {message}", sys.stderr, "yellow")
+        _print(message, sys.stderr, style)
 
 
 def on_terminal() -> bool:

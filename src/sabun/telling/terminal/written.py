@@ -13,6 +13,7 @@ import typer
 from sabun.errors import SabunError
 from sabun.records import DatabaseTable, FileFormat, FilePart
 from sabun.records.databases import is_database
+from sabun.records.files import same_file
 
 __all__ = [
     "Decimal",
@@ -23,6 +24,7 @@ __all__ = [
     "Thousands",
     "as_written",
     "form_of",
+    "same_table",
     "typed_table",
 ]
 
@@ -37,6 +39,13 @@ def typed_table(text: str) -> FilePart:
         return DatabaseTable.of(text) if is_database(text) else FilePart.of(text)  # type: ignore[return-value]
     except SabunError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def same_table(one: object, other: object) -> bool:
+    """Whether two names stand for one table, through links too."""
+    if not (isinstance(one, FilePart) and isinstance(other, FilePart)):
+        return one == other
+    return one.path.exists() and other.path.exists() and same_file(one.path) == same_file(other.path)
 
 
 PrivateTable: TypeAlias = Annotated[

@@ -1,0 +1,115 @@
+"""What a command foretells before it charges: its plan is shown, one that foretells noise needs a yes, --json carries it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from sabun.errors import ParameterError
+from sabun.privacy.amounts import exact, plain
+from sabun.telling.terminal.output import remark
+
+__all__ = ["Guess", "foretell", "shown_plan"]
+
+Guess: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--n-records",
+        "--records",
+        "--rows",
+        help="A public guess of the number of records, for the plan alone; where that number is public, it is read.",
+    ),
+]
+
+_DOUBLINGS = 12
+"""How often epsilon or the number of records is doubled in search of a plan that foretells more than noise."""
+
+_UNKNOWN = (
+    "No plan: the number of records is private here, and nobody guessed it. Pass --n-records with a public guess to see one."
+)
+
+
+def foretell(question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", **public: Any) -> dict[str, Any]:
+    """Shows a question's plan before anything is charged, and refuses a vacuous one.
+
+    Args:
+        question: What will be fitted; `question.plan(n_records=…, **public)` touches no private record.
+        n_records: A public number of records: the true one only where that is public; None where nobody told one.
+        yes: Whether noise is wanted all the same.
+        json: Whether the plan is told with the answer, and not before.
+        told: Why there is no plan, where there is none for another reason.
+        public: What else a plan of that room takes.
+
+    Returns:
+        What `--json` adds to the answer: the plan, or None.
+
+    Raises:
+        ParameterError: The plan is vacuous and nobody said yes; nothing is charged.
+    """
+    if n_records is None or told:
+        if not json:
+            remark(told or _UNKNOWN)
+        return {"plan": None}
+    plan = question.plan(n_records=max(n_records, 1), **public)
+    if not json:  # beside the answer, not in it
+        remark(shown_plan(plan))
+    if getattr(plan, "vacuous", False) and not yes:
+        raise ParameterError(_refusal(question, plan, max(n_records, 1), public))
+    return {"plan": plan.to_dict()}
+
+
+def shown_plan(plan: Any) -> str:
+    """A plan in a few lines: its forecasts and what they assume; a plan without forecasts as it is."""
+    forecasts = tuple(getattr(plan, "forecasts", ()))
+    if not forecasts:
+        return f"Plan. {plan}"
+    lines = []
+    for one in forecasts:
+        assumed = f" (if {'; '.join(one.assumed)})" if one.assumed else ""
+        lines.append(f"Plan: {one}{assumed}.")
+    return "\n".join(lines)
+
+
+def _refusal(question: Any, plan: Any, n_records: int, public: dict[str, Any]) -> str:
+    epsilon, expected = getattr(question, "epsilon", None), tuple(getattr(plan, "forecasts", ()))
+    ways, enough = [], None
+    if epsilon is None:  # it stands in terms that others agreed on
+        got = f"the number of records must be larger to tell anything; got {n_records}"
+    else:
+        amount = Fraction(exact(epsilon))
+        got = f"epsilon must be larger to tell anything about {n_records} records; got {plain(amount)}"
+        enough = _first(lambda times: _vacuous(_with(question, amount * times), n_records, public))
+    if epsilon is not None and enough is not None:
+        ways.append(f"--epsilon {plain(amount * enough)}")
+    more = _first(lambda times: _vacuous(question, n_records * times, public))
+    if more is not None:
+        ways.append(f"{n_records * more} records")
+    seen = f": even at best, {expected[0]}" if expected else ": even at best nothing but noise is expected"
+    way = f"{' or '.join(ways)} would do; or pass" if ways else "Pass"
+    return f"{got}{seen}. Nothing was released, nothing was charged. {way} --yes to release anyway."
+
+
+def _with(question: Any, epsilon: Fraction) -> Any:
+    return copy.copy(question).set_params(epsilon=epsilon)
+
+
+def _vacuous(question: Any, n_records: int, public: dict[str, Any]) -> bool:
+    try:
+        return bool(question.plan(n_records=n_records, **public).vacuous)
+    except ParameterError:  # an amount, or a number, that this question does not take
+        return True
+
+
+def _first(vacuous: Callable[[int], bool]) -> int | None:
+    """The least power of two for which a plan is not vacuous; None where none of some is."""
+    low, high = 0, _DOUBLINGS
+    if vacuous(1 << high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if vacuous(1 << middle) else (low, middle)
+    return 1 << high
