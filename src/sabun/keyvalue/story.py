@@ -57,7 +57,7 @@ class _Rows:
 def story(release: Release) -> Story:
     """Tells what people hold, on the whole."""
     rows, facts = _Rows.of(release), release.provenance.parameters
-    note = f"Bars are {number(100 * number_at(facts, 'confidence'))} % intervals."
+    note = f"Bars are {number(100 * number_at(facts, 'confidence'))} % intervals{_kind(release)}."
     low, high = rows.frequency_ends[0]
     return Story(
         title="What people hold, collected without learning anyone's data",
@@ -73,6 +73,12 @@ def story(release: Release) -> Story:
     )
 
 
+def _kind(release: Release) -> str:
+    facts = release.provenance.parameters
+    average = has(facts, "interval") and text_at(facts, "interval") == "average"
+    return ", right on average over the keys, not for each" if average else ""
+
+
 def _steps(release: Release) -> tuple[str, ...]:
     facts = release.provenance.parameters
     protocol = text_at(facts, "protocol") if has(facts, "protocol") else release.guarantee.mechanism
@@ -85,10 +91,12 @@ def _steps(release: Release) -> tuple[str, ...]:
 
 
 def _cautions(rows: _Rows) -> tuple[str, ...]:
-    weak = sum("weak" in words for words in rows.flags)
-    if not weak:
-        return ()
-    return (f"For {count(weak, 'key')} so few people seem to hold the key that a mean would be noise; it is left out.",)
+    weak, pulled = (sum(word in words for words in rows.flags) for word in ("weak", "pulled"))
+    told = (
+        (weak, f"For {count(weak, 'key')} so few people seem to hold the key that a mean would be noise; it is left out."),
+        (pulled, f"For {count(pulled, 'key')} the other keys pulled the estimate out of the interval of its own reports."),
+    )
+    return tuple(words for some, words in told if some)
 
 
 def _frequencies(rows: _Rows, note: str) -> Chart | None:

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError, ParameterError
+from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
     from sabun.keyvalue import Study
 
-__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "keys_of", "pairs_of", "range_of", "truth_of"]
+__all__ = ["attack_of", "bytes_of", "devices_of", "distinct", "enrolled_of", "keys_of", "pairs_of", "range_of", "truth_of"]
 
 
 def keys_of(listed: str | None, file: Path | None) -> list[str]:
@@ -101,3 +105,21 @@ def truth_of(made: Study, file: Path | None, population: str | None, frequency: 
         return [float(row["frequency"]) for row in chosen], [float(row["mean"]) for row in chosen]
     except (KeyError, ValueError, TypeError):
         raise DataError(f"{file} must have the columns key, frequency, mean with a row for every key; it does not.") from None
+
+
+def devices_of(
+    made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, odd: Counter[str], *, quiet: bool
+) -> Iterator[bytes]:
+    """One new device per row; the size of the file is public, what stands in it is not, nor how many cells are no use."""
+    from sabun.keyvalue.batches import read_holdings
+    from sabun.keyvalue.client import Diary
+
+    size = max(1, table.stat().st_size)
+    with progress_bar("reports", quiet=quiet) as step:
+        for number, held in enumerate(read_holdings(table, made, odd)):
+            if number % 500 == 0:
+                step(min(0.99, number * 20 / size), f"{number} devices")
+            # Made up for one answer: a book on disk would have nothing to remember.
+            device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
+            odd["cells"] += len(device.check(held))
+            yield device.report(held, round=round_number)

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun.errors import ParameterError
-from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, keys_of, pairs_of, range_of, truth_of
+from sabun.keyvalue.typed import (
+    attack_of,
+    bytes_of,
+    devices_of,
+    distinct,
+    enrolled_of,
+    keys_of,
+    pairs_of,
+    range_of,
+    truth_of,
+)
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.options import Confidence, Json, NRecords
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
-from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sabun.keyvalue import Estimates, Study
 
 __all__ = ["app"]
@@ -191,7 +198,7 @@ def report(
             reports = iter([device.report(held, round=round_number)])
             cost = device.spent - before
         else:
-            reports = _devices(made, table, max_epsilon, seed, round_number, odd, quiet=json)
+            reports = devices_of(made, table, max_epsilon, seed, round_number, odd, quiet=json)
         count = write_reports(out, reports)
     except ClientError as error:
         raise ParameterError(str(error)) from None
@@ -262,9 +269,13 @@ def tally(
 def estimate(
     file: _Study,
     counters: Annotated[Path, typer.Argument(help="Counters from `sabun keyvalue tally` or `simulate`.")],
-    method: Annotated[str | None, typer.Option(help="mle (default), unbiased, ye, em, em3 or posterior.")] = None,
+    method: Annotated[str | None, typer.Option(help="shrunk (default), mle, unbiased, ye, em, em3 or posterior.")] = None,
     confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
+    interval: Annotated[
+        str, typer.Option(help="each: an interval for every key; average: shorter, right on average over keys, not for each.")
+    ] = "each",
+    top: Annotated[int | None, typer.Option(help="Also say which keys are the K most frequent, with probabilities.")] = None,
     truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
     out: Annotated[
@@ -294,7 +305,8 @@ def estimate(
         raise ParameterError("release must be named once; got --release and an --out that ends in .json. Leave out one.")
     saved = release if rows is not None or out is None else out
     loaded = Tally.load(counters, study=made, seed=None)
-    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous)
+    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous, interval=interval)
+    ranking = None if top is None else loaded.top(top)
     if saved is not None:
         found.release().save(saved)
     if rows is not None:
@@ -302,9 +314,13 @@ def estimate(
     if plot is not None:
         _draw(found, made, plot, truth)
     if json:
-        print_json(found.to_dict() | {"out": None if out is None else str(out)})
+        print_json(
+            found.to_dict() | {"out": None if out is None else str(out)} | ({"top": ranking.to_dict()} if ranking else {})
+        )
         return
     print_line(str(found))
+    if ranking is not None:
+        print_line(f"\n{ranking}\n")
     print_line(f"Method {found.method}. {found.guarantee}")
     if saved is not None:
         print_line(f"Saved as {str(saved)!r}.", style="green")
@@ -368,24 +384,6 @@ def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None
 
     known = None if truth is None else truth_of(made, truth, None, 0.0, None)[1]
     plot.write_text(means_svg(found, known), encoding="utf-8")
-
-
-def _devices(
-    made: Study, table: Path, max_epsilon: str | None, seed: bytes, round_number: int, odd: Counter[str], *, quiet: bool
-) -> Iterator[bytes]:
-    """One new device per row; the size of the file is public, what stands in it is not, nor how many cells are no use."""
-    from sabun.keyvalue.batches import read_holdings
-    from sabun.keyvalue.client import Diary
-
-    size = max(1, table.stat().st_size)
-    with progress_bar("reports", quiet=quiet) as step:
-        for number, held in enumerate(read_holdings(table, made, odd)):
-            if number % 500 == 0:
-                step(min(0.99, number * 20 / size), f"{number} devices")
-            # Made up for one answer: a book on disk would have nothing to remember.
-            device = made.client(diary=Diary.in_memory(), max_epsilon=max_epsilon, seed=seed)
-            odd["cells"] += len(device.check(held))
-            yield device.report(held, round=round_number)
 
 
 def _written(out: Path) -> dict[str, Any]:
