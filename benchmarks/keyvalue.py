@@ -203,11 +203,11 @@ def _nominal(*, certified: float) -> float:
 
 
 def _accuracy(trials: int) -> list[Figure]:
-    targets = {"gaussian": ((2, 5), (1.1, 2.2)), "linear": ((2, 1 / 0.3), (1.1, 1.4)), "power": ((2, 2), (1.05, 1.5))}
+    targets = {"gaussian": ((2, 8), (1.05, 4)), "linear": ((2, 4), (1.05, 2)), "power": ((2, 8), (1.05, 5))}
     figures = []
     for shape, stated in targets.items():
         truth = keyvalue_population(shape)
-        ours = _errors("kv3", 2.0, "mle", truth, trials)
+        ours = _errors("kv3", 2.0, "shrunk", truth, trials)
         for (how, epsilon), wanted in zip(_comparisons(), stated, strict=True):
             peer = _errors("privkv", epsilon, "em", truth, trials)
             for place, what in enumerate(("frequencies", "means")):
@@ -247,7 +247,7 @@ def _sparse(trials: int) -> list[Figure]:
         runs = [study.simulate_people(people, random_state=trial).estimate(method).frequency for trial in range(trials)]
         return [float(np.mean([(run - truth)[part] ** 2 for run in runs])) for part in (common, slice(None))]
 
-    ours, figures = errors(advised, "mle"), []
+    ours, figures = errors(advised, "shrunk"), []
     for (how, epsilon), target in zip(_comparisons(), (20, 10), strict=True):
         theirs = errors(Study(keys=keys, epsilon=epsilon, protocol="privkv"), "em")
         figures += [

@@ -6,6 +6,7 @@ of `shrunk` divided by that of whichever of `mle`, `posterior` and `em` was best
 
     python -m benchmarks.keyvalue_estimators [--keys N ...] [--populations tuned|fresh|all] [--protocol NAME] [--runs N]
         [--json FILE]
+    python -m benchmarks keyvalue_estimators    (what the pages show: the fresh half, and the paper's sets)
 """
 
 from __future__ import annotations
@@ -19,10 +20,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measure import Figure, cpu_seconds
+from sabun.datasets import keyvalue_population
 from sabun.keyvalue import Study
 from sabun.keyvalue.estimates import point_estimates
 
-__all__ = ["FRESH", "TUNED", "Cell", "cells", "measured"]
+__all__ = ["FRESH", "TUNED", "Cell", "cells", "measured", "run"]
+
+MEASURES = (
+    "src/sabun/keyvalue/channel.py",
+    "src/sabun/keyvalue/closed_form.py",
+    "src/sabun/keyvalue/em.py",
+    "src/sabun/keyvalue/posterior.py",
+    "src/sabun/keyvalue/quadrature.py",
+    "src/sabun/keyvalue/shrinkage.py",
+)
 
 _Floats = NDArray[np.float64]
 _Population = Callable[[int, np.random.Generator], tuple[_Floats, _Floats]]
@@ -205,6 +217,152 @@ def _told(found: list[Cell]) -> str:
     ratios = np.array([cell.ratios for cell in found])
     rows = [np.exp(np.log(ratios).mean(axis=0)), np.quantile(ratios, 0.95, axis=0), ratios.max(axis=0)]
     return "   ".join(" ".join(f"{value:.2f}" for value in row) for row in rows)
+
+
+def run(quick: bool) -> list[Figure]:
+    """What the pages show."""
+    trials = 4 if quick else 40
+    figures = [figure for shape in ("gaussian", "linear", "power") for figure in _on_the_papers_sets(shape, trials)]
+    figures += [figure for epsilon in (0.5, 1.0, 2.0, 4.0) for figure in _on_zipf(epsilon, 2 if quick else 10)]
+    figures += [figure for keys in ((50,) if quick else (5, 50, 300)) for figure in _on_fresh_cells(keys, 1 if quick else None)]
+    return [*figures, *_covered(4 if quick else 12), _many_keys()]
+
+
+PRIVKV = 3.013
+"""The nominal epsilon at which PrivKV is certified for 2."""
+
+
+def _on_the_papers_sets(shape: str, trials: int) -> list[Figure]:
+    """Old default, new default, the paper's method at the same certified epsilon, and what no unbiased estimate is below."""
+    truth = keyvalue_population(shape)
+    studies = {
+        name: Study(keys=list(range(50)), epsilon=epsilon, protocol=name)
+        for name, epsilon in (("kv3", 2.0), ("privkv", PRIVKV))
+    }
+
+    def errors(protocol: str, method: str) -> list[float]:
+        study = studies[protocol]
+        runs = [
+            point_estimates(method, study.channel, study.simulate(*truth, n=100_000, random_state=t).counts())
+            for t in range(trials)
+        ]
+        return [float(np.mean([(np.nan_to_num(one[place]) - truth[place]) ** 2 for one in runs])) for place in (0, 1)]
+
+    ours, old, paper = errors("kv3", "shrunk"), errors("kv3", "mle"), errors("privkv", "em")
+    limit = float(np.mean(studies["kv3"].channel.frequency_variance(truth[0], 100_000 / 50)))
+    beside = [
+        (what, peer[place], who)
+        for place, what in enumerate(("frequencies", "means"))
+        for peer, who in ((old, OLD), (paper, PAPER))
+    ]
+    beside.append(("frequencies", limit, LIMIT))
+    return [
+        Figure(
+            room="keyvalue",
+            name=f"MSE of {what}, {shape}, n = 100,000, d = 50, certified epsilon 2",
+            ours=ours[what == "means"],
+            peer=peer,
+            peer_name=who,
+            unit="MSE",
+            ratio=peer / ours[what == "means"],
+            target=_STATED.get((what, who)),
+            note=f"{trials} trials",
+        )
+        for what, peer, who in beside
+    ]
+
+
+OLD, PAPER, LIMIT = "mle, the old default", "PrivKV + EM (the paper)", "least variance of an unbiased estimate"
+_STATED = {("frequencies", OLD): 0.9, ("frequencies", PAPER): 1.05, ("means", OLD): 1.2, ("means", PAPER): 2.0}
+
+
+def _on_zipf(epsilon: float, trials: int) -> list[Figure]:
+    study = Study(keys=list(range(300)), epsilon=epsilon, protocol="kv3")
+    errors: dict[str, list[float]] = {method: [] for method in (*PEERS, "shrunk")}
+    for trial in range(trials):
+        f, m = _zipf(300, np.random.default_rng(trial))
+        counts = study.simulate(f, m, n=300_000, random_state=trial).counts()
+        for method, kept in errors.items():
+            kept.append(_squares(point_estimates(method, study.channel, counts), f, m)[0])
+    ours, old, best = (
+        float(np.sqrt(np.mean(errors[name]))) for name in ("shrunk", "mle", min(PEERS, key=lambda peer: np.mean(errors[peer])))
+    )
+    name = f"RMSE of frequencies, Zipf, n = 300,000, d = 300, epsilon {epsilon:g}"
+    return [
+        Figure(
+            room="keyvalue",
+            name=name,
+            ours=ours,
+            peer=peer,
+            peer_name=who,
+            unit="RMSE",
+            ratio=peer / ours,
+            target=1,
+            note=f"{trials} trials",
+        )
+        for peer, who in ((old, OLD), (best, "best of mle, posterior, em"))
+    ]
+
+
+def _on_fresh_cells(keys: int, runs: int | None) -> list[Figure]:
+    found = np.array([cell.ratios for cell in cells(FRESH, keys=keys, runs=runs)])
+    stated = {5: (0.95, 1.10), 50: (1 / 0.9, 1.05), 300: (1 / 0.81, 1.05)}[keys]
+    middle, worst = np.exp(np.log(found).mean(axis=0)), found.max(axis=0)
+    note = f"{len(found)} cells of populations that nobody tuned on; the best is chosen with hindsight in each"
+    return [
+        Figure(
+            room="keyvalue",
+            name=f"RMSE of {what} over the best of mle, posterior, em, d = {keys}: {which}",
+            ours=float(values[place]),
+            peer=1.0,
+            peer_name="the best of three in each cell",
+            unit="ratio",
+            ratio=1 / float(values[place]),
+            target=(stated[0] if which == "geometric mean" else 1 / stated[1]) if what == "frequencies" else None,
+            note=note,
+        )
+        for place, what in ((0, "frequencies"), (2, "means"))
+        for which, values in (("geometric mean", middle), ("largest", worst))
+    ]
+
+
+def _covered(runs: int) -> list[Figure]:
+    """What intervals that are right on average over the keys cover: on average, and for the keys that many people hold."""
+    figures = []
+    for name, population, keys, epsilon in (
+        ("Zipf", _zipf, 300, 1.0),
+        ("log-normal", _log_normal, 300, 1.0),
+        ("dominating", _dominating, 50, 0.5),
+        ("two minds", _two_minds, 100, 1.0),
+    ):
+        study = Study(keys=list(range(keys)), epsilon=epsilon, protocol="kv3")
+        inside: dict[str, list[tuple[float, float, float]]] = {"each": [], "average": []}
+        for seed in range(runs):
+            f, m = population(keys, np.random.default_rng(seed))
+            tally = study.simulate(f, m, n=1000 * keys, random_state=seed)
+            for kind, kept in inside.items():
+                ends = tally.estimate(interval=kind).frequency_interval
+                holds = (ends[:, 0] <= f) & (f <= ends[:, 1])
+                kept.append((float(holds.mean()), float(f @ holds / f.sum()), float(np.diff(ends).mean())))
+        for place, what in enumerate(("covered, keys alike", "covered, keys by frequency", "length")):
+            ours, each = (float(np.mean([one[place] for one in inside[kind]])) for kind in ("average", "each"))
+            title = f"95 % intervals right on average, {name}, d = {keys}, epsilon {epsilon:g}: {what}"
+            figures.append(
+                Figure(room="keyvalue", name=title, ours=ours, peer=each, peer_name="intervals of each key", unit="share")
+            )
+    return figures
+
+
+def _many_keys() -> Figure:
+    d = 100_000
+    study = Study(keys=list(range(d)), epsilon=1.0, protocol="kv3")
+    counts = study.simulate(0.9 / np.sqrt(np.arange(1, d + 1)), np.zeros(d), n=1000 * d, random_state=0).counts()
+    point_estimates("shrunk", study.channel, counts)
+    return Figure(
+        room="keyvalue",
+        name="shrunk estimates of 100,000 keys",
+        ours=cpu_seconds(lambda: point_estimates("shrunk", study.channel, counts)),
+    )
 
 
 def main() -> None:
