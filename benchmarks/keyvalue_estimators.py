@@ -25,7 +25,7 @@ from sabun.datasets import keyvalue_population
 from sabun.keyvalue import Study
 from sabun.keyvalue.estimates import point_estimates
 
-__all__ = ["FRESH", "TUNED", "Cell", "cells", "measured", "run"]
+__all__ = ["FRESH", "TUNED", "Cell", "Population", "cells", "measured", "run"]
 
 MEASURES = (
     "src/sabun/keyvalue/channel.py",
@@ -37,7 +37,7 @@ MEASURES = (
 )
 
 _Floats = NDArray[np.float64]
-_Population = Callable[[int, np.random.Generator], tuple[_Floats, _Floats]]
+Population = Callable[[int, np.random.Generator], tuple[_Floats, _Floats]]
 PEERS = ("mle", "posterior", "em")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 REPORTS = (200, 2000, 20_000)
@@ -134,7 +134,7 @@ def _against(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
     return f, 1 - 4 * f
 
 
-TUNED: dict[str, _Population] = {
+TUNED: dict[str, Population] = {
     "gaussian": _gaussian,
     "linear": _linear,
     "power": _power,
@@ -146,7 +146,7 @@ TUNED: dict[str, _Population] = {
     "empty": _empty,
     "ends": _ends,
 }
-FRESH: dict[str, _Population] = {
+FRESH: dict[str, Population] = {
     "geometric": _geometric,
     "two minds": _two_minds,
     "rare cluster": _rare_cluster,
@@ -178,7 +178,7 @@ class Cell:
 
 
 def cells(
-    populations: dict[str, _Population], *, keys: int, protocol: str = "kv3", runs: int | None = None, seed: int = 0
+    populations: dict[str, Population], *, keys: int, protocol: str = "kv3", runs: int | None = None, seed: int = 0
 ) -> Iterator[Cell]:
     """The cells of some populations, one after the other."""
     for name, population in populations.items():
@@ -190,7 +190,7 @@ def cells(
 
 
 def measured(
-    name: str, population: _Population, *, keys: int, reports: int, epsilon: float, protocol: str, runs: int | None, seed: int
+    name: str, population: Population, *, keys: int, reports: int, epsilon: float, protocol: str, runs: int | None, seed: int
 ) -> Cell:
     """One cell: every method on the same counts."""
     padded = protocol.startswith("pckv")

@@ -241,12 +241,15 @@ class Study:
         return simulate_people(self, people, random_state=random_state)
 
     @renamed(n="n_records", level="confidence")
-    def plan(self, *, n_records: int, frequency: float = 0.5, mean: float | None = None, confidence: float = 0.95) -> Plan:
+    def plan(
+        self, *, n_records: int, frequency: float | None = None, mean: float | None = None, confidence: float = 0.95
+    ) -> Plan:
         """Cost and expected error, without touching data.
 
         Args:
             n_records: About how many people will report.
-            frequency: The share of people who hold the key in question.
+            frequency: The share of people who hold a key, typically; None takes the study's `typical_frequency`, or foretells
+                the best and the worst.
             mean: Their mean value; None for the middle of the range.
             confidence: Of the intervals.
 

@@ -128,7 +128,9 @@ def explain(file: _Study, json: Json = False) -> None:
 def plan(
     file: _Study,
     n_records: NRecords,
-    frequency: Annotated[float, typer.Option(help="The share of people who hold the key in question; a guess.")] = 0.5,
+    frequency: Annotated[
+        float | None, typer.Option(help="The share of people who hold a key, a guess; the best and the worst without one.")
+    ] = None,
     mean: Annotated[float | None, typer.Option(help="Their mean value; the middle of the range by default.")] = None,
     confidence: Confidence = 0.95,
     json: Json = False,
