@@ -47,9 +47,9 @@ class Study:
         keys: The public list of keys.
         epsilon: The budget of one participation.
         protocol: `auto` (the advisor chooses from the public facts below), or `kv3`, `privkv`, `privkv-tight`, `privkvm`,
-            `pckv-ue`, `pckv-grr`, `pckv-grr+`.
+            `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`.
         value_range: Smallest and largest value, for all keys.
-        padding_length: ell of the padded (`pckv-…`) protocols; None takes the advisor's, or `keys_per_user`, or else the
+        padding_length: ell of the padded (`pckv-…`, `set`) protocols; None takes the advisor's, or `keys_per_user`, or else the
             number of keys, which is never biased.
         rounds: How often a person is asked at most; None is 1 (3 for `privkvm`).
         answers: `memoised` or `fresh` noise in later rounds.
@@ -159,7 +159,7 @@ class Study:
     @cached_property
     def channel(self) -> Channel:
         """The channel the estimators invert, with padding mixed in."""
-        return channel_of(self.terms.table, self.terms.padding_length)
+        return channel_of(self.terms.table, 1 if self.protocol == "set" else self.terms.padding_length)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -52,11 +52,11 @@ def study(
     keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas.")] = None,
     keys_file: Annotated[Path | None, typer.Option(help="A text file with one key per line instead.")] = None,
     protocol: Annotated[
-        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr or pckv-grr+.")
+        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr, pckv-grr+ or set.")
     ] = "auto",
     value_range: Annotated[str, typer.Option(help="Smallest and largest value, low:high.")] = "-1:1",
     keys_per_user: Annotated[int | None, typer.Option(help="The most keys a person holds, if that is public.")] = None,
-    padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols.")] = None,
+    padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols and of set.")] = None,
     rounds: Annotated[int | None, typer.Option(help="How often a person is asked at most.")] = None,
     answers: Annotated[str, typer.Option(help="memoised or fresh noise in later rounds.")] = "memoised",
     index_mode: Annotated[str, typer.Option(help="assigned by the server, or chosen by the device.")] = "assigned",
