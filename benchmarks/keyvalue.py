@@ -99,7 +99,7 @@ print(json.dumps({"step": step, "whole": whole, "theta": theta}))
 def run(quick: bool) -> list[Figure]:
     n = 1_000_000
     figures = [figure for d in ((50,) if quick else (50, 1000)) for figure in _speed(n, d)]
-    return [*figures, *_estimation(n), *_accuracy(6 if quick else 60), *_sparse(2 if quick else 5), *_device(quick)]
+    return [*figures, *_estimation(n), *_accuracy(6 if quick else 60), *_sparse(2 if quick else 5), *_sets(), *_device(quick)]
 
 
 def made_up(n: int, d: int, most: int, seed: int = 0) -> People:
@@ -267,6 +267,36 @@ def _sparse(trials: int) -> list[Figure]:
     return figures
 
 
+def _sets() -> list[Figure]:
+    """Exact variances per report of 100 keys, Zipf, of which people hold four."""
+    weights = 1 / np.arange(1, 101)
+    f = np.minimum(4 * weights / weights.sum(), 0.9)
+    figures = []
+    for epsilon in (0.5, 1.0, 2.0):
+        ours, *others = (_variance(name, epsilon, f) for name in ("set", "pckv-ue", "pckv-grr+", "kv3"))
+        figures += [
+            Figure(
+                room="keyvalue",
+                name=f"variance of a frequency per report, set, d = 100, 4 keys each, epsilon {epsilon:g}",
+                ours=ours,
+                peer=other,
+                peer_name=name,
+                unit="share²",
+                ratio=other / ours,
+                target=1,
+                note="exact; signs are told as well",
+            )
+            for name, other in zip(("pckv-ue", "pckv-grr+", "kv3"), others, strict=True)
+        ]
+    return figures
+
+
+def _variance(protocol: str, epsilon: float, f: np.ndarray) -> float:
+    padding = None if protocol == "kv3" else 4
+    study = Study(keys=list(range(len(f))), epsilon=epsilon, protocol=protocol, padding_length=padding)
+    return float(np.mean(study.channel.frequency_variance(f, 1 / len(f) if protocol == "kv3" else 1.0)))
+
+
 def _device(quick: bool) -> list[Figure]:
     """One person's device: what a report costs while the client lives on, in a new client, and with its diary on disk."""
     rounds = 500 if quick else 5000
@@ -296,6 +326,8 @@ def _device(quick: bool) -> list[Figure]:
         )
         for pairs in (1, 5, 25)
     ]
+    subset = _a_report(5, rounds // 5, protocol="set", answers="fresh", padding_length=5)
+    figures.append(Figure(room="keyvalue", name="one fresh set on a device, diary in memory, 50 keys, 5 pairs", ours=subset))
     study = Study(keys=list(range(50)), epsilon=2.0)
     new = cpu_seconds(lambda: [study.client().report({3: 0.5}) for _ in range(500)]) / 500
     figures.append(Figure(room="keyvalue", name="one report on a device, diary in memory, a new client", ours=new))
