@@ -127,7 +127,7 @@ def subsets_of(*, epsilon: Fraction, keys: int, padding: int, bits: int = 64) ->
 
 def _seen_from_one_key(subset: Subset) -> Table:
     """What reports of `set` say of one key, rounded to 64 bits for the estimators; nothing is drawn from it."""
-    keep, opposite, each = (_floor(share * (1 << 64)) for share in subset.law)
+    keep, opposite, each = (max(1, _floor(share * (1 << 64))) for share in subset.law)
     return _single(64, keep, opposite, each)
 
 
