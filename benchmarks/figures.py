@@ -142,9 +142,62 @@ _COVER = {
     for value in ("given", "cover", "lowest", "half width")
 }
 
+
+def _estimated(what: str, shape: str, whose: str) -> str:
+    """A mean squared error of the key-value estimators; of frequencies in units of 1/10,000."""
+    name = f"MSE of {what}, {shape}, n = 100,000, d = 50, certified epsilon 2"
+    peers = {"old": "mle, the old default", "ours": "mle, the old default", "paper": "PrivKV + EM", "limit": "least variance"}
+    figure = _one("keyvalue_estimators", name, peers[whose])
+    return short((10_000 if what == "frequencies" else 1) * (figure.ours if whose == "ours" else _peer(figure)))
+
+
+def _zipf(epsilon: str, whose: str) -> str:
+    name = f"RMSE of frequencies, Zipf, n = 300,000, d = 300, epsilon {epsilon}"
+    figure = _one("keyvalue_estimators", name, "best of" if whose == "best" else "mle, the old default")
+    return short(figure.ours if whose == "ours" else _peer(figure))
+
+
+def _cells(keys: int, what: str, which: str) -> str:
+    name = f"RMSE of {what} over the best of mle, posterior, em, d = {keys}: {which}"
+    return f"{_one('keyvalue_estimators', name).ours:.2f}"
+
+
+def _on_average(place: str, what: str) -> str:
+    figures = [
+        one for one in _figures("keyvalue_estimators", f": {what}") if "right on average" in one.name and place in one.name
+    ]
+    values = [100 * one.ours for one in figures]
+    return f"{min(values):.0f} to {max(values):.0f}"
+
+
+_ESTIMATED = {
+    f"keyvalue.{shape}.{what}.{whose}": partial(_estimated, what, shape, whose)
+    for shape in ("gaussian", "linear", "power")
+    for what in ("frequencies", "means")
+    for whose in ("old", "ours", "paper", "limit")
+    if (what, whose) != ("means", "limit")
+}
+_ESTIMATED |= {
+    f"keyvalue.zipf.{epsilon}.{whose}": partial(_zipf, epsilon, whose)
+    for epsilon in ("0.5", "1", "2", "4")
+    for whose in ("old", "best", "ours")
+}
+_ESTIMATED |= {
+    f"keyvalue.cells.{keys}.{what}.{which.partition(' ')[0]}": partial(_cells, keys, what, which)
+    for keys in (5, 50, 300)
+    for what in ("frequencies", "means")
+    for which in ("geometric mean", "largest")
+}
+_ESTIMATED |= {
+    "keyvalue.average.alike": partial(_on_average, "", "covered, keys alike"),
+    "keyvalue.average.frequent": partial(_on_average, "", "covered, keys by frequency"),
+    "keyvalue.estimators.many": partial(_ours, "keyvalue_estimators", "shrunk estimates of 100,000 keys", digits=2),
+}
+
 FIGURES: dict[str, Callable[[], str]] = {
     **_COVER,
     **_FORETOLD,
+    **_ESTIMATED,
     "density.cover.all.cells": partial(_cover, "all", "cells"),
     "density.cover.runs": partial(_cover, "runs", ""),
     "density.cover.uncovered": partial(_cover, "uncovered", ""),

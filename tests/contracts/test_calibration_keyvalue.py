@@ -5,6 +5,7 @@ The device runs with every word it could toss, for everything a person can hold.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -16,9 +17,20 @@ from typing import Any
 import pytest
 
 from contracts.laws import enough
-from sabun.keyvalue.client import PROTOCOLS, Client, Diary, Harmony, RandomizedResponse, Terms, channel, classic, device
+from sabun.keyvalue.client import (
+    PROTOCOLS,
+    Client,
+    Diary,
+    Harmony,
+    RandomizedResponse,
+    Terms,
+    channel,
+    classic,
+    device,
+    subsets,
+)
 
-TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "pckv-ue", "pckv-grr", "pckv-grr+"}
+TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "pckv-ue", "pckv-grr", "pckv-grr+", "set"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -103,7 +115,8 @@ def laws_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[Any]]
 
 
 @pytest.mark.parametrize(
-    ("protocol", "padding"), [(name, ell) for name in PROTOCOLS for ell in ((1, 2) if name.startswith("pckv") else (1,))]
+    ("protocol", "padding"),
+    [(name, ell) for name in PROTOCOLS if name != "set" for ell in ((1, 2) if name.startswith("pckv") else (1,))],
 )
 def test_no_report_is_likelier_than_the_certified_epsilon_allows(
     protocol: str, padding: int, laws_of: Callable[..., list[Counter[Any]]]
@@ -118,6 +131,51 @@ def test_no_report_is_likelier_than_the_certified_epsilon_allows(
     )
     assert spent <= float(terms.certified) * (1 + 1e-12)
     assert terms.certified <= epsilon <= spent * 1.5
+
+
+class _Coin:
+    """Stands in for the device's even choices: a subset that it is told, and every way to cut in turn."""
+
+    def __init__(self) -> None:
+        self.subset: tuple[int, ...] = ()
+        self.cut: tuple[int, ...] | None = None
+
+    def sample(self, of: Any, size: int) -> list[Any]:
+        if isinstance(of, range):
+            assert len(self.subset) == size
+            return list(self.subset)
+        assert self.cut is not None
+        return [of[place] for place in self.cut]
+
+
+@pytest.mark.parametrize(("width", "ell"), [(1, 1), (2, 1), (2, 2), (1, 2)])
+def test_no_set_is_likelier_than_the_certified_epsilon_allows(width: int, ell: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device's own steps, carried out for every subset, every word of 16 bits and every way to cut."""
+    terms = Terms(keys=("a", "b"), epsilon=Fraction(2), protocol="set", padding_length=ell, table_bits=16)
+    monkeypatch.setitem(terms.__dict__, "subset", dataclasses.replace(terms.subset, width=width))
+    coin, kept = _Coin(), list[int]()
+
+    def listened(subset: Any, own: Any, drawn: Any, word: int) -> bool:
+        kept.append(sum(subsets.is_kept(subset, own, drawn, each) for each in range(1 << 16)))
+        return True
+
+    monkeypatch.setattr(device, "_COIN", coin)
+    monkeypatch.setattr(device, "is_kept", listened)
+
+    def law(held: dict[str, float]) -> dict[bytes, Fraction]:
+        found: Counter[bytes] = Counter()
+        cuts = list(itertools.combinations(range(len(held)), ell)) if len(held) > ell else [None]
+        for coin.cut in cuts:
+            for coin.subset in itertools.combinations(range(4 + ell), width):
+                kept.clear()
+                report = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef").report(held)
+                found[report] += kept[0]
+        return {report: Fraction(many, found.total()) for report, many in found.items()}
+
+    every = [law(held) for held in HOLDINGS]
+    spent = math.log(max(one[report] / other[report] for one in every for other in every for report in one))
+    assert spent <= float(terms.certified) * (1 + 1e-12)
+    assert terms.certified <= 2 <= spent * 1.5
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])

@@ -48,10 +48,29 @@ def report_law(terms: Terms, states: _States) -> list[Fraction]:
         # The asked key does not depend on the data; each (key, symbol) is one report.
         share = Fraction(1, len(states))
         return [share * entry for state in states for entry in _row(terms, state)]
+    if terms.protocol == "set":
+        return _set_law(terms, states)
     law = _joint_law if terms.protocol in JOINT else _unary_law
     picks = _picks(states, terms.padding_length)
     laws = [(weight, law(terms, pick)) for weight, pick in picks]
     return [sum((weight * one[z] for weight, one in laws), Fraction(0)) for z in range(len(laws[0][1]))]
+
+
+def _set_law(terms: Terms, states: _States) -> list[Fraction]:
+    """Every subset counted out, for every way to cut what is held; each report in the order of the product of its symbols."""
+    subset, keys, ell = terms.subset, len(states), terms.padding_length
+    own = [2 * key + state - 1 for key, state in enumerate(states) if state]
+    dummies = range(2 * keys, 2 * keys + ell)
+    held = [{*cut, *dummies[: ell - len(cut)]} for cut in itertools.combinations(own, min(ell, len(own)))]
+    miss = Fraction(subset.accept, 1 << terms.table_bits)
+    law = dict.fromkeys(itertools.product((0, 1, 2), repeat=keys), Fraction(0))
+    whole = Fraction(0)
+    for drawn in itertools.combinations(range(2 * keys + ell), subset.width):
+        weight = sum((Fraction(1) if one & set(drawn) else miss for one in held), Fraction(0))
+        signs = [(2 * key in drawn, 2 * key + 1 in drawn) for key in range(keys)]
+        law[tuple(0 if plus == minus else 1 if plus else 2 for plus, minus in signs)] += weight
+        whole += weight
+    return [share / whole for share in law.values() if share]
 
 
 def privkv_epsilon(key_epsilon: float, value_epsilon: float) -> float:

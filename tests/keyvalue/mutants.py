@@ -59,8 +59,8 @@ MUTANTS = (
     (
         "signs from fewer bits",
         "keyvalue/client/device.py",
-        "picked[1], secrets.randbits(SIGN_BITS))",
-        "picked[1], secrets.randbits(SIGN_BITS - 1))",
+        "threshold, secrets.randbits(SIGN_BITS))",
+        "threshold, secrets.randbits(SIGN_BITS - 1))",
     ),
     ("a forked device answers again", "keyvalue/client/diary.py", "if os.getpid() != self._process:", "if False:"),
     (
@@ -68,6 +68,19 @@ MUTANTS = (
         "keyvalue/client/diary.py",
         "len(found) != len(TABLES) or set(found) != _SCHEMA",
         "len(found) < len(TABLES)",
+    ),
+    (
+        "sets that miss are kept too rarely",
+        "keyvalue/client/subsets.py",
+        "math.ceil((1 << bits) / growth)",
+        "math.ceil((1 << bits) / growth**2)",
+    ),
+    ("sets with a dummy too few", "keyvalue/client/subsets.py", "subset.padding - len(own))", "subset.padding - len(own) - 1)"),
+    (
+        "a set of one person's own is cut to the first keys",
+        "keyvalue/client/device.py",
+        "_COIN.sample(own, most)",
+        "own[:most]",
     ),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
 )

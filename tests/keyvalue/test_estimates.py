@@ -222,7 +222,7 @@ def test_a_channel_without_information_is_refused(channel: tuple[float, float, f
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 15, 40, 90])
-@pytest.mark.parametrize("protocol", ["kv3", "privkv", "pckv-ue", "pckv-grr+"])
+@pytest.mark.parametrize("protocol", ["kv3", "privkv", "pckv-ue", "pckv-grr+", "set"])
 def test_extreme_epsilons_have_estimates(protocol: str, epsilon: float) -> None:
     study = Study(keys=["a", "b"], epsilon=epsilon, protocol=protocol)
     tally = study.simulate([0.5, 0.2], [0.5, -0.5], n=20_000, random_state=0)

@@ -197,7 +197,7 @@ def test_estimates_wait_for_the_smallest_batch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "best"}, "method must be one of 'mle', 'unbiased', 'ye', 'em', 'em3', 'posterior'; got 'best'"),
+        ({"method": "best"}, "method must be one of 'shrunk', 'mle', 'unbiased', 'ye', 'em', 'em3', 'posterior'; got 'best'"),
         ({"confidence": 1}, "confidence must be above 0 and below 1; got 1"),
         ({"simultaneous": 2}, "simultaneous must be True or False; got 2"),
     ],
@@ -251,7 +251,7 @@ def test_a_hundred_thousand_keys_are_estimated_in_well_under_a_second() -> None:
     tally = Tally(made, simulated=True)
     tally.absorb(np.random.default_rng(0).binomial(10**6, 0.1, size=(1, 100_000, 2)), 10**6)
     start = time.process_time()
-    assert len(tally.estimate().frequency) == 100_000
+    assert len(tally.estimate("mle").frequency) == 100_000
     assert time.process_time() - start < 1.0
 
 

@@ -280,6 +280,21 @@ def test_a_plan_names_what_it_cannot_plan(arguments: tuple[str, ...], message: s
     assert message in capsys.readouterr().err
 
 
+def test_the_most_frequent_keys_come_with_probabilities(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b,c", "--epsilon", "2")
+    Path("truth.csv").write_text("key,frequency,mean\na,0.1,0\nb,0.8,0.5\nc,0.5,-0.5\n")
+    sabun("simulate", "study.json", "--truth", "truth.csv", "--n", "60000", "--seed", "0", "--out", "t.tally")
+    capsys.readouterr()
+    sabun("estimate", "study.json", "t.tally", "--top", "2")
+    assert "among the 2 most frequent with probability\nb                   0." in capsys.readouterr().out
+    found = as_json(capsys, "estimate", "study.json", "t.tally", "--top", "2", "--interval", "average")
+    assert found["top"]["key"] == ["b", "c"]
+    assert found["top"]["probability"] == [1.0, 1.0]
+    assert (found["method"], found["interval"]) == ("shrunk", "average")
+    sabun("estimate", "study.json", "t.tally", "--top", "4", code=2)
+    assert "k must be a whole number from 1 to 3; got 4." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("watched", [False, True])
 def test_cells_that_no_device_can_use_are_told_at_the_terminal_and_in_no_file(
     watched: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,8 @@ from typing import Any
 
 from sabun.keyvalue.client import PROTOCOLS, Report, Terms, assigned_index, pack, report_id, to_json
 from sabun.keyvalue.client.channel import joint_symbol, ternary_symbol
-from sabun.keyvalue.client.probabilities import JOINT
+from sabun.keyvalue.client.probabilities import JOINT, PADDED, PER_KEY
+from sabun.keyvalue.client.subsets import drawn_symbols, is_kept, symbols_of
 
 CREDENTIAL = bytes(range(16))
 
@@ -30,6 +31,8 @@ def vector(name: str, terms: Terms) -> dict[str, Any]:
         "symbols": symbols(terms),
         "reports": reports(terms, identity),
     }
+    if terms.protocol == "set":
+        record |= {"accept": str(terms.subset.accept), "width": terms.subset.width}
     return record | ({"assigned_index": assigned_index(terms, identity)} if terms.sampled else {})
 
 
@@ -51,6 +54,8 @@ def symbols(terms: Terms) -> list[dict[str, Any]]:
             for state in (0, 1, 2)
             for word in words
         ]
+    if terms.protocol == "set":
+        return subsets(terms)
     if terms.protocol not in JOINT:
         return []
     words = (0, table.keep - 1, table.keep, table.keep + table.none_present, table.none_absent, table.size - 1)
@@ -61,11 +66,32 @@ def symbols(terms: Terms) -> list[dict[str, Any]]:
     ]
 
 
+def subsets(terms: Terms) -> list[dict[str, Any]]:
+    """Drawn subsets with a word each: whether they are the report, and what they say then."""
+    subset = terms.subset
+    holdings: tuple[list[tuple[int, int]], ...] = ([], [(0, 1)], [(2, 2), (4, 1)])
+    tried = ([*range(subset.width)], [2 * subset.keys - 1 - place for place in range(subset.width)])
+    words = (0, subset.accept - 1, subset.accept, (1 << subset.bits) - 1)
+    return [
+        {
+            "held": held,
+            "own": sorted(symbols_of(subset, held)),
+            "drawn": drawn,
+            "word": str(word),
+            "kept": is_kept(subset, symbols_of(subset, held), drawn, word),
+            "symbol": drawn_symbols(subset, drawn),
+        }
+        for held in holdings
+        for drawn in tried
+        for word in words
+    ]
+
+
 def reports(terms: Terms, identity: bytes) -> list[dict[str, str]]:
     index = 2 if terms.sampled and terms.index_mode == "chosen" else None
     known: list[int | tuple[int, ...]] = [0, 1, 2]
-    if terms.protocol == "pckv-ue":
-        known = [(0, 1, 2, 1, 0), (0, 0, 0, 0, 0)]
+    if terms.protocol in PER_KEY:
+        known = [(0, 1, 2, 1, 0) if terms.protocol == "pckv-ue" else (0, 2, 0, 0, 0), (0, 0, 0, 0, 0)]
     elif terms.protocol in JOINT:
         known = [0, 1, 10]
     packed = [pack(terms, Report(round=0, report_id=identity, index=index, symbol=symbol)) for symbol in known]
@@ -81,7 +107,7 @@ def all_vectors() -> dict[str, Any]:
             "protocol": protocol,
         }
         facts |= {"rounds": 3} if protocol == "privkvm" else {}
-        facts |= {"padding_length": 2} if protocol.startswith("pckv") else {}
+        facts |= {"padding_length": 2} if protocol in PADDED else {}
         studies.append(vector(protocol, Terms(**facts)))
     chosen = Terms(keys=tuple(range(5)), epsilon=Fraction(1, 3), protocol="kv3", index_mode="chosen", table_bits=32)
     studies.append(vector("kv3, chosen index, 32 bits", chosen))

@@ -60,6 +60,8 @@ def fake_counts(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Co
         return _sampled(terms, attack, fakes, generator)
     if terms.protocol in JOINT:
         return _joint(terms, attack, fakes, generator)
+    if terms.protocol == "set":
+        return _subsets(terms, attack, fakes, generator)
     return _unary(terms, attack, fakes, generator)
 
 
@@ -91,6 +93,24 @@ def _unary(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Counts:
         held[list(attack.targets)] = generator.multinomial(fakes, np.full(len(attack.targets), 1 / len(attack.targets)))
         drawn = generator.multinomial(held, present_row(table)) + generator.multinomial(fakes - held, absent_row(table))
         return np.asarray(drawn[:, :2])
+    return np.asarray(generator.multinomial(fakes, rows)[:, :2])
+
+
+def _subsets(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Counts:
+    """Columns plus, minus. A fake can claim as many targets as a report has room for, or hold as many as the padding length."""
+    keys, subset = len(terms.keys), terms.subset
+    rows = np.tile(absent_row(terms.table), (keys, 1))
+    chosen = list(attack.targets)
+    if attack.kind == "rma":
+        size, width = subset.symbols, subset.width
+        single = width * (size - width) / (size * (size - 1))
+        rows[:] = single, single, 1 - 2 * single
+    elif attack.kind == "m2ga":
+        claimed = min(1.0, subset.width / len(chosen))
+        rows[chosen] = claimed, 0.0, 1 - claimed
+    else:
+        held = min(1.0, terms.padding_length / len(chosen))
+        rows[chosen] = held * present_row(terms.table) + (1 - held) * absent_row(terms.table)
     return np.asarray(generator.multinomial(fakes, rows)[:, :2])
 
 

@@ -16,13 +16,14 @@ from sabun.keyvalue.em import Iteration, four_states, three_states
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.inversion import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
+from sabun.keyvalue.shrinkage import shrunk
 from sabun.privacy import Guarantee
 from sabun.release import Release, derived
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["METHODS", "Estimates", "estimates_of", "point_estimates"]
+__all__ = ["INTERVALS", "METHODS", "Estimates", "estimates_of", "point_estimates"]
 
 
 def _mle(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
@@ -50,6 +51,7 @@ def _of_shares(theta: Floats) -> tuple[Floats, Floats]:
 
 
 _ESTIMATORS: dict[str, Callable[..., tuple[Floats, Floats]]] = {
+    "shrunk": shrunk,
     "mle": _mle,
     "unbiased": unbiased,
     "ye": ye,
@@ -58,7 +60,9 @@ _ESTIMATORS: dict[str, Callable[..., tuple[Floats, Floats]]] = {
     "posterior": _posterior,
 }
 METHODS = tuple(_ESTIMATORS)
-_WORDS = ("no reports", "no mean", "weak")
+INTERVALS = ("each", "average")
+"""How often intervals hold: each key's own with that confidence, or with that confidence on average over the keys."""
+_WORDS = ("no reports", "no mean", "weak", "pulled")
 _REASONS = {
     "no reports": "no reports about this key",
     "no mean": "the reports determine no mean",
@@ -89,17 +93,20 @@ class Estimates:
         frequency_interval: Lower and upper ends, one row per key.
         mean_interval: The same for the mean; the whole range where the reports say nothing, and for a mean from PrivKVM's later
             rounds, in which people who hold nothing repeat the mean that was published before. Intervals are for the truth,
-            whatever the method: a point of `ye` or `em`, which do not converge to it, may stand outside.
+            whatever the method: a point of `ye` or `em`, which do not converge to it, may stand outside, and so may one of
+            `shrunk`, which is then flagged `pulled`.
         reports: Reports about the key.
         bias_bound: By how much a frequency may lie above its interval because people hold more keys than the padding length:
             the upper end plus this holds with the interval's confidence. Zero where nothing is cut off, NaN where it is not
             known. There is none for the mean.
         flags: Words per key: `no reports`, `no mean` (undetermined), `weak` (the frequency is within noise of 0, so is the mean
-            within noise of anything).
+            within noise of anything), `pulled` (the other keys say so much that `shrunk` stands outside the interval of this
+            key's own reports).
         method: Which estimator.
         confidence: Of each interval by itself, or of all together.
         guarantee: What each person was promised.
         parameters: The study's public facts.
+        interval: `each`, or `average`: intervals that hold with that confidence on average over the keys, not for each.
     """
 
     keys: tuple[str | int, ...]
@@ -114,6 +121,7 @@ class Estimates:
     confidence: float
     guarantee: Guarantee
     parameters: Mapping[str, Any]
+    interval: str = "each"
 
     def to_frame(self, *, suppress: bool = False) -> pd.DataFrame:
         """A pandas frame with one row per key; `suppress` blanks the means flagged `weak`; `note` says that it is simulated."""
@@ -125,7 +133,7 @@ class Estimates:
     @property
     def mean_reason(self) -> tuple[str | None, ...]:
         """Why a key has no mean worth showing; None where it has one."""
-        return tuple(next((_REASONS[word] for word in _WORDS if word in words), None) for words in self.flags)
+        return tuple(next((reason for word, reason in _REASONS.items() if word in words), None) for words in self.flags)
 
     @property
     def shown_mean(self) -> Floats:
@@ -137,7 +145,7 @@ class Estimates:
         """Plain JSON types; a number that does not exist is None, and so is a mean that is too weak to be used."""
         columns = {name: _plain(column) for name, column in self._columns(self.shown_mean).items()}
         columns |= {"flags": [list(words) for words in self.flags], "mean_reason": list(self.mean_reason)}
-        facts = {"method": self.method, "confidence": self.confidence, "guarantee": self.guarantee.to_dict()}
+        facts = {**self._way, "guarantee": self.guarantee.to_dict()}
         return {**facts, "study": dict(self.parameters), "rows": columns}
 
     def release(self) -> Release:
@@ -149,8 +157,14 @@ class Estimates:
         values = {name: _plain(column) for name, column in columns.items() if name not in ("key", "flags")}
         values |= {"key": [str(key) for key in self.keys], "flags": [", ".join(words) for words in self.flags]}
         values["mean_reason"] = list(self.mean_reason)
-        facts = {"method": self.method, "confidence": self.confidence, **self.parameters}
+        facts = {**self._way, **self.parameters}
         return derived(values, kind="keyvalue.estimates", promise=self.guarantee, facts=facts)
+
+    @property
+    def _way(self) -> dict[str, Any]:
+        """How it was estimated; intervals of the usual kind go without saying."""
+        known = {"method": self.method, "confidence": self.confidence}
+        return known if self.interval == "each" else known | {"interval": self.interval}
 
     def _columns(self, mean: Floats) -> dict[str, Any]:
         return {
@@ -199,11 +213,13 @@ def estimates_of(
     keys: tuple[str | int, ...],
     guarantee: Guarantee,
     parameters: Mapping[str, Any],
+    average: tuple[Floats, Floats] | None = None,
 ) -> Estimates:
     """Puts points, intervals and flags together, with means mapped from [-1, 1] to the study's range.
 
     A key's expected frequency is at least its true one divided by `cut` (1 where padding cuts nothing off, NaN if unknown). The
-    counts tell the error of the means only where `mean_known`.
+    counts tell the error of the means only where `mean_known`. Intervals `average` are shown in place of the keys' own, which
+    say all the same which key is weak and which estimate was pulled.
     """
     frequency, mean = found
     low, high = scale
@@ -212,6 +228,10 @@ def estimates_of(
     means = np.tile([-1.0, 1.0], (len(keys), 1))
     if mean_known:
         means = mean_interval(channel, counts, confidence=confidence, comparisons=comparisons)
+    pulled = (_outside(frequency, ends) | _outside(mean, means)) & (method == "shrunk")
+    flags = _flags(counts, mean, ends, pulled)
+    if average is not None:
+        ends, means = average
     return Estimates(
         keys=keys,
         frequency=frequency,
@@ -220,18 +240,23 @@ def estimates_of(
         mean_interval=middle + half * means,
         reports=counts.total,
         bias_bound=np.minimum(ends[:, 1] * cut, 1.0) - ends[:, 1],
-        flags=_flags(counts, mean, ends),
+        flags=flags,
         method=method,
         confidence=confidence,
         guarantee=guarantee,
         parameters=parameters,
+        interval=INTERVALS[average is not None],
     )
 
 
-def _flags(counts: Counts, mean: Floats, frequency_ends: Floats) -> tuple[tuple[str, ...], ...]:
+def _outside(points: Floats, ends: Floats) -> NDArray[np.bool_]:
+    return np.asarray((points < ends[:, 0]) | (points > ends[:, 1]))
+
+
+def _flags(counts: Counts, mean: Floats, frequency_ends: Floats, pulled: NDArray[np.bool_]) -> tuple[tuple[str, ...], ...]:
     weak, nothing, undetermined = frequency_ends[:, 0] <= 0, counts.total == 0, np.isnan(mean)
-    codes = nothing * 1 + undetermined * 2 + (weak & ~nothing) * 4
-    words = [tuple(word for bit, word in enumerate(_WORDS) if code >> bit & 1) for code in range(8)]
+    codes = nothing * 1 + undetermined * 2 + (weak & ~nothing) * 4 + pulled * 8
+    words = [tuple(word for bit, word in enumerate(_WORDS) if code >> bit & 1) for code in range(16)]
     return tuple(words[code] for code in codes.tolist())
 
 

@@ -1,11 +1,17 @@
-"""Cost and expected error of a study, from public quantities alone."""
+"""Cost and expected error of a study, from public quantities alone.
+
+Two kinds of error are told. Of one key by itself: the standard deviation of what its own reports say. Of all keys together: a
+forecast of the default estimator's root mean squared error, which is smaller where keys are alike, for they are estimated
+together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from sabun import checks
+from sabun.asking.forecast import Forecast
 from sabun.keyvalue.intervals import normal_quantile
 
 if TYPE_CHECKING:
@@ -13,21 +19,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan_of"]
 
+_GUESS = 0.29
+"""How far off one half is on average, for a share that may be anything: what an estimate must beat to tell something."""
+_BELOW, _ABOVE = 2.5, 1.9
+"""How far the error may lie beside a forecast in eight of ten cells; `python -m benchmarks.keyvalue_plans`."""
+_TYPICAL = 0.72
+"""Most keys of a study are rarer than the mean, or more alike than supposed, so errors are typically that much smaller."""
+_RARE, _COMMON = 0.05, 0.5
+"""What is assumed of the frequencies where nobody knows: at best, at worst."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to expect for one key.
+    """What to expect; the first numbers are for one key by itself, the forecasts for all keys together.
 
     Attributes:
         epsilon: Certified cost of one participation.
         n_records: The number of people planned for.
         reports_per_key: Reports that say something about the key.
-        frequency_error: Standard deviation of the frequency.
+        frequency_error: Standard deviation of the frequency, from the key's own reports.
         frequency_reach: About how far the interval of the frequency reaches up or down.
         mean_error: Standard deviation of the mean (first order), in the study's units.
         mean_reach: About how far the interval of the mean reaches; half of the range where the key is too rare to tell.
         mean_is_weak: Whether the frequency will not stand out from noise, so that the mean says little.
         confidence: The planned confidence of both.
+        forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, at best and
+            at worst.
+        vacuous: Whether even at best a frequency is as far off as a guess.
     """
 
     epsilon: float
@@ -39,45 +57,96 @@ class Plan:
     mean_reach: float
     mean_is_weak: bool
     confidence: float
+    forecasts: tuple[Forecast, ...]
+    vacuous: bool
 
     def __str__(self) -> str:
         weak = " The key is too rare to learn its mean." if self.mean_is_weak else ""
-        return (
+        lines = [
             f"epsilon {self.epsilon:.6g} per person; about {self.reports_per_key:.0f} reports per key; expected error of a "
-            f"frequency {self.frequency_error:.3g}, of a mean {self.mean_error:.3g}.{weak}\n"
+            f"frequency {self.frequency_error:.3g}, of a mean {self.mean_error:.3g}.{weak}",
             f"The interval of the frequency reaches about {self.frequency_reach:.3g} up or down, that of the mean about "
-            f"{self.mean_reach:.3g}; each holds the truth with probability {self.confidence:g}."
-        )
+            f"{self.mean_reach:.3g}; each holds the truth with probability {self.confidence:g}.",
+            *(f"{one.quantity}: {one.middle:.3g} ({one.low:.3g} to {one.high:.3g})." for one in self.forecasts),
+            "Assumes " + "; ".join(dict.fromkeys(words for one in self.forecasts for words in one.assumed)) + ".",
+        ]
+        if self.vacuous:
+            lines.append(
+                "Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."
+            )
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self)
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return record | {"forecasts": [one.to_dict() for one in self.forecasts]}
 
 
-def plan_of(study: Study, *, n_records: int, frequency: float, mean: float | None, confidence: float) -> Plan:
-    """Plans for so many people and a key of that frequency and mean (in the study's units; the middle of the range if None)."""
+def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: float | None, confidence: float) -> Plan:
+    """Plans for so many people and keys of that frequency and mean (in the study's units; the middle of the range if None)."""
     checks.whole(minimum=1, n_records=n_records)
-    checks.require(checks.is_number(frequency) and 0 < frequency <= 1, "above 0 and at most 1", frequency=frequency)
+    named = study.terms.typical_frequency if frequency is None else frequency
+    known = _COMMON if named is None else named
+    checks.require(
+        frequency is None or (checks.is_number(frequency) and 0 < frequency <= 1), "above 0 and at most 1", frequency=frequency
+    )
     checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     low, high = (float(end) for end in study.terms.value_range)
     checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
-    about = n_records / len(study.terms.keys) if study.terms.sampled else float(n_records)
-    channel = study.channel
-    var_f = float(channel.frequency_variance(frequency, about))
-    var_g, cov = float(channel.product_variance(frequency, m, about)), float(channel.covariance(frequency, m, about))
-    mean_error = max(var_g - 2 * m * cov + m * m * var_f, 0.0) ** 0.5 / frequency  # of g / f, to first order
+    sd_f, sd_m = _deviations(study, n_records, float(known), m)
     reach = normal_quantile(confidence)
-    weak = frequency <= reach * var_f**0.5
+    weak = float(known) <= reach * sd_f
+    supposed = ((known, ""),) if named is not None else ((_RARE, ", at best"), (_COMMON, ", at worst"))
     return Plan(
         epsilon=float(study.terms.certified),
         n_records=n_records,
-        reports_per_key=about,
-        frequency_error=var_f**0.5,
-        frequency_reach=min(reach * var_f**0.5, 1.0),
-        mean_error=half * mean_error,
-        mean_reach=half if weak else half * min(reach * mean_error, 1.0),
+        reports_per_key=_reports(study, n_records),
+        frequency_error=sd_f,
+        frequency_reach=min(reach * sd_f, 1.0),
+        mean_error=half * sd_m,
+        mean_reach=half if weak else half * min(reach * sd_m, 1.0),
         mean_is_weak=weak,
         confidence=float(confidence),
+        forecasts=tuple(one for f, words in supposed for one in _forecasts(study, n_records, float(f), m, half, words)),
+        vacuous=min(_deviations(study, n_records, float(f), m)[0] for f, _ in supposed) >= _GUESS,
     )
+
+
+def _reports(study: Study, n_records: int) -> float:
+    return n_records / len(study.terms.keys) if study.terms.sampled else float(n_records)
+
+
+def _deviations(study: Study, n_records: int, f: float, m: float) -> tuple[float, float]:
+    """Standard deviations of a key's frequency and mean (within [-1, 1], to first order) from its own reports."""
+    about, channel = _reports(study, n_records), study.channel
+    var_f = float(channel.frequency_variance(f, about))
+    var_g, cov = float(channel.product_variance(f, m, about)), float(channel.covariance(f, m, about))
+    return var_f**0.5, max(var_g - 2 * m * cov + m * m * var_f, 0.0) ** 0.5 / f  # of g / f
+
+
+def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, words: str) -> tuple[Forecast, Forecast]:
+    """Errors of frequencies and means over all keys, when they scatter around those values.
+
+    What reports say and what the other keys say are two pieces of evidence, whose precisions add up; with few keys there is
+    little to be learned from the others.
+    """
+    keys = len(study.terms.keys)
+    sd_f, sd_m = _deviations(study, n_records, f, m)
+    scatter_f, scatter_m = (f * (1 - f)) ** 0.5 / 3, 0.5
+    unlearned = 3 / (keys + 3)
+    own = _TYPICAL * (1 / sd_f**2 + 1 / (scatter_f**2 + unlearned * _GUESS**2)) ** -0.5
+    other = _TYPICAL * (1 / sd_m**2 + 1 / (scatter_m**2 + unlearned * _GUESS**2)) ** -0.5
+    assumed = (
+        f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)",
+        "means scattered by a quarter of the range",
+    )
+    return (
+        _forecast(f"error of the frequencies, root mean square over keys{words}", own, assumed[:1]),
+        _forecast(f"error of the means, root mean square over holders{words}", half * other, assumed),
+    )
+
+
+def _forecast(quantity: str, middle: float, assumed: tuple[str, ...]) -> Forecast:
+    return Forecast(quantity=quantity, low=middle / _BELOW, middle=middle, high=middle * _ABOVE, assumed=assumed)

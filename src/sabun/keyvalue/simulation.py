@@ -3,6 +3,7 @@
 Sampled protocols: how many people each key is asked of is multinomial, how many of them hold it hypergeometric, what they
 answer multinomial; the same law as asking n people one by one. Padded protocols: people hold keys independently of each other;
 which pair is picked is multinomial with the exact picking probabilities, what is reported about each key binomial given that.
+Sets: each key's counts have their exact law, but are drawn as if those of different keys were independent.
 PrivKVM: every round has the law of asking n people, but who holds a key is drawn anew for each, so two rounds' counts vary
 together less than they would among the same people.
 """
@@ -56,15 +57,24 @@ def simulate_marginals(
     if terms.sampled:
         counts = _sampled_counts(study, f, m, n, generator)
     else:
-        shares = f * pick_probabilities(f, terms.padding_length)
-        signed = np.concatenate([shares * (1 + m) / 2, shares * (1 - m) / 2, [max(0.0, 1 - shares.sum())]])
-        picked = generator.multinomial(n, signed / signed.sum())[:-1].reshape(2, -1).T
-        counts = _padded_counts(study, picked, n, generator)[None]
+        counts = _padded_counts(study, _picked(study, f, m, n, generator), n, generator)[None]
     fakes = 0 if attack is None else attack.fakes(n)
     if attack is not None:
         counts = counts + fake_counts(terms, attack, fakes, generator)
     tally.absorb(counts, (n + fakes) * len(counts) if terms.sampled else n + fakes)
     return tally
+
+
+def _picked(study: Study, f: Floats, m: Floats, n: int, generator: Any) -> NDArray[np.int64]:
+    """How many people report about a pair they hold, by key and sign: about one each, or about up to ell with `set`."""
+    ell = study.terms.padding_length
+    shares = f * pick_probabilities(f, ell)
+    if study.terms.protocol == "set":
+        held = np.minimum(ell * shares, 1.0)
+        rows = np.column_stack([held * (1 + m) / 2, held * (1 - m) / 2, 1 - held])
+        return np.asarray(generator.multinomial(n, rows)[:, :2])
+    signed = np.concatenate([shares * (1 + m) / 2, shares * (1 - m) / 2, [max(0.0, 1 - shares.sum())]])
+    return np.asarray(generator.multinomial(n, signed / signed.sum())[:-1].reshape(2, -1).T)
 
 
 def simulate_people(study: Study, people: People, *, random_state: int | None) -> Tally:
@@ -79,11 +89,23 @@ def simulate_people(study: Study, people: People, *, random_state: int | None) -
         return tally
     _check_keys(study, people)
     generator = generator_of(random_state)
-    picked = np.zeros((len(terms.keys), 2), dtype=np.int64)
-    seed = np.uint64(generator.bit_generator.random_raw())
-    pick_kernel()(people.starts, people.keys, people.places, seed, terms.padding_length, picked)
+    if terms.protocol == "set":
+        picked = _kept_pairs(people, len(terms.keys), terms.padding_length, generator)
+    else:
+        picked = np.zeros((len(terms.keys), 2), dtype=np.int64)
+        seed = np.uint64(generator.bit_generator.random_raw())
+        pick_kernel()(people.starts, people.keys, people.places, seed, terms.padding_length, picked)
     tally.absorb(_padded_counts(study, picked, len(people), generator)[None], len(people))
     return tally
+
+
+def _kept_pairs(people: People, keys: int, ell: int, generator: Any) -> NDArray[np.int64]:
+    """Pairs by key and sign, of each person up to ell that are chosen at random."""
+    owner = np.repeat(np.arange(len(people)), np.diff(people.starts))
+    order = np.lexsort((generator.random(len(owner)), owner))
+    kept = order[np.arange(len(owner)) - people.starts[owner] < ell]
+    minus = generator.random(len(kept)) >= (people.values[kept] + 1) / 2
+    return np.asarray(np.bincount(2 * people.keys[kept] + minus, minlength=2 * keys).reshape(keys, 2))
 
 
 def sampled_reports(study: Study, people: People, *, random_state: int | None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sabun.errors import DataError
 from sabun.keyvalue.channel import Counts
-from sabun.keyvalue.client.probabilities import JOINT, SAMPLED
+from sabun.keyvalue.client.probabilities import JOINT, PER_KEY, SAMPLED
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.kernels import count_kernel
 
@@ -52,8 +52,8 @@ class Answers:
     """What many reports say, as arrays: the block of `SymbolCounts`.
 
     Args:
-        symbols: Sampled protocols: 0, 1, 2 per report. Joint ones: 0 .. 2d per report. Unary encoding: a table of 0, 1, 2 with
-            one row per report.
+        symbols: Sampled protocols: 0, 1, 2 per report. Joint ones: 0 .. 2d per report. Unary encoding and sets: a table of 0,
+            1, 2 with one row per report.
         indices: The key of each report, for sampled protocols only.
         part: Whose counters they go to.
     """
@@ -116,7 +116,7 @@ class SymbolCounts:
 
     def blocks(self, source: Iterable[Answer]) -> Iterator[Answers]:
         """Answers that a collector let pass, some at a time."""
-        wide = self.keys if self.protocol == "pckv-ue" else 1
+        wide = self.keys if self.protocol in PER_KEY else 1
         answers = iter(source)
         while some := list(islice(answers, max(1, _AT_ONCE // wide))):
             for part in sorted({answer.part for answer in some}):
@@ -137,7 +137,7 @@ class SymbolCounts:
         cells = state.cells[block.part]
         if (block.indices is not None) != self.sampled:
             raise DataError(f"indices must be {'given' if self.sampled else 'left out'} for protocol {self.protocol!r}.")
-        if self.protocol == "pckv-ue":
+        if self.protocol in PER_KEY:
             size = self._add_unary(cells, block.symbols)
         elif self.protocol in JOINT:
             row = _checked("symbols", block.symbols, 2 * self.keys + 1)
@@ -200,7 +200,7 @@ class SymbolCounts:
 
     def sample(self) -> Answers:
         """Made-up symbols, each of them somewhere."""
-        if self.protocol == "pckv-ue":
+        if self.protocol in PER_KEY:
             return Answers(symbols=np.add.outer(np.arange(3), np.arange(self.keys)) % 3)
         if self.protocol in JOINT:
             return Answers(symbols=np.arange(2 * self.keys + 1))

@@ -58,7 +58,9 @@ class _Rows:
 def story(release: Release) -> Story:
     """Tells what people hold, on the whole."""
     rows, facts = _Rows.of(release), release.provenance.parameters
-    note = said("Bars are {level} intervals.", level=f"{number(100 * number_at(facts, 'confidence'))} %")
+    level = f"{number(100 * number_at(facts, 'confidence'))} %"
+    alone, together = "Bars are {level} intervals.", "Bars are {level} intervals, right on average over the keys, not for each."
+    note = said(together if _on_average(release) else alone, level=level)
     low, high = rows.frequency_ends[0]
     return Story(
         title=said("What people hold, collected without learning anyone's data"),
@@ -74,6 +76,11 @@ def story(release: Release) -> Story:
         grids=(_table(rows),),
         cautions=_cautions(rows),
     )
+
+
+def _on_average(release: Release) -> bool:
+    facts = release.provenance.parameters
+    return has(facts, "interval") and text_at(facts, "interval") == "average"
 
 
 def _steps(release: Release) -> tuple[str, ...]:
@@ -94,11 +101,12 @@ def _steps(release: Release) -> tuple[str, ...]:
 
 
 def _cautions(rows: _Rows) -> tuple[str, ...]:
-    weak = sum("weak" in words for words in rows.flags)
-    if not weak:
-        return ()
-    keys = count(weak, "key")
-    return (said("For {keys} so few people seem to hold the key that a mean would be noise; it is left out.", keys=keys),)
+    weak, pulled = (sum(word in words for words in rows.flags) for word in ("weak", "pulled"))
+    told = (
+        (weak, "For {keys} so few people seem to hold the key that a mean would be noise; it is left out."),
+        (pulled, "For {keys} the other keys pulled the estimate out of the interval of its own reports."),
+    )
+    return tuple(said(words, keys=count(some, "key")) for some, words in told if some)
 
 
 def _frequencies(rows: _Rows, note: str) -> Chart | None:

@@ -47,9 +47,9 @@ class Study:
         keys: The public list of keys.
         epsilon: The budget of one participation.
         protocol: `auto` (the advisor chooses from the public facts below), or `kv3`, `privkv`, `privkv-tight`, `privkvm`,
-            `pckv-ue`, `pckv-grr`, `pckv-grr+`.
+            `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`.
         value_range: Smallest and largest value, for all keys.
-        padding_length: ell of the padded (`pckv-…`) protocols; None takes the advisor's, or `keys_per_user`, or else the
+        padding_length: ell of the padded (`pckv-…`, `set`) protocols; None takes the advisor's, or `keys_per_user`, or else the
             number of keys, which is never biased.
         rounds: How often a person is asked at most; None is 1 (3 for `privkvm`).
         answers: `memoised` or `fresh` noise in later rounds.
@@ -159,7 +159,7 @@ class Study:
     @cached_property
     def channel(self) -> Channel:
         """The channel the estimators invert, with padding mixed in."""
-        return channel_of(self.terms.table, self.terms.padding_length)
+        return channel_of(self.terms.table, 1 if self.protocol == "set" else self.terms.padding_length)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -241,12 +241,15 @@ class Study:
         return simulate_people(self, people, random_state=random_state)
 
     @renamed(n="n_records", level="confidence")
-    def plan(self, *, n_records: int, frequency: float = 0.5, mean: float | None = None, confidence: float = 0.95) -> Plan:
+    def plan(
+        self, *, n_records: int, frequency: float | None = None, mean: float | None = None, confidence: float = 0.95
+    ) -> Plan:
         """Cost and expected error, without touching data.
 
         Args:
             n_records: About how many people will report.
-            frequency: The share of people who hold the key in question.
+            frequency: The share of people who hold a key, typically; None takes the study's `typical_frequency`, or foretells
+                the best and the worst.
             mean: Their mean value; None for the middle of the range.
             confidence: Of the intervals.
 

@@ -25,7 +25,9 @@ from sabun.keyvalue.channel import Counts
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.collector import Collector, Outcome, Register
 from sabun.keyvalue.em import Iteration
-from sabun.keyvalue.estimates import METHODS, Estimates, estimates_of, point_estimates
+from sabun.keyvalue.estimates import INTERVALS, METHODS, Estimates, estimates_of, point_estimates
+from sabun.keyvalue.ranking import Ranking, ranking_of
+from sabun.keyvalue.shrinkage import average_intervals, posterior_of
 from sabun.keyvalue.statistic import Answer, Answers, Counters, SymbolCounts
 from sabun.release.files import write_whole
 
@@ -183,32 +185,34 @@ class Tally:
         confidence: float = 0.95,
         simultaneous: bool = False,
         iteration: Iteration | None = None,
+        interval: str = "each",
     ) -> Estimates:
         """Frequencies and means with intervals.
 
         Args:
-            method: `mle` (default), `unbiased`, `ye`, `em`, `em3` or `posterior`. PrivKVM's own estimator is `ye` (its
-                default): the frequency of its first round, the mean of the last one that was answered; any other method uses
-                its first round.
+            method: `shrunk` (default), `mle`, `unbiased`, `ye`, `em`, `em3` or `posterior`. PrivKVM's own estimator is `ye`
+                (its default): the frequency of its first round, the mean of the last one that was answered; any other method
+                uses its first round.
             confidence: Of each interval.
             simultaneous: Whether all intervals of a kind are to hold together (Bonferroni over exact ones).
             iteration: For `em` and `em3`: start, number of iterations, threshold (`sabun.keyvalue.Iteration`).
+            interval: `each`: a confidence interval of every key by itself. `average`, with `shrunk` only: shorter ones, which
+                hold with that confidence on average over the keys as far as was measured, less often for frequent keys.
 
         Raises:
             ParameterError: A parameter breaks its rule.
             DataError: A round that is used has fewer reports than the study's `min_batch`.
         """
         terms = self.study.terms
-        named = ("ye" if terms.protocol == "privkvm" else "mle") if method is None else method
+        named = ("ye" if terms.protocol == "privkvm" else "shrunk") if method is None else method
         checks.one_of(METHODS, method=named)
+        checks.one_of(INTERVALS, interval=interval)
+        if interval == "average" and (simultaneous or named != "shrunk"):
+            raise ParameterError("interval must be 'each' with simultaneous or another method than 'shrunk'; got 'average'.")
         checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
         checks.boolean(simultaneous=simultaneous)
         last = self._last() if named == "ye" else 0
-        sizes = self._statistic.reports(self._state)
-        if min(sizes[0], sizes[last]) < terms.min_batch:
-            raise DataError(
-                f"a batch must have at least {terms.min_batch} reports; it has fewer. Collect more before estimating."
-            )
+        self._require_batch(0, last)
         channel, counts = self.study.channel, self.counts()
         found = point_estimates(named, channel, counts, iteration)
         if last:
@@ -229,6 +233,7 @@ class Tally:
             | {"reports": self.n}
             | ({"round": self.round} if terms.rounds > 1 else {})
             | ({} if iteration is None else iteration.to_dict()),
+            average=average_intervals(posterior_of(channel, counts), confidence) if interval == "average" else None,
         )
 
     def published_means(self) -> dict[str | int, float]:
@@ -249,6 +254,23 @@ class Tally:
         low, high = (float(end) for end in terms.value_range)
         means = np.clip(np.nan_to_num(self.estimate().mean, nan=(low + high) / 2), low, high)
         return dict(zip(terms.keys, means.tolist(), strict=True))
+
+    def top(self, k: int) -> Ranking:
+        """The k keys that most probably are among the k most frequent, each with that probability.
+
+        Raises:
+            ParameterError: k is no whole number from 1 to the number of keys.
+            DataError: There are fewer reports than the study's `min_batch`.
+        """
+        keys = self.study.terms.keys
+        checks.require(type(k) is int and 1 <= k <= len(keys), f"a whole number from 1 to {len(keys)}", k=k)
+        self._require_batch(0)
+        return ranking_of(posterior_of(self.study.channel, self.counts()), keys, k)
+
+    def _require_batch(self, *parts: int) -> None:
+        sizes, least = self._statistic.reports(self._state), self.study.terms.min_batch
+        if min(sizes[part] for part in parts) < least:
+            raise DataError(f"a batch must have at least {least} reports; it has fewer. Collect more before estimating.")
 
     def _part(self, round: int | None) -> int:
         """Where a round's counters stand."""

@@ -11,7 +11,8 @@ import typer
 from sabun.errors import ParameterError
 from sabun.keyvalue.rounds import means as means_verb
 from sabun.keyvalue.rounds import played, read_means
-from sabun.keyvalue.typed import attack_of, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
+from sabun.keyvalue.trying import simulate
+from sabun.keyvalue.typed import bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.options import Confidence, Json, NRecords
@@ -44,11 +45,11 @@ def study(
     keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas.")] = None,
     keys_file: Annotated[Path | None, typer.Option(help="A text file with one key per line instead.")] = None,
     protocol: Annotated[
-        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr or pckv-grr+.")
+        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr, pckv-grr+ or set.")
     ] = "auto",
     value_range: Annotated[str, typer.Option(help="Smallest and largest value, low:high.")] = "-1:1",
     keys_per_user: Annotated[int | None, typer.Option(help="The most keys a person holds, if that is public.")] = None,
-    padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols.")] = None,
+    padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols and of set.")] = None,
     rounds: Annotated[int | None, typer.Option(help="How often a person is asked at most.")] = None,
     answers: Annotated[str, typer.Option(help="memoised or fresh noise in later rounds.")] = "memoised",
     index_mode: Annotated[str, typer.Option(help="assigned by the server, or chosen by the device.")] = "assigned",
@@ -120,7 +121,9 @@ def explain(file: _Study, json: Json = False) -> None:
 def plan(
     file: _Study,
     n_records: NRecords,
-    frequency: Annotated[float, typer.Option(help="The share of people who hold the key in question; a guess.")] = 0.5,
+    frequency: Annotated[
+        float | None, typer.Option(help="The share of people who hold a key, a guess; the best and the worst without one.")
+    ] = None,
     mean: Annotated[float | None, typer.Option(help="Their mean value; the middle of the range by default.")] = None,
     confidence: Confidence = 0.95,
     json: Json = False,
@@ -272,12 +275,16 @@ def tally(
 def estimate(
     file: _Study,
     counters: Annotated[Path, typer.Argument(help="Counters from `sabun keyvalue tally` or `simulate`.")],
-    method: Annotated[str | None, typer.Option(help="mle (default), unbiased, ye, em, em3 or posterior.")] = None,
+    method: Annotated[str | None, typer.Option(help="shrunk (default), mle, unbiased, ye, em, em3 or posterior.")] = None,
     iterations: Annotated[int | None, typer.Option(help="em, em3: at most this many iterations; 500 by default.")] = None,
     eta: Annotated[float | None, typer.Option(help="em, em3: stop at changes of at most this; 0 by default.")] = None,
     start: Annotated[str | None, typer.Option(help="em, em3: shares of the states to begin with, by commas.")] = None,
     confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
+    interval: Annotated[
+        str, typer.Option(help="each: an interval for every key; average: shorter, right on average over keys, not for each.")
+    ] = "each",
+    top: Annotated[int | None, typer.Option(help="Also say which keys are the K most frequent, with probabilities.")] = None,
     truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
     out: Annotated[
@@ -308,7 +315,8 @@ def estimate(
     saved = release if rows is not None or out is None else out
     how = iteration_of(iterations, eta, start)
     loaded = Tally.load(counters, study=made, seed=None)
-    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous, iteration=how)
+    found = loaded.estimate(method, confidence=confidence, simultaneous=simultaneous, interval=interval, iteration=how)
+    ranking = None if top is None else loaded.top(top)
     if saved is not None:
         found.release().save(saved)
     if rows is not None:
@@ -316,65 +324,19 @@ def estimate(
     if plot is not None:
         _draw(found, made, plot, truth)
     if json:
-        print_json(found.to_dict() | {"out": None if out is None else str(out)})
+        print_json(
+            found.to_dict() | {"out": None if out is None else str(out)} | ({"top": ranking.to_dict()} if ranking else {})
+        )
         return
     print_line(str(found))
+    if ranking is not None:
+        print_line(f"\n{ranking}\n")
     print_line(f"Method {found.method}. {found.guarantee}")
     if saved is not None:
         print_line(f"Saved as {str(saved)!r}.", style="green")
 
 
-@app.command()
-def simulate(
-    file: _Study,
-    n: Annotated[int, typer.Option("--n-records", "--n", help="Number of made-up people.")] = 100_000,
-    truth: Annotated[Path | None, typer.Option(help="A CSV with the columns key, frequency, mean.")] = None,
-    population: Annotated[str | None, typer.Option(help="gaussian, power or linear, for a study of 50 keys.")] = None,
-    frequency: Annotated[float, typer.Option(help="The frequency of every key, without --truth.")] = 0.3,
-    mean: Annotated[float | None, typer.Option(help="The mean of every key; the middle of the range by default.")] = None,
-    attack: Annotated[str | None, typer.Option(help="Add fakes: m2ga, rkva or rma.")] = None,
-    fraction: Annotated[float, typer.Option(help="Share of fake reports.")] = 0.01,
-    target: Annotated[list[str] | None, typer.Option(help="A key the fakes push up; may be given several times.")] = None,
-    seed: Annotated[int | None, typer.Option(help="For the same run again.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the counters in this new file.")] = None,
-    json: Json = False,
-) -> None:
-    """Try a study on made-up people, with fakes among them if you like. NOT PRIVATE.
-
-    Example:
-
-        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
-
-        sabun keyvalue simulate study.json --n 10000 --attack m2ga --target LINE --seed 0
-    """
-    import numpy as np
-
-    from sabun.keyvalue import Study
-
-    made = Study.load(file)
-    if out is not None:
-        new_file(out)
-    f, m = truth_of(made, truth, population, frequency, mean)
-    fakes = attack_of(made, attack, fraction, target)
-    honest = made.simulate(f, m, n=n, random_state=seed)
-    counters = honest if fakes is None else made.simulate(f, m, n=n, random_state=seed, attack=fakes)
-    if out is not None:
-        counters.save(out)
-    found = counters.estimate()
-    error_f = float(np.nanmean((found.frequency - f) ** 2))
-    error_m = float(np.mean((np.nan_to_num(found.mean, nan=float(sum(made.terms.value_range)) / 2) - m) ** 2))
-    gains = {} if fakes is None else {str(made.terms.keys[t]): _gain(found, honest.estimate(), t) for t in fakes.targets}
-    if json:
-        print_json({"n": counters.n, "mse_frequency": error_f, "mse_mean": error_m, "gains": gains, "simulated": True})
-        return
-    print_line(str(found))
-    print_line(f"Mean squared error: frequency {error_f:.3g}, mean {error_m:.3g}.", style="bold")
-    for key, gain in gains.items():
-        print_line(f"The fakes moved the frequency of {key!r} by {gain:+.4f}.", style="bold")
-
-
-def _gain(found: Estimates, honest: Estimates, place: int) -> float:
-    return float(found.frequency[place] - honest.frequency[place])
+app.command()(simulate)
 
 
 def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None:

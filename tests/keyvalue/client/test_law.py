@@ -18,6 +18,7 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 from sabun.keyvalue.client import PROTOCOLS, Client, Terms, unpack
+from sabun.keyvalue.client.probabilities import PADDED
 
 Law = dict[Any, float]
 Row = tuple[float, float, float]
@@ -83,10 +84,28 @@ def _joint(protocol: str, epsilon: float, held: dict[str, float]) -> Law:
     return law
 
 
+def _set(epsilon: float, held: dict[str, float]) -> Law:
+    """Every subset of the signed keys and two dummies, e times as likely when it meets what is held."""
+    width = Terms(keys=KEYS, epsilon=Fraction(2), protocol="set", padding_length=PADDING).subset.width
+    total: Counter[Any] = Counter()
+    for signs in itertools.product((0, 1), repeat=len(held)):
+        own = {2 * KEYS.index(key) + sign for key, sign in zip(held, signs, strict=True)} | set(
+            range(4, 4 + PADDING - len(held))
+        )
+        chance = math.prod((1 + (1 - 2 * sign) * value) / 2 for sign, value in zip(signs, held.values(), strict=True))
+        subsets = {drawn: math.exp(epsilon) if own & set(drawn) else 1.0 for drawn in itertools.combinations(range(6), width)}
+        for drawn, weight in subsets.items():
+            said = tuple((2 * key in drawn) * 1 + (2 * key + 1 in drawn) * 2 for key in range(2))
+            total[tuple(symbol % 3 for symbol in said)] += chance * weight / sum(subsets.values())
+    return dict(total)
+
+
 def law_of(protocol: str, epsilon: float, held: dict[str, float], asked: str) -> Law:
     """The probability of each report (of both rounds, for PrivKVM)."""
     if protocol in JOINT:
         return _joint(protocol, epsilon, held)
+    if protocol == "set":
+        return _set(epsilon, held)
     present, absent = _rows(protocol, epsilon)
     if protocol == "pckv-ue":
         total: Counter[Any] = Counter()
@@ -125,7 +144,7 @@ def refused(found: Counter[Any], law: Law) -> bool:
 
 def _fresh(protocol: str, held: dict[str, float]) -> tuple[str, Callable[[], Any]]:
     """One device that answers anew in every round."""
-    padding = {"padding_length": PADDING} if protocol.startswith("pckv") else {}
+    padding = {"padding_length": PADDING} if protocol in PADDED else {}
     terms = Terms(keys=KEYS, epsilon=Fraction(2), protocol=protocol, rounds=10**6, answers="fresh", **padding)  # type: ignore[arg-type]
     device, rounds = Client(terms), itertools.count()
     return KEYS[device.index or 0], lambda: unpack(terms, device.report(held, round=next(rounds))).symbol
@@ -133,7 +152,7 @@ def _fresh(protocol: str, held: dict[str, float]) -> tuple[str, Callable[[], Any
 
 def _new(protocol: str, held: dict[str, float]) -> tuple[str, Callable[[], Any]]:
     """A new device for every answer, all asked about the first key where one is asked about."""
-    padding = {"padding_length": PADDING} if protocol.startswith("pckv") else {}
+    padding = {"padding_length": PADDING} if protocol in PADDED else {}
     rounds = ROUNDS if protocol == "privkvm" else 1
     # A single key: otherwise it would be another one from device to device. What is held of others does not matter then.
     keys = KEYS if padding else KEYS[:1]
@@ -176,7 +195,7 @@ def test_the_laws_differ_by_their_epsilon() -> None:
             law_of(protocol, EPSILON, held, "a") for held in ({"a": 1.0}, {"a": -1.0}, {"a": 1.0, "b": 1.0}, {"b": -1.0}, {})
         ]
         ratio = max(one[cell] / other[cell] for one in laws for other in laws for cell in one)
-        facts: dict[str, Any] = {"padding_length": PADDING} if protocol.startswith("pckv") else {}
+        facts: dict[str, Any] = {"padding_length": PADDING} if protocol in PADDED else {}
         certified = Terms(keys=KEYS, epsilon=Fraction(2), protocol=protocol, **facts).certified
         assert math.log(ratio) <= float(certified) * (1 + 1e-9)
         assert np.isclose(math.log(ratio), float(certified), rtol=0.3)

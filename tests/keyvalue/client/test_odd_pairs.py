@@ -74,7 +74,7 @@ class OddNumber(float):
 
 
 @pytest.mark.parametrize("held", [Broken(), {OddKey(): 1}, {"a": OddNumber(0.5)}, {"a": 10**400}, {"a": Fraction(10**400)}])
-@pytest.mark.parametrize("protocol", ["kv3", "privkvm", "pckv-ue", "pckv-grr+"])
+@pytest.mark.parametrize("protocol", ["kv3", "privkvm", "pckv-ue", "pckv-grr+", "set"])
 def test_nothing_in_the_pairs_can_make_the_device_raise(held: Any, protocol: str) -> None:
     terms = Terms(keys=("a", "b"), epsilon=Fraction(1), protocol=protocol, rounds=2 if protocol == "privkvm" else 1)
     assert len(Client(terms, clip=True).report(held)) == len(Client(terms).report(held)) == report_size(terms)

@@ -15,7 +15,7 @@ from sabun.keyvalue.client.bounds import decimal_text, exact, exp_down, log_up
 from sabun.privacy import certified
 
 EPSILONS = (Fraction(1, 2), Fraction(2), Fraction(4))
-PADDED = [name for name in PROTOCOLS if name.startswith("pckv")]
+PADDED = [name for name in PROTOCOLS if name.startswith("pckv") or name == "set"]
 
 
 def terms(protocol: str, epsilon: Fraction, keys: int = 2, padding: int = 1, bits: int = 64) -> Terms:

@@ -27,6 +27,7 @@ from sabun.keyvalue.client import (
     unpack,
 )
 from sabun.keyvalue.client.channel import joint_symbol, ternary_symbol
+from sabun.keyvalue.client.subsets import drawn_symbols, is_kept, symbols_of
 from sabun.keyvalue.client.wire import pack_symbols, unpack_symbols
 
 VECTORS = json.loads((Path(sabun.keyvalue.__file__).parent / "wire-vectors.json").read_text(encoding="ascii"))
@@ -51,7 +52,12 @@ def test_golden_vectors(vector: dict[str, Any]) -> None:
         assert assigned_index(study, report_id(study, credential)) == vector["assigned_index"]
     for case in vector["symbols"]:
         word = int(case["word"])
-        if study.sampled:
+        if study.protocol == "set":
+            own = symbols_of(study.subset, [(key, state) for key, state in case["held"]])
+            assert sorted(own) == case["own"]
+            assert is_kept(study.subset, own, case["drawn"], word) is case["kept"]
+            assert list(drawn_symbols(study.subset, case["drawn"])) == case["symbol"]
+        elif study.sampled:
             assert ternary_symbol(study.table, case["state"], word) == case["symbol"]
         else:
             picked = None if case["picked"] is None else tuple(case["picked"])

@@ -18,6 +18,7 @@ from .channel import SIGN_BITS, joint_symbol, later_symbol, sign_of, ternary_sym
 from .diary import Diary
 from .pages import Page
 from .refusals import ClientError, StudyRefused, Undisturbed, require, shown
+from .subsets import drawn_symbols, is_kept, symbols_of
 from .terms import Terms
 from .wire import header, payload
 
@@ -26,6 +27,8 @@ __all__ = ["Client"]
 _LARGE_EPSILON = 20
 _STATIC = b"static"
 _WHOLE = 1 << SIGN_BITS
+_COIN = secrets.SystemRandom()
+"""Even choices from the operating system's bits."""
 
 
 @final
@@ -204,7 +207,7 @@ class Client:
         if self.terms.protocol == "privkvm":
             return self._payload(self._privkvm(held, round, means))
         if self.terms.answers == "fresh":
-            return self._payload(self._draw(_signed(self._picked(held))))
+            return self._payload(self._draw(_tossed(self._picked(held))))
         states = self._states(secret, held)
         name = _STATIC if self._freezes else _digest(secret, states)
         answer = page.remembered(self.terms.task_id, name)
@@ -251,24 +254,36 @@ class Client:
         place = ((over * units - low * under) << SIGN_BITS) // (under * span)  # proof: place
         return 0 if place < 0 else _WHOLE if place > _WHOLE else place
 
-    def _picked(self, pairs: dict[int, int]) -> tuple[int, int] | None:
-        """The one pair an answer is about: that of the asked key, or one of the person's own; None for a dummy."""
-        if not self.terms.sampled:
-            return _pick(pairs, self.terms.padding_length)
-        assert self._place is not None
-        return (self._place, pairs[self._place]) if self._place in pairs else None
+    def _picked(self, pairs: dict[int, int]) -> list[tuple[int, int]]:
+        """The pairs an answer is about: that of the asked key, one of the person's own (none for a dummy), or of sets all."""
+        if self.terms.sampled:
+            assert self._place is not None
+            return [(self._place, pairs[self._place])] if self._place in pairs else []
+        pick = _cut if self.terms.protocol == "set" else _pick
+        return pick(pairs, self.terms.padding_length)
 
-    def _draw(self, picked: tuple[int, int] | None) -> int | tuple[int, ...]:
-        """The symbol for a picked key and its state."""
-        table, keys = self.terms.table, len(self.terms.keys)
+    def _draw(self, about: list[tuple[int, int]]) -> int | tuple[int, ...]:
+        """The symbol for picked keys and their states."""
+        if self.terms.protocol == "set":
+            return self._drawn_set(about)
+        table, keys, picked = self.terms.table, len(self.terms.keys), about[0] if about else None
         if self.terms.sampled:
             return ternary_symbol(table, 0 if picked is None else picked[1], secrets.randbits(table.bits))
         if self.terms.protocol == "pckv-ue":
             return unary_symbols(table, keys, picked, secrets.token_bytes(keys * -(-table.bits // 8)))
         return joint_symbol(table, keys, picked, secrets.randbits(table.bits))
 
+    def _drawn_set(self, held: list[tuple[int, int]]) -> tuple[int, ...]:
+        """What a subset says of each key; how often one is drawn again has the same law for everybody."""
+        subset = self.terms.subset
+        own = symbols_of(subset, held)
+        while True:
+            drawn = _COIN.sample(range(subset.symbols), subset.width)  # proof: even
+            if is_kept(subset, own, drawn, secrets.randbits(subset.bits)):
+                return drawn_symbols(subset, drawn)
+
     def _privkvm(self, held: dict[int, int], round: int, means: Mapping[str | int, float] | None) -> int:
-        picked = _signed(self._picked(held))
+        picked = _tossed(self._picked(held))
         if round == 0:
             drawn = self._draw(picked)
             assert isinstance(drawn, int)
@@ -279,7 +294,7 @@ class Client:
         known = published is not None
         require(known, "means", "the published mean of every key, within the value range", type(means).__name__)
         assert published is not None
-        state = sign_of(published, secrets.randbits(SIGN_BITS)) if picked is None else picked[1]
+        state = sign_of(published, secrets.randbits(SIGN_BITS)) if not picked else picked[0][1]
         return later_symbol(*self.terms.later_table, state, secrets.randbits(self.terms.table_bits))
 
     def _payload(self, symbol: int | tuple[int, ...]) -> bytes:
@@ -298,9 +313,9 @@ class _SignWords(dict[int, int]):
         return word
 
 
-def _signed(picked: tuple[int, int] | None) -> tuple[int, int] | None:
-    """A picked key with a sign that is tossed for this answer alone; keys that are not picked need none."""
-    return None if picked is None else (picked[0], sign_of(picked[1], secrets.randbits(SIGN_BITS)))  # proof: toss
+def _tossed(picked: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Picked keys with signs that are tossed for this answer alone; keys that are not picked need none."""
+    return [(place, sign_of(threshold, secrets.randbits(SIGN_BITS))) for place, threshold in picked]  # proof: toss
 
 
 def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
@@ -309,11 +324,17 @@ def _scale(low: Fraction, high: Fraction) -> tuple[int, int, int]:
     return units, int(low * units), int((high - low) * units)
 
 
-def _pick(pairs: dict[int, int], padding: int) -> tuple[int, int] | None:
-    """One of max(L, padding) places, exactly uniform: an own pair, or a dummy."""
+def _pick(pairs: dict[int, int], padding: int) -> list[tuple[int, int]]:
+    """One of max(L, padding) places, exactly uniform: an own pair, or a dummy, which is none."""
     own = list(pairs.items())
     place = secrets.randbelow(max(len(own), padding))  # proof: pick
-    return own[place] if place < len(own) else None
+    return own[place : place + 1]
+
+
+def _cut(pairs: dict[int, int], most: int) -> list[tuple[int, int]]:
+    """All pairs, or `most` of them, every choice as likely."""
+    own = list(pairs.items())
+    return own if len(own) <= most else _COIN.sample(own, most)  # proof: cut
 
 
 def _digest(secret: bytes, states: dict[int, int]) -> bytes:

@@ -12,8 +12,20 @@ from fractions import Fraction
 
 from .bounds import exp_down, log_up
 from .refusals import ClientError
+from .subsets import LONGEST, Subset, subset_for
 
-__all__ = ["JOINT", "PADDED", "PROTOCOLS", "SAMPLED", "Table", "certified_epsilon", "later_round", "table_for"]
+__all__ = [
+    "JOINT",
+    "PADDED",
+    "PER_KEY",
+    "PROTOCOLS",
+    "SAMPLED",
+    "Table",
+    "certified_epsilon",
+    "later_round",
+    "subsets_of",
+    "table_for",
+]
 
 SAMPLED = ("kv3", "privkv", "privkv-tight", "privkvm")
 """Protocols that ask each person about one key."""
@@ -21,8 +33,11 @@ SAMPLED = ("kv3", "privkv", "privkv-tight", "privkvm")
 JOINT = ("pckv-grr", "pckv-grr+")
 """Protocols whose report is one symbol over all keys."""
 
-PADDED = ("pckv-ue", *JOINT)
-"""Protocols that pick one of a person's own pairs, after padding."""
+PER_KEY = ("pckv-ue", "set")
+"""Protocols whose report is one symbol per key."""
+
+PADDED = ("pckv-ue", *JOINT, "set")
+"""Protocols that pad what a person holds; `set` reports all of it at once, the others one pair that is picked."""
 
 PROTOCOLS = (*SAMPLED, *PADDED)
 
@@ -98,7 +113,22 @@ def table_for(*, protocol: str, epsilon: Fraction, keys: int, padding: int = 1, 
     if protocol == "pckv-ue":
         keep = _floor(size // 2 * growth / (growth + 1))  # proof: ue
         return _single(bits, keep, size // 2 - keep, _ceil(size / (growth + 3)))
+    if protocol == "set":
+        return _seen_from_one_key(subsets_of(epsilon=epsilon, keys=keys, padding=padding, bits=bits))
     return _joint(protocol, bits, growth, keys, padding)
+
+
+def subsets_of(*, epsilon: Fraction, keys: int, padding: int, bits: int = 64) -> Subset:
+    """How a device of the `set` protocol draws."""
+    if padding > LONGEST:
+        raise ClientError(f"padding_length must be at most {LONGEST} for 'set'; got {padding}. Name keys_per_user.")
+    return subset_for(growth=_growth(epsilon), keys=keys, padding=padding, bits=bits)
+
+
+def _seen_from_one_key(subset: Subset) -> Table:
+    """What reports of `set` say of one key, rounded to 64 bits for the estimators; nothing is drawn from it."""
+    keep, opposite, each = (max(1, _floor(share * (1 << 64))) for share in subset.law)
+    return _single(64, keep, opposite, each)
 
 
 def later_round(*, epsilon: Fraction, rounds: int, bits: int = 64) -> tuple[int, int]:
@@ -119,7 +149,10 @@ def certified_epsilon(
         [2.0, 1.379885]
     """
     table = table_for(protocol=protocol, epsilon=epsilon, keys=keys, padding=padding, rounds=rounds, bits=bits)
-    ratio = _ratio(protocol, table, padding)
+    if protocol == "set":
+        ratio = subsets_of(epsilon=epsilon, keys=keys, padding=padding, bits=bits).ratio  # proof: subsets
+    else:
+        ratio = _ratio(protocol, table, padding)
     if protocol == "privkvm":
         keep, turned = later_round(epsilon=epsilon, rounds=rounds, bits=bits)
         total = log_up(ratio) + (rounds - 1) * log_up(Fraction(keep, turned))  # proof: composition

@@ -19,8 +19,9 @@ from numbers import Integral
 from typing import Any, Self, TypeVar
 
 from .bounds import decimal_text, exact
-from .probabilities import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, table_for
+from .probabilities import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, subsets_of, table_for
 from .refusals import ClientError, require, shown
+from .subsets import Subset
 
 __all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
 
@@ -140,13 +141,18 @@ class Terms:
 
     @property
     def padded(self) -> bool:
-        """Whether one of a person's own pairs is picked, after padding."""
+        """Whether what a person holds is padded."""
         return self.protocol in PADDED
 
     @cached_property
     def table(self) -> Table:
-        """The integer table devices draw from (the first round's)."""
+        """The integer table devices draw from (the first round's); for `set`, what its reports say of one key."""
         return table_for(**self._table_facts)
+
+    @cached_property
+    def subset(self) -> Subset:
+        """How devices of the `set` protocol draw."""
+        return subsets_of(epsilon=self.epsilon, keys=len(self.keys), padding=self.padding_length, bits=self.table_bits)
 
     @cached_property
     def later_table(self) -> tuple[int, int]:

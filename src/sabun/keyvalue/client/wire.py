@@ -4,7 +4,8 @@
 
 All numbers big-endian. The symbol is one byte (sampled protocols: 0 nothing, 1 plus, 2 minus; the index is there when the
 device chose it), a u32 (joint protocols: 0 nothing, 1 + 2k plus and 2 + 2k minus for key k), or two bits per key (unary
-encoding: 0 nothing, 1 plus, 2 minus, key 0 in the highest bits of the first byte). The size depends on the study alone.
+encoding and sets: 0 nothing, 1 plus, 2 minus, key 0 in the highest bits of the first byte). The size depends on the study
+alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .probabilities import JOINT
+from .probabilities import JOINT, PER_KEY
 from .refusals import ReportError
 from .terms import Terms
 
@@ -47,7 +48,7 @@ class Report:
         round: Which round it answers.
         report_id: 16 bytes bound to the credential; the same in every round of a study.
         index: The key it is about, where the device chose it; otherwise None.
-        symbol: A whole number, or for unary encoding one of 0, 1, 2 per key.
+        symbol: A whole number, or for unary encoding and sets one of 0, 1, 2 per key.
     """
 
     round: int
@@ -108,8 +109,11 @@ def unpack(terms: Terms, content: bytes) -> Report:
 
 def _unpacked(terms: Terms, content: bytes) -> tuple[int | None, int | tuple[int, ...]]:
     keys = len(terms.keys)
-    if terms.protocol == "pckv-ue":
-        return None, unpack_symbols(content, keys)
+    if terms.protocol in PER_KEY:
+        symbols = unpack_symbols(content, keys)
+        if terms.protocol == "set" and keys - symbols.count(0) > terms.subset.width:
+            raise ReportError(f"a report must speak of at most {terms.subset.width} keys; it speaks of more.")
+        return None, symbols
     if terms.protocol in JOINT:
         symbol = int.from_bytes(content, "big")
         if symbol > 2 * keys:
@@ -172,7 +176,7 @@ def from_json(terms: Terms, text: str) -> bytes:
 def _bytes_of(terms: Terms, record: dict[str, Any]) -> bytes:
     symbol = record["symbol"]
     whole = isinstance(symbol, int) and not isinstance(symbol, bool)
-    if terms.protocol == "pckv-ue":
+    if terms.protocol in PER_KEY:
         good = isinstance(symbol, list) and len(symbol) == len(terms.keys) and all(entry in (0, 1, 2) for entry in symbol)
     else:
         good = whole and 0 <= symbol <= (2 * len(terms.keys) if terms.protocol in JOINT else 2)

@@ -1,0 +1,396 @@
+"""The default estimator beside the others, over populations of which half were invented after it was finished.
+
+A cell is a population, a number of keys, of reports about each key, and an epsilon; its figure is the root mean squared error
+of `shrunk` divided by that of whichever of `mle`, `posterior` and `em` was best in this very cell, chosen with hindsight.
+`tuned` populations were looked at while the estimator was made, `fresh` ones were not.
+
+    python -m benchmarks.keyvalue_estimators [--keys N ...] [--populations tuned|fresh|all] [--protocol NAME] [--runs N]
+        [--json FILE]
+    python -m benchmarks keyvalue_estimators    (what the pages show: the fresh half, and the paper's sets)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.measure import Figure, cpu_seconds
+from sabun.datasets import keyvalue_population
+from sabun.keyvalue import Study
+from sabun.keyvalue.estimates import point_estimates
+
+__all__ = ["FRESH", "TUNED", "Cell", "Population", "cells", "measured", "run"]
+
+MEASURES = (
+    "src/sabun/keyvalue/channel.py",
+    "src/sabun/keyvalue/closed_form.py",
+    "src/sabun/keyvalue/em.py",
+    "src/sabun/keyvalue/posterior.py",
+    "src/sabun/keyvalue/quadrature.py",
+    "src/sabun/keyvalue/shrinkage.py",
+)
+
+_Floats = NDArray[np.float64]
+Population = Callable[[int, np.random.Generator], tuple[_Floats, _Floats]]
+PEERS = ("mle", "posterior", "em")
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+REPORTS = (200, 2000, 20_000)
+"""About each key."""
+_RUNS = {5: 24, 20: 20, 50: 24, 300: 4}
+"""Of each cell: with fewer, the largest of a hundred ratios is mostly luck."""
+
+
+def _quantiles(d: int) -> _Floats:
+    return (np.arange(d) + 0.5) / d
+
+
+def _tied(f: _Floats) -> tuple[_Floats, _Floats]:
+    """As in the paper: the mean follows the frequency."""
+    return f, 2 * f - 1
+
+
+def _gaussian(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return _tied(np.clip(dice.normal(0.5, 0.15, d), 0, 1))
+
+
+def _linear(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return _tied(_quantiles(d))
+
+
+def _power(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return _tied(_quantiles(d) ** 4)
+
+
+def _zipf(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return 0.9 / np.arange(1, d + 1), dice.uniform(-1, 1, d)
+
+
+def _slow_zipf(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return 0.6 / np.sqrt(np.arange(1, d + 1)), np.full(d, 0.3)
+
+
+def _mixture(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    common = dice.random(d) < 0.3
+    return np.where(common, dice.uniform(0.3, 0.7, d), dice.uniform(0.01, 0.08, d)), np.where(common, 0.5, -0.4)
+
+
+def _equal(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return np.full(d, 0.2), np.full(d, 0.1)
+
+
+def _dominating(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    f = np.full(d, 0.02)
+    f[0] = 0.9
+    return f, np.full(d, -0.2)
+
+
+def _empty(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return np.where(np.arange(d) < -(-d // 10), dice.uniform(0.02, 0.5, d), 0.0), dice.uniform(-0.5, 0.9, d)
+
+
+def _ends(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return dice.uniform(0.05, 0.6, d), dice.choice([-1.0, 1.0], d)
+
+
+def _geometric(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return 0.8 * np.exp(-5 * _quantiles(d)), np.cos(7 * _quantiles(d))
+
+
+def _two_minds(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    """Loved or hated, nothing between."""
+    return dice.beta(2, 6, d), dice.choice([-0.8, 0.7], d, p=[0.35, 0.65])
+
+
+def _rare_cluster(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    rare = np.arange(d) % 4 != 0
+    return np.where(rare, 0.013, dice.uniform(0.5, 0.95, d)), np.where(rare, 0.6, dice.uniform(-0.3, 0.3, d))
+
+
+def _log_normal(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return np.minimum(np.exp(dice.normal(-3, 1.2, d)), 1.0), np.tanh(dice.normal(0.2, 0.7, d))
+
+
+def _u_shaped(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return dice.beta(0.3, 0.3, d), dice.beta(0.4, 0.4, d) * 2 - 1
+
+
+def _stairs(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    step = np.arange(d) % 5
+    return np.array([0.02, 0.11, 0.3, 0.55, 0.97])[step], np.array([0.9, -0.9, 0.0, 0.4, -0.1])[step]
+
+
+def _everybody(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    return np.where(dice.random(d) < 0.5, 1.0, 0.85), dice.normal(0, 0.2, d).clip(-1, 1)
+
+
+def _against(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
+    """The rarer, the better liked."""
+    f = dice.uniform(0, 0.4, d) ** 1.5
+    return f, 1 - 4 * f
+
+
+TUNED: dict[str, Population] = {
+    "gaussian": _gaussian,
+    "linear": _linear,
+    "power": _power,
+    "zipf": _zipf,
+    "slow zipf": _slow_zipf,
+    "mixture": _mixture,
+    "equal": _equal,
+    "dominating": _dominating,
+    "empty": _empty,
+    "ends": _ends,
+}
+FRESH: dict[str, Population] = {
+    "geometric": _geometric,
+    "two minds": _two_minds,
+    "rare cluster": _rare_cluster,
+    "log-normal": _log_normal,
+    "u-shaped": _u_shaped,
+    "stairs": _stairs,
+    "everybody": _everybody,
+    "against": _against,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell and its errors by method: root mean squares of frequency and mean, plain and weighted by frequency."""
+
+    population: str
+    keys: int
+    reports: int
+    epsilon: float
+    errors: dict[str, tuple[float, float, float, float]]
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Of `shrunk` to the best of the others, for each of the four."""
+        return tuple(
+            ours / max(min(self.errors[peer][place] for peer in PEERS), 1e-12)
+            for place, ours in enumerate(self.errors["shrunk"])
+        )
+
+
+def cells(
+    populations: dict[str, Population], *, keys: int, protocol: str = "kv3", runs: int | None = None, seed: int = 0
+) -> Iterator[Cell]:
+    """The cells of some populations, one after the other."""
+    for name, population in populations.items():
+        for reports in REPORTS:
+            for epsilon in EPSILONS:
+                yield measured(
+                    name, population, keys=keys, reports=reports, epsilon=epsilon, protocol=protocol, runs=runs, seed=seed
+                )
+
+
+def measured(
+    name: str, population: Population, *, keys: int, reports: int, epsilon: float, protocol: str, runs: int | None, seed: int
+) -> Cell:
+    """One cell: every method on the same counts."""
+    padded = protocol.startswith("pckv")
+    study = Study(keys=list(range(keys)), epsilon=epsilon, protocol=protocol, padding_length=keys if padded else None)
+    squares: dict[str, list[tuple[float, ...]]] = {method: [] for method in (*PEERS, "shrunk")}
+    for run in range(runs or _RUNS.get(keys, 1)):
+        dice = np.random.default_rng([seed, run, keys])
+        f, m = population(keys, dice)
+        counts = study.simulate(f, m, n=reports * (1 if padded else keys), random_state=1000 * seed + run).counts()
+        for method, kept in squares.items():
+            kept.append(_squares(point_estimates(method, study.channel, counts), f, m))
+    errors = {method: tuple(np.sqrt(np.mean(kept, axis=0)).tolist()) for method, kept in squares.items()}
+    return Cell(population=name, keys=keys, reports=reports, epsilon=epsilon, errors=errors)  # type: ignore[arg-type]
+
+
+def _squares(found: tuple[_Floats, _Floats], f: _Floats, m: _Floats) -> tuple[float, ...]:
+    held = f > 0
+    of_f = (np.nan_to_num(found[0]) - f) ** 2
+    of_m = ((np.nan_to_num(found[1]) - m) ** 2)[held]
+    return float(of_f.mean()), float(f @ of_f / f.sum()), float(of_m.mean()), float(f[held] @ of_m / f.sum())
+
+
+def _told(found: list[Cell]) -> str:
+    ratios = np.array([cell.ratios for cell in found])
+    rows = [np.exp(np.log(ratios).mean(axis=0)), np.quantile(ratios, 0.95, axis=0), ratios.max(axis=0)]
+    return "   ".join(" ".join(f"{value:.2f}" for value in row) for row in rows)
+
+
+def run(quick: bool) -> list[Figure]:
+    """What the pages show."""
+    trials = 4 if quick else 40
+    figures = [figure for shape in ("gaussian", "linear", "power") for figure in _on_the_papers_sets(shape, trials)]
+    figures += [figure for epsilon in (0.5, 1.0, 2.0, 4.0) for figure in _on_zipf(epsilon, 2 if quick else 10)]
+    figures += [figure for keys in ((50,) if quick else (5, 50, 300)) for figure in _on_fresh_cells(keys, 1 if quick else None)]
+    return [*figures, *_covered(4 if quick else 12), _many_keys()]
+
+
+PRIVKV = 3.013
+"""The nominal epsilon at which PrivKV is certified for 2."""
+
+
+def _on_the_papers_sets(shape: str, trials: int) -> list[Figure]:
+    """Old default, new default, the paper's method at the same certified epsilon, and what no unbiased estimate is below."""
+    truth = keyvalue_population(shape)
+    studies = {
+        name: Study(keys=list(range(50)), epsilon=epsilon, protocol=name)
+        for name, epsilon in (("kv3", 2.0), ("privkv", PRIVKV))
+    }
+
+    def errors(protocol: str, method: str) -> list[float]:
+        study = studies[protocol]
+        runs = [
+            point_estimates(method, study.channel, study.simulate(*truth, n=100_000, random_state=t).counts())
+            for t in range(trials)
+        ]
+        return [float(np.mean([(np.nan_to_num(one[place]) - truth[place]) ** 2 for one in runs])) for place in (0, 1)]
+
+    ours, old, paper = errors("kv3", "shrunk"), errors("kv3", "mle"), errors("privkv", "em")
+    limit = float(np.mean(studies["kv3"].channel.frequency_variance(truth[0], 100_000 / 50)))
+    beside = [
+        (what, peer[place], who)
+        for place, what in enumerate(("frequencies", "means"))
+        for peer, who in ((old, OLD), (paper, PAPER))
+    ]
+    beside.append(("frequencies", limit, LIMIT))
+    return [
+        Figure(
+            room="keyvalue",
+            name=f"MSE of {what}, {shape}, n = 100,000, d = 50, certified epsilon 2",
+            ours=ours[what == "means"],
+            peer=peer,
+            peer_name=who,
+            unit="MSE",
+            ratio=peer / ours[what == "means"],
+            target=_STATED.get((what, who)),
+            note=f"{trials} trials",
+        )
+        for what, peer, who in beside
+    ]
+
+
+OLD, PAPER, LIMIT = "mle, the old default", "PrivKV + EM (the paper)", "least variance of an unbiased estimate"
+_STATED = {("frequencies", OLD): 0.9, ("frequencies", PAPER): 1.05, ("means", OLD): 1.2, ("means", PAPER): 2.0}
+
+
+def _on_zipf(epsilon: float, trials: int) -> list[Figure]:
+    study = Study(keys=list(range(300)), epsilon=epsilon, protocol="kv3")
+    errors: dict[str, list[float]] = {method: [] for method in (*PEERS, "shrunk")}
+    for trial in range(trials):
+        f, m = _zipf(300, np.random.default_rng(trial))
+        counts = study.simulate(f, m, n=300_000, random_state=trial).counts()
+        for method, kept in errors.items():
+            kept.append(_squares(point_estimates(method, study.channel, counts), f, m)[0])
+    ours, old, best = (
+        float(np.sqrt(np.mean(errors[name]))) for name in ("shrunk", "mle", min(PEERS, key=lambda peer: np.mean(errors[peer])))
+    )
+    name = f"RMSE of frequencies, Zipf, n = 300,000, d = 300, epsilon {epsilon:g}"
+    return [
+        Figure(
+            room="keyvalue",
+            name=name,
+            ours=ours,
+            peer=peer,
+            peer_name=who,
+            unit="RMSE",
+            ratio=peer / ours,
+            target=1,
+            note=f"{trials} trials",
+        )
+        for peer, who in ((old, OLD), (best, "best of mle, posterior, em"))
+    ]
+
+
+def _on_fresh_cells(keys: int, runs: int | None) -> list[Figure]:
+    found = np.array([cell.ratios for cell in cells(FRESH, keys=keys, runs=runs)])
+    stated = {5: (0.95, 1.10), 50: (1 / 0.9, 1.05), 300: (1 / 0.81, 1.05)}[keys]
+    middle, worst = np.exp(np.log(found).mean(axis=0)), found.max(axis=0)
+    note = f"{len(found)} cells of populations that nobody tuned on; the best is chosen with hindsight in each"
+    return [
+        Figure(
+            room="keyvalue",
+            name=f"RMSE of {what} over the best of mle, posterior, em, d = {keys}: {which}",
+            ours=float(values[place]),
+            peer=1.0,
+            peer_name="the best of three in each cell",
+            unit="ratio",
+            ratio=1 / float(values[place]),
+            target=(stated[0] if which == "geometric mean" else 1 / stated[1]) if what == "frequencies" else None,
+            note=note,
+        )
+        for place, what in ((0, "frequencies"), (2, "means"))
+        for which, values in (("geometric mean", middle), ("largest", worst))
+    ]
+
+
+def _covered(runs: int) -> list[Figure]:
+    """What intervals that are right on average over the keys cover: on average, and for the keys that many people hold."""
+    figures = []
+    for name, population, keys, epsilon in (
+        ("Zipf", _zipf, 300, 1.0),
+        ("log-normal", _log_normal, 300, 1.0),
+        ("dominating", _dominating, 50, 0.5),
+        ("two minds", _two_minds, 100, 1.0),
+    ):
+        study = Study(keys=list(range(keys)), epsilon=epsilon, protocol="kv3")
+        inside: dict[str, list[tuple[float, float, float]]] = {"each": [], "average": []}
+        for seed in range(runs):
+            f, m = population(keys, np.random.default_rng(seed))
+            tally = study.simulate(f, m, n=1000 * keys, random_state=seed)
+            for kind, kept in inside.items():
+                ends = tally.estimate(interval=kind).frequency_interval
+                holds = (ends[:, 0] <= f) & (f <= ends[:, 1])
+                kept.append((float(holds.mean()), float(f @ holds / f.sum()), float(np.diff(ends).mean())))
+        for place, what in enumerate(("covered, keys alike", "covered, keys by frequency", "length")):
+            ours, each = (float(np.mean([one[place] for one in inside[kind]])) for kind in ("average", "each"))
+            title = f"95 % intervals right on average, {name}, d = {keys}, epsilon {epsilon:g}: {what}"
+            figures.append(
+                Figure(room="keyvalue", name=title, ours=ours, peer=each, peer_name="intervals of each key", unit="share")
+            )
+    return figures
+
+
+def _many_keys() -> Figure:
+    d = 100_000
+    study = Study(keys=list(range(d)), epsilon=1.0, protocol="kv3")
+    counts = study.simulate(0.9 / np.sqrt(np.arange(1, d + 1)), np.zeros(d), n=1000 * d, random_state=0).counts()
+    point_estimates("shrunk", study.channel, counts)
+    return Figure(
+        room="keyvalue",
+        name="shrunk estimates of 100,000 keys",
+        ours=cpu_seconds(lambda: point_estimates("shrunk", study.channel, counts)),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The default estimator beside the best of the others.")
+    parser.add_argument("--keys", type=int, nargs="+", default=[5, 20, 50, 300])
+    parser.add_argument("--populations", choices=("tuned", "fresh", "all"), default="all")
+    parser.add_argument("--protocol", default="kv3")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    chosen = {"tuned": {"tuned": TUNED}, "fresh": {"fresh": FRESH}}.get(asked.populations, {"tuned": TUNED, "fresh": FRESH})
+    kept = []
+    print("f, f weighted, m, m weighted: geometric mean, 95th percentile, maximum of the ratio to the best of three")
+    for keys in asked.keys:
+        for label, populations in chosen.items():
+            found = list(cells(populations, keys=keys, protocol=asked.protocol, runs=asked.runs, seed=asked.seed))
+            print(f"{label:<6} d = {keys:<5} {_told(found)}", flush=True)
+            worst = sorted(found, key=lambda cell: -cell.ratios[0])[:3]
+            for cell in worst:
+                print(
+                    f"         {cell.ratios[0]:.3f}  {cell.population}, {cell.reports} reports a key, epsilon {cell.epsilon:g}"
+                )
+            kept += [asdict(cell) | {"kind": label, "protocol": asked.protocol, "ratios": cell.ratios} for cell in found]
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Whether plans come true: the error of the default estimator divided by the forecast, over a grid of populations.
+
+Whoever plans is supposed to know the mean frequency of the keys, nothing else. A forecast is right within a factor of three.
+
+    python -m benchmarks.keyvalue_plans [--runs N] [--populations tuned|fresh]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.keyvalue_estimators import EPSILONS, FRESH, REPORTS, TUNED, Population
+from sabun.keyvalue import Study
+
+__all__ = ["Foretold", "foretold"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foretold:
+    """One cell: errors over forecasts, of frequencies and of means, and whether both lay within the forecast's interval."""
+
+    population: str
+    keys: int
+    reports: int
+    epsilon: float
+    ratios: tuple[float, float]
+    within: tuple[bool, bool]
+
+    @property
+    def right(self) -> tuple[bool, bool]:
+        """Whether each error was between a third of the forecast and three times as much."""
+        return (1 / 3 <= self.ratios[0] <= 3, 1 / 3 <= self.ratios[1] <= 3)
+
+
+def foretold(
+    populations: dict[str, Population], *, keys: Iterable[int], seed: int = 0, epsilons: tuple[float, ...] = EPSILONS
+) -> list[Foretold]:
+    """The cells of some populations, one collection each."""
+    found = []
+    for name, population in populations.items():
+        for d in keys:
+            for reports in REPORTS:
+                for epsilon in epsilons:
+                    found.append(_cell(name, population, d, reports, epsilon, seed))
+    return found
+
+
+def _cell(name: str, population: Population, d: int, reports: int, epsilon: float, seed: int) -> Foretold:
+    study = Study(keys=list(range(d)), epsilon=epsilon, protocol="kv3")
+    f, m = population(d, np.random.default_rng([seed, d, reports]))
+    plan = study.plan(n_records=reports * d, frequency=float(f.mean()))
+    result = study.simulate(f, m, n=reports * d, random_state=seed).estimate()
+    errors = np.sqrt([np.mean((result.frequency - f) ** 2), f @ (result.mean - m) ** 2 / f.sum()])
+    ratios = tuple(float(error / one.middle) for error, one in zip(errors, plan.forecasts, strict=True))
+    within = tuple(bool(one.low <= error <= one.high) for error, one in zip(errors, plan.forecasts, strict=True))
+    return Foretold(population=name, keys=d, reports=reports, epsilon=epsilon, ratios=ratios, within=within)  # type: ignore[arg-type]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Errors over forecasts.")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keys", type=int, nargs="+", default=[5, 50, 300])
+    asked = parser.parse_args()
+    for label, populations in (("tuned", TUNED), ("fresh", FRESH)):
+        found = foretold(populations, keys=asked.keys, seed=asked.seed)
+        for place, what in enumerate(("frequencies", "means")):
+            ratios = np.array([cell.ratios[place] for cell in found])
+            low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
+            right, within = (np.mean([getattr(cell, kind)[place] for cell in found]) for kind in ("right", "within"))
+            print(
+                f"{label} {what:<12} {len(found)} cells: right {right:.3f}, within the interval {within:.3f}; "
+                f"ratio 10 % {low:.2f}, median {middle:.2f}, 90 % {high:.2f}"
+            )
+            for cell in sorted(found, key=lambda cell: -abs(np.log(cell.ratios[place])))[:4]:
+                where = f"{cell.population}, d {cell.keys}, {cell.reports} reports, epsilon {cell.epsilon:g}"
+                print(f"    {cell.ratios[place]:.2f} {where}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Stacked empirical Bayes over keys: what the other keys look like says something about each key.
+
+The prior of (frequency, mean) is learned from all keys' counts, in seven ways that differ in how much they let the keys say;
+they are weighed by how well each foretells a key from the others alone. With few keys the flat prior has most of the weight,
+so that a study of one key is estimated nearly as by `posterior`. Counts are published already: this spends no privacy.
+
+Notation: a prior is a matrix of shares, by part of the frequency and part of the mean (see `quadrature`); u is flat, p learned,
+S smooths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sabun.keyvalue.channel import Channel, Counts, Floats
+from sabun.keyvalue.closed_form import maximum_likelihood
+from sabun.keyvalue.intervals import normal_quantile
+
+__all__ = ["Posterior", "average_intervals", "posterior_of", "shrunk"]
+
+_NODES, _FEWEST = 56, 5
+_FITTED = 1200
+"""So many keys are enough to learn a prior from."""
+_STEPS, _SETTLED = 40, 1e-4
+_PSEUDO = 2.0
+"""Keys that the flat prior counts as, in each direction and in the stack."""
+_OTHERS = 0.25
+"""Keys that each other prior counts as in the stack."""
+_EMPTY, _EXTREME = 0.05, 0.025
+"""Shares of the flat prior at f = 0 and at each end of the mean."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """What all counts together say of each key; NaN for a key without reports.
+
+    Attributes:
+        frequency: Posterior mean of the frequency.
+        frequency_sd: Its standard deviation.
+        mean: Posterior mean of the mean, given that somebody holds the key.
+        mean_sd: Its standard deviation.
+        points: Frequencies by key, one column each; the last is 0.
+        shares: Their probabilities; all 0 where nothing is known but `frequency`.
+    """
+
+    frequency: Floats
+    frequency_sd: Floats
+    mean: Floats
+    mean_sd: Floats
+    points: Floats
+    shares: Floats
+
+
+def shrunk(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    """Frequency and mean of each key, drawn towards where the keys are.
+
+    Example:
+        >>> f, _ = shrunk(Channel(a=0.8, b=0.2, p=0.9), Counts(plus=[40] * 30, minus=[20] * 30, total=[200] * 30))
+        >>> bool(abs(f - (0.3 - 0.2) / 0.6).max() < 0.01)
+        True
+    """
+    found = posterior_of(channel, counts)
+    return found.frequency, found.mean
+
+
+def posterior_of(channel: Channel, counts: Counts) -> Posterior:
+    """The posterior of every key under the prior that the keys teach."""
+    from sabun.keyvalue.quadrature import POINTS, posterior_moments  # imports numba, for which nobody should wait in vain
+
+    known = np.flatnonzero(counts.total > 0)
+    moments, shares = np.full((len(counts.total), 6), np.nan), np.zeros((len(counts.total), POINTS + 1))
+    if known.size:
+        some = _those(counts, known)
+        best = _best_fit(channel, some)
+        nodes = _nodes(channel, some)
+        moments[known], shares[known] = posterior_moments(channel, some, best, nodes, _prior(channel, some, best, nodes))
+        lost = known[np.isnan(moments[known, 0])]  # counts that no people give: nothing to be learned from the others
+        if lost.size:
+            fit = _best_fit(channel, _those(counts, lost))
+            moments[lost, :4] = np.column_stack([fit[0], fit[0] ** 2, fit[1], fit[1] ** 2])
+            shares[lost] = 0.0
+    f1, f2, m1, m2, low, high = moments.T
+    step = (high - low) / POINTS
+    s = np.sin(low[:, None] + (np.arange(POINTS) + 0.5) * step[:, None]) ** 2
+    points = np.column_stack([np.clip((s - channel.b) / channel.gap, 0.0, 1.0), np.zeros(len(s))])
+    return Posterior(
+        frequency=f1,
+        frequency_sd=np.sqrt(np.maximum(f2 - f1**2, 0.0)),
+        mean=m1,
+        mean_sd=np.sqrt(np.maximum(m2 - m1**2, 0.0)),
+        points=points,
+        shares=shares,
+    )
+
+
+def average_intervals(found: Posterior, confidence: float) -> tuple[Floats, Floats]:
+    """Intervals of frequency and mean that hold with that confidence on average over the keys, not for each; as measured.
+
+    Where the prior is right they hold so exactly; it is learned, and a key unlike the others is where it is wrong.
+    """
+    z = normal_quantile(confidence)
+    pairs = ((found.frequency, found.frequency_sd, 0.0), (found.mean, found.mean_sd, -1.0))
+    ends = [
+        np.column_stack([np.clip(np.nan_to_num(mid - sign * z * sd, nan=end), low, 1.0) for sign, end in ((1, low), (-1, 1.0))])
+        for mid, sd, low in pairs
+    ]
+    return ends[0], ends[1]
+
+
+def _those(counts: Counts, rows: NDArray[np.int64]) -> Counts:
+    return Counts(plus=counts.plus[rows], minus=counts.minus[rows], total=counts.total[rows])
+
+
+def _best_fit(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
+    theta = maximum_likelihood(channel, counts)
+    f = np.clip(theta[:, 0] + theta[:, 1], 0.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return f, np.clip(np.where(f == 0, 0.0, (theta[:, 0] - theta[:, 1]) / f), -1.0, 1.0)
+
+
+def _nodes(channel: Channel, counts: Counts) -> Floats:
+    """Where the prior of the frequency bends: one standard deviation apart, more thinly where there are few keys.
+
+    Even in arcsin sqrt(s), in which every share has the same standard deviation. Nodes any closer could not be told apart, and
+    hats narrower than the step of the integrals would slip through it.
+    """
+    first, last = np.arcsin(np.sqrt([channel.b, channel.a]))
+    cells = (last - first) * 2 * float(np.sqrt(np.median(counts.total)))
+    if cells < _NODES:
+        angles = np.linspace(first, last, max(_FEWEST, int(np.ceil(cells)) + 1))
+    else:
+        angles = _gathered(np.arcsin(np.sqrt((counts.plus + counts.minus) / counts.total)), first, last, cells)
+    nodes = (np.sin(angles) ** 2 - channel.b) / channel.gap
+    nodes[[0, -1]] = 0.0, 1.0
+    return np.asarray(nodes)
+
+
+def _gathered(angles: Floats, first: float, last: float, cells: float) -> Floats:
+    """So many nodes as may be, most of them where keys are, none closer than a standard deviation."""
+    fine = int(min(cells, 4096))
+    keys = np.histogram(np.clip(angles, first, last), bins=fine, range=(first, last))[0].astype(float)
+    near = np.exp(-0.5 * np.arange(-4, 5) ** 2.0)
+    wanted = np.sqrt(np.convolve(keys, near / near.sum(), mode="same"))
+    wanted = 0.35 / fine + 0.65 * wanted / wanted.sum()
+    most = cells / fine / (_NODES - 1)
+    for _ in range(20):  # what one cell has too much goes to the others
+        over = wanted >= most
+        rest = 1 - most * over.sum()
+        if rest <= 0 or wanted.max() <= most * (1 + 1e-9):
+            break
+        wanted = np.where(over, most, wanted * rest / wanted[~over].sum())
+    reached = np.concatenate([[0.0], np.cumsum(wanted)])
+    return np.interp(np.linspace(0, reached[-1], _NODES), reached, np.linspace(first, last, fine + 1))
+
+
+def _flat(nodes: Floats) -> tuple[Floats, Floats]:
+    """Even priors of the frequency and of the mean, with a little at the ends."""
+    from sabun.keyvalue.quadrature import MEANS
+
+    area = np.diff(np.concatenate([[nodes[0]], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1]]]))
+    means = np.full(MEANS, 1 / (MEANS - 1))
+    means[[0, -1]] /= 2
+    return np.append((1 - _EMPTY) * area, _EMPTY), np.append((1 - 2 * _EXTREME) * means, [_EXTREME, _EXTREME])
+
+
+def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes: Floats) -> Floats:
+    """The stacked prior, as shares of the parts."""
+    from sabun.keyvalue.quadrature import part_likelihoods
+
+    scale, keys = 1.0, len(counts.total)
+    if keys > _FITTED:
+        order = np.argsort((counts.plus + counts.minus) / counts.total, kind="stable")
+        rows = order[((np.arange(_FITTED) + 0.5) * keys / _FITTED).astype(np.int64)]
+        counts, best, scale = _those(counts, rows), (best[0][rows], best[1][rows]), _FITTED / keys
+    parts = part_likelihoods(channel, counts, best, nodes)
+    largest = parts.max(axis=(1, 2))
+    parts = parts[largest > 0] / largest[largest > 0, None, None]
+    return _stacked(parts, *_flat(nodes), scale)
+
+
+def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
+    """Seven priors, weighed by what each says of a key when it has learned from the others alone."""
+    smooth_f, smooth_m = _smoother(len(u_f) - 1, 1, 1.5), _smoother(len(u_m) - 2, 2, 1.0)
+    pseudo = _PSEUDO * scale
+    of_f = parts @ u_m
+    p_f, without_f = _learned(of_f, u_f, pseudo)
+    p_m, without_m = _learned(np.einsum("kij,i->kj", parts, p_f), u_m, pseudo)
+    sp_f, sp_m = smooth_f @ p_f, smooth_m @ p_m
+    joint, of_joint = _smoothed_joint(parts, np.outer(sp_f, sp_m), smooth_f, smooth_m, 2 * pseudo)
+    of_sm = np.einsum("kij,kj->ki", parts, without_m @ smooth_m.T)
+    without_sf = without_f @ smooth_f.T
+    pairs = ((u_f, u_m), (p_f, u_m), (sp_f, u_m), (p_f, sp_m), (sp_f, sp_m), (u_f, sp_m))
+    told = [of_f @ u_f, (of_f * without_f).sum(axis=1), (of_f * without_sf).sum(axis=1)]
+    told += [(of_sm * without_f).sum(axis=1), (of_sm * without_sf).sum(axis=1), of_sm @ u_f, of_joint]
+    base = scale * np.array([_PSEUDO] + [_OTHERS] * len(pairs))
+    weights, _ = _learned(np.column_stack(told), base / base.sum(), base.sum())
+    return np.asarray(sum(w * prior for w, prior in zip(weights, [*(np.outer(*pair) for pair in pairs), joint], strict=True)))
+
+
+def _smoother(size: int, points: int, width: float) -> Floats:
+    """Spreads each share over its neighbours; the last `points` stay as they are."""
+    place = np.arange(size)
+    near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
+    matrix = np.eye(size + points)
+    matrix[:size, :size] = near / near.sum(axis=0)
+    return matrix
+
+
+def _learned(likelihoods: Floats, base: Floats, pseudo: float) -> tuple[Floats, Floats]:
+    """Shares of parts by expectation maximisation, with so many pseudo-keys at the base; and as learned without each key."""
+    shares, keys = base, len(likelihoods)
+    for _ in range(_STEPS):
+        evidence = np.maximum(likelihoods @ shares, 1e-300)
+        new = (shares * (likelihoods.T @ (1 / evidence)) + pseudo * base) / (keys + pseudo)
+        moved, shares, before = np.abs(new - shares).sum(), new, shares
+        if moved < _SETTLED:
+            break
+    # The very responsibilities that add up to the shares, so that what is left without one of them is never negative.
+    own = likelihoods * before / np.maximum(likelihoods @ before, 1e-300)[:, None]
+    return shares, ((keys + pseudo) * shares - own) / (keys + pseudo - 1)
+
+
+def _smoothed_joint(parts: Floats, base: Floats, smooth_f: Floats, smooth_m: Floats, pseudo: float) -> tuple[Floats, Floats]:
+    """The smoothed joint prior of both, and what it says of each key without that key."""
+    shares, without = _learned(parts.reshape(len(parts), -1), base.ravel(), pseudo)
+    spread = smooth_f.T @ parts @ smooth_m
+    told = np.einsum("kij,kij->k", spread, without.reshape(parts.shape))
+    return smooth_f @ shares.reshape(base.shape) @ smooth_m.T, told
