@@ -8,9 +8,11 @@ from typing import Any, Self, final
 
 from sabun import checks
 from sabun.learning.card import warnings_for
+from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
 from sabun.learning.methods import calibrated, problem_of
+from sabun.learning.poisson import PoissonPlan
 from sabun.learning.settings import Choices
 from sabun.privacy import plain
 from sabun.records import Schema
@@ -66,8 +68,10 @@ class Plan:
         )
         method: Any = calibrated(choices, problem)
         epsilon, delta = method.guarantee.cost
-        noise = float(method.multiplier) if isinstance(method, DpSgd) else None
-        plan = getattr(method, "plan", None)
+        noise = float(method.multiplier) if isinstance(method, DpAdam | DpSgd) else None
+        plan = (
+            PoissonPlan(threshold=1 << 32, steps=method.steps) if isinstance(method, DpAdam) else getattr(method, "plan", None)
+        )
         return cls(
             method=choices.method.method,
             n_weights=method.network.n_weights,

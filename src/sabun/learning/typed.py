@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _SHARED = ("epochs", "learning_rate")
+_YES_OR_NO, _SAID = ("standardize",), {"true": True, "false": False}
 _WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
 _DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound")
 _OLDER = {"regularisation": "regularization"}
@@ -99,6 +100,7 @@ def chosen(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
             raise ParameterError(f"set must be one of {', '.join(known)} for the method {method!r}; got {name!r}.")
         try:
             found[name] = int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
+            found[name] = _SAID.get(value.strip().lower(), found[name]) if name in _YES_OR_NO else found[name]
         except ValueError:
             raise ParameterError(f"{name} must be a number; got {value!r}.") from None
     shared = {name: found.pop(name) for name in _SHARED if name in found}
