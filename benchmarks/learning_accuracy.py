@@ -65,7 +65,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "default": {},
     "former default": {"method": "dp-sgd"},
     "pure": {"method": "noisy-centroids", "delta": 0},
-    "pure before": {"method": "laplace-sgd", "delta": 0},
 }
 """What is chosen, beside epsilon, the schema and the classes."""
 
