@@ -194,7 +194,28 @@ _ESTIMATED |= {
     "keyvalue.estimators.many": partial(_ours, "keyvalue_estimators", "shrunk estimates of 100,000 keys", digits=2),
 }
 
+
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{value:.3f}"
+
+
+def _accuracy() -> str:
+    """The table of `benchmarks.learning_accuracy`: former default, default, best peer, limit side by side."""
+    held = json.loads((ROOT / "docs" / "results" / "learning" / "accuracy.json").read_text(encoding="utf-8"))
+    lines = ["", "", "| table | ε | `dp-sgd` | default | Opacus, better | default − Opacus | limit | δ = 0 |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for row in held["rows"]:
+        peer = f"{max(row['sgd'], row['adam']):.3f}" if "adam" in row else "—"
+        above = f"{row['above opacus']:+.3f} ± {row['above opacus, error']:.3f}" if "adam" in row else "—"
+        name = f"{row['table']}{' ◦' if row['fresh'] else ''} ({row['splits']})"
+        shares = [f"{row[way]:.3f}" for way in ("former default", "default")]
+        shares += [peer, above, _share(held["limits"].get(row["table"])), f"{row['pure']:.3f}"]
+        lines.append(f"| {name} | {row['epsilon']} | {' | '.join(shares)} |")
+    return "\n".join([*lines, "", ""])
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    "learning.accuracy": _accuracy,
     **_COVER,
     **_FORETOLD,
     **_ESTIMATED,

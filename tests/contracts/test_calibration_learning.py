@@ -16,12 +16,21 @@ from numpy.typing import NDArray
 
 from contracts.laws import enough, gaussian_sigma, rho_of, sampled_gaussian_delta
 from contracts.watch import Heard, zeros
-from sabun.learning import PrivateClassifier, clipping, dpsgd
+from sabun.learning import PrivateClassifier, clipping, dpadam, dpsgd, standardizing
 from sabun.learning.synthesis import structure
 from sabun.records import Column, Schema
 
 TRIED = {
-    *("dp-sgd", "laplace-sgd", "objective-perturbation", "anonymizing-first", "learning-first", "anonymized-learning"),
+    *(
+        "dp-adam",
+        "dp-sgd",
+        "noisy-centroids",
+        "laplace-sgd",
+        "objective-perturbation",
+        "anonymizing-first",
+        "learning-first",
+        "anonymized-learning",
+    ),
     *("bayes-net", "microaggregation", "histogram"),
 }
 
@@ -56,7 +65,8 @@ def noisy_sums(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, NDArray[np.
         found.append((float(sigma), centre.copy()))
         return original(centre, sigma=sigma, **how)
 
-    monkeypatch.setattr(dpsgd, "rounded_gaussian", listener)
+    for module in (dpsgd, dpadam, standardizing):
+        monkeypatch.setattr(module, "rounded_gaussian", listener)
     return found
 
 
@@ -74,6 +84,40 @@ def test_training_on_everybody_is_gaussian_noise(relation: str, steps: int, nois
     needed = gaussian_sigma(*_one_record(relation, 1.0, 1e-3)) * math.sqrt(steps)
     assert all(enough(sigma, needed, waste=1.01) for sigma, _ in noisy_sums)
     assert (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_whole_steps_and_the_scaling_of_inputs_add_up(
+    relation: str, standardize: bool, noisy_sums: list[tuple[float, Any]]
+) -> None:
+    n_public = 30 if relation == "add-remove" else None
+    how: dict[str, Any] = {"delta": 1e-3, "epochs": 3, "relation": relation, "n_public": n_public, "schema": SCHEMA}
+    model = _classifier("dp-adam", X=FRAME, standardize=standardize, **how)
+    assert len(noisy_sums) == 3 + standardize
+    # Two number columns and the count: a record adds (z, z^2 - 1/2) twice and 1, at most sqrt(2 * 5/4 + 1) long.
+    lengths = [math.sqrt(2 * 1.25 + 1)] * standardize + [1.0] * 3
+    moved = 1 if relation == "add-remove" else 2
+    told = sum((moved * length / sigma) ** 2 for length, (sigma, _) in zip(lengths, noisy_sums, strict=True))
+    assert enough(1 / math.sqrt(told), gaussian_sigma(1.0, 1e-3), waste=1.01)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation)
+
+
+def test_one_record_moves_what_inputs_are_scaled_by_as_far_as_it_may(noisy_sums: list[tuple[float, Any]]) -> None:
+    farthest = pandas.DataFrame({"x": [1.0, -1.0], "y": [-1.0, 1.0], "z": ["u", "v"]})
+    for row in (farthest[:1], farthest[1:]):
+        _classifier("dp-adam", X=row, y=["a"], schema=SCHEMA, delta=1e-3, epochs=1, n_public=1)
+        centre = noisy_sums.pop(0)[1]
+        assert np.linalg.norm(centre) == pytest.approx(math.sqrt(2 * 1.25 + 1), rel=1e-12)
+        noisy_sums.clear()
+
+
+def test_a_private_number_of_records_is_paid_for_by_whole_steps(heard: Heard, noisy_sums: list[tuple[float, Any]]) -> None:
+    _classifier("dp-adam", delta=1e-3, epochs=1, relation="add-remove")
+    for_count = 1 / heard.only("discrete_laplace").parameter
+    assert enough(0.005, for_count, waste=1.01)
+    [(sigma, _)] = noisy_sums
+    assert gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -136,6 +180,27 @@ def test_a_private_number_of_records_is_paid_for_in_pure_training(heard: Heard) 
     _classifier("laplace-sgd", sampling_rate=1.0, epochs=2, relation="add-remove")
     size, *steps = heard.of("discrete_laplace")
     assert enough(1.0, 1 / size.parameter + sum(2.0**30 / step.parameter for step in steps), waste=1.01)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_noisy_centroids_pay_for_the_scaling_and_for_one_class(relation: str, heard: Heard) -> None:
+    model = _classifier("noisy-centroids", X=FRAME, schema=SCHEMA, relation=relation)
+    pooled, *classes = heard.of("cubical_laplace")
+    # Five inputs, squares of two, the count; then five inputs and the count for each class. A row moves one class's sums, a
+    # replacement those of two, or one twice as far.
+    assert [draw.count for draw in (pooled, *classes)] == [8, 6, 6]
+    moved = 1 if relation == "add-remove" else 2
+    spent = moved * (2.0**24 / pooled.parameter + max(2.0**12 / draw.parameter for draw in classes))
+    assert enough(1.0, spent, waste=1.0001)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1, 0)
+
+
+def test_one_record_moves_its_class_by_one_step_of_the_grid(heard: Heard) -> None:
+    """Without noise the pooled sums of a row are whole steps up to 2^24, those of its class up to 2^12."""
+    heard.instead = zeros
+    model = _classifier("noisy-centroids", X=FRAME[:1], y=["a"], schema=SCHEMA)
+    assert np.isfinite(model.model_.weights).all()
+    assert len(heard.of("cubical_laplace")) == 3
 
 
 def test_the_perturbed_objective_adds_up(heard: Heard) -> None:

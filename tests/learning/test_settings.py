@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from learning.learning_samples import points
 from sabun.errors import ParameterError
 from sabun.learning import (
+    DpAdamSettings,
     DpSgdSettings,
     LaplaceSgdSettings,
     LearningFirstSettings,
@@ -57,11 +58,14 @@ def test_noise_too_large_to_calibrate_is_refused_before_the_charge(tmp_path: Pat
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "magic"}, "method must be one of 'dp-sgd'"),
+        ({"method": "magic"}, "method must be one of 'dp-adam', 'dp-sgd'"),
         ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
         ({"epsilon": float("nan")}, "epsilon must be a number"),
         ({"epsilon": float("inf")}, "epsilon must be finite and > 0"),
-        ({"delta": 0}, "delta must be above 0 for 'dp-sgd'; got 0. Use the method 'laplace-sgd' for delta 0"),
+        ({"delta": 0}, "delta must be above 0 for 'dp-adam'; got 0. Use the method 'noisy-centroids' for delta 0"),
+        ({"method": "dp-sgd", "delta": 0}, "delta must be above 0 for 'dp-sgd'; got 0. Use the method 'noisy-centroids'"),
+        ({"method": DpAdamSettings(standardize=1)}, "standardize must be True or False; got 1"),  # type: ignore[arg-type]
+        ({"method": "noisy-centroids", "hidden": (3,)}, "hidden must be empty for 'noisy-centroids', which is linear"),
         ({"delta": 1}, "delta must be at least 0 and below 1"),
         ({"method": "laplace-sgd", "delta": 1e-5}, "delta must be 0 or left out for 'laplace-sgd'"),
         (
@@ -85,7 +89,7 @@ def test_noise_too_large_to_calibrate_is_refused_before_the_charge(tmp_path: Pat
         ({"n_public": 0}, "n_public must be a whole number >= 1"),
         ({"learning_rate": -1}, "learning_rate must be finite and > 0"),
         ({"method": "objective-perturbation", "regularization": 0}, "regularization must be finite and > 0"),
-        ({"joint_epsilon": 1}, "joint_epsilon must be None for method 'dp-sgd', which does without; got 1"),
+        ({"joint_epsilon": 1}, "joint_epsilon must be None for method 'dp-adam', which does without; got 1"),
         ({"method": "anonymizing-first", "synthesis": "gan"}, "synthesis must be one of"),
         ({"schema": {}}, "schema must be a Schema or None"),
         ({"ledger": "book"}, "ledger must be a Ledger or None"),
@@ -93,7 +97,7 @@ def test_noise_too_large_to_calibrate_is_refused_before_the_charge(tmp_path: Pat
         ({"classes": ["only"]}, "classes must be at least two distinct labels"),
         ({"random_state": "x"}, "random_state must be None or a whole number"),
         ({"method": DpSgdSettings(clip_norm=-1)}, "clip_norm must be between 1e-06 and 1000000; got -1"),
-        ({"method": 3}, "method must be one of 'dp-sgd'"),
+        ({"method": 3}, "method must be one of 'dp-adam'"),
         ({"retry_key": ""}, "retry_key must be a non-empty string"),
         ({"checkpoint": "c", "retry_key": "k"}, "retry_key must be left out when there is a checkpoint"),
         ({"checkpoint": "c", "random_state": 1}, "random_state must be None when there is a checkpoint"),
@@ -135,7 +139,7 @@ def test_every_method_is_named_by_its_settings_and_the_constructor_stays_short()
 
 def test_settings_that_every_method_once_took_are_taken_by_their_own_name() -> None:
     clf = PrivateClassifier(clip_norm=0.5, threshold=0.1, bins=16)  # as usual: what another method has is left alone
-    assert clf.method == DpSgdSettings(clip_norm=0.5)
+    assert clf.method == DpAdamSettings(clip_norm=0.5)
     assert (clf.clip_norm, clf.threshold, clf.sampling_rate) == (0.5, 0.1, 0.1)
     assert "clip_norm" not in clf.get_params()
     assert clf.get_params()["method__clip_norm"] == 0.5
@@ -166,7 +170,7 @@ def test_a_setting_with_two_values_is_refused(given: dict[str, Any], name: str) 
     clf = PrivateClassifier()
     with pytest.raises(ParameterError, match=f"{name} must be given one value"):
         clf.set_params(**given)
-    assert clf.method == "dp-sgd"
+    assert clf.method == "dp-adam"
 
 
 def test_a_setting_given_twice_alike_is_taken() -> None:
@@ -247,9 +251,9 @@ def test_a_pickle_whose_settings_have_no_place_is_refused() -> None:
 
 
 def test_a_setting_that_a_method_does_not_have_is_refused_not_ignored() -> None:
-    with pytest.raises(ParameterError, match=r"threshold must be 0\.1 for method 'dp-sgd', which does without; got 0\.5"):
+    with pytest.raises(ParameterError, match=r"threshold must be 0\.1 for method 'dp-adam', which does without; got 0\.5"):
         PrivateClassifier(threshold=0.5)
-    with pytest.raises(ParameterError, match="method 'dp-sgd' must be told one of clip_norm, sampling_rate"):
+    with pytest.raises(ParameterError, match="method 'dp-adam' must be told one of clip_norm, standardize"):
         PrivateClassifier().set_params(method__bins=4)
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         PrivateClassifier(colour="red")  # type: ignore[call-arg]
@@ -262,7 +266,7 @@ def test_settings_are_replaced_never_changed() -> None:
     two.set_params(method__clip_norm=2.0)
     two.set_params(momentum=0.5)
     assert (one.method, two.method) == (DpSgdSettings(clip_norm=0.5), DpSgdSettings(clip_norm=2.0, momentum=0.5))
-    assert PrivateClassifier().set_params(method__clip_norm=2.0).method == DpSgdSettings(clip_norm=2.0)
+    assert PrivateClassifier().set_params(method__clip_norm=2.0).method == DpAdamSettings(clip_norm=2.0)
     assert PrivateClassifier().set_params(method="laplace-sgd", clip_norm=2.0).method == LaplaceSgdSettings(clip_norm=2.0)
     bad = two.set_params(method__clip_norm=-1)  # like every parameter it is checked when it is used
     with pytest.raises(ParameterError, match="clip_norm must be between"):

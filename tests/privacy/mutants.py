@@ -6,6 +6,18 @@ TESTS = ("privacy", "distribution")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    (
+        "cube: one geometric too few",
+        "privacy/noise/cubical.py",
+        "for _ in range(size + 1)",
+        "for _ in range(size)",
+    ),
+    (
+        "cube: nothing thrown away",
+        "privacy/noise/cubical.py",
+        "while not _kept(half :=",
+        "while not bool(half :=",
+    ),
     ("an event prices itself", "privacy/pricing.py", "type(event) in KINDS", "isinstance(event, Event)"),
     (
         "sampled steps between any neighbours",

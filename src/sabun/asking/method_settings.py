@@ -38,7 +38,9 @@ def settings_of(method: object, kinds: tuple[type[_Kind], ...]) -> _Kind:
     return next(kind for kind in kinds if kind.method == method)()
 
 
-def methodical(*kinds: type[MethodSettings], former: Mapping[str, Any]) -> Callable[[_Class], _Class]:
+def methodical(
+    *kinds: type[MethodSettings], former: Mapping[str, Any], formerly: str | None = None
+) -> Callable[[_Class], _Class]:
     """Lets a class with a parameter `method` be made, changed and read by the flat names of its methods' settings.
 
     Settings are replaced, never changed: a clone may hold the same ones. What is given twice must agree. Pickles that hold
@@ -47,6 +49,7 @@ def methodical(*kinds: type[MethodSettings], former: Mapping[str, Any]) -> Calla
     Args:
         kinds: The settings of each method.
         former: The flat names, each with the value that meant "as usual" when every method took it.
+        formerly: The method that was the default once: flat names that today's lacks speak of it where no method is given.
 
     Example:
         >>> from dataclasses import dataclass
@@ -68,13 +71,22 @@ def methodical(*kinds: type[MethodSettings], former: Mapping[str, Any]) -> Calla
         flat = {name: value for name, value in given.items() if name in former}
         inner = [(name, name.removeprefix(_INNER), value) for name, value in given.items() if name.startswith(_INNER)]
         if flat or inner:
-            start = own["method"] if "method" in own else held("method")
+            start = own["method"] if "method" in own else _meant(held("method"), flat, [name for _, name, _ in inner])
             settings = settings_of(start, kinds)
             whole = said_by("method", settings) if isinstance(own.get("method"), MethodSettings) else []
             said = [*whole, *_flat(settings, flat, former), *inner]
             found = settled(f"method {settings.method!r}", settings, said)
             own["method"] = start if found is settings else found
         return own
+
+    def _meant(start: Any, flat: Mapping[str, Any], inner: list[str]) -> Any:
+        """The method that names speak of: the one that is held, or the former default where only that has them."""
+        earlier = next((kind for kind in kinds if kind.method == formerly), None)
+        if earlier is None or start != kinds[0].method:
+            return start
+        said = {name for name, value in flat.items() if not same(value, former[name])} | set(inner)
+        today, then = ({field.name for field in fields(kind)} for kind in (kinds[0], earlier))  # type: ignore[arg-type]
+        return formerly if said - today and said <= then else start
 
     def dressed(thing: _Class) -> _Class:
         for name in former:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from sabun.learning.settings import (
         AnonymizedLearningSettings,
         AnonymizingFirstSettings,
+        DpAdamSettings,
         DpSgdSettings,
         LaplaceSgdSettings,
         LearningFirstSettings,
+        NoisyCentroidsSettings,
         ObjectivePerturbationSettings,
     )
     from sabun.learning.synthetic_table import SyntheticTable
@@ -33,10 +35,12 @@ __all__ = [
     "AnonymizedLearningSettings",
     "AnonymizingFirstSettings",
     "Card",
+    "DpAdamSettings",
     "DpSgdSettings",
     "LaplaceSgdSettings",
     "LearningFirstSettings",
     "Model",
+    "NoisyCentroidsSettings",
     "ObjectivePerturbationSettings",
     "PlainClassifier",
     "Plan",
@@ -53,9 +57,11 @@ __all__ = [
 _HOMES = {
     "AnonymizedLearningSettings": "settings",
     "AnonymizingFirstSettings": "settings",
+    "DpAdamSettings": "settings",
     "DpSgdSettings": "settings",
     "LaplaceSgdSettings": "settings",
     "LearningFirstSettings": "settings",
+    "NoisyCentroidsSettings": "settings",
     "ObjectivePerturbationSettings": "settings",
     "Card": "card",
     "canary_audit": "audit",

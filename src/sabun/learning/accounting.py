@@ -6,6 +6,7 @@ says about the multiplier that will be used, so a poor search can only cost accu
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from sabun.learning.clipping import SENSITIVITY
 from sabun.learning.poisson import PoissonPlan
 from sabun.privacy import Amount, epsilon_of_rho, plain, tight_epsilon
 from sabun.privacy.certified import exp_up, log_up
-from sabun.privacy.events import Approximate, Event, SampledGaussian
+from sabun.privacy.events import Approximate, Event, Gaussian, SampledGaussian
 from sabun.privacy.pricing import Price
 
 __all__ = [
@@ -29,11 +30,15 @@ __all__ = [
     "noise_multiplier",
     "price_in",
     "sampled_laplace_epsilon",
+    "scaling_multiplier",
     "spent_after",
     "training_events",
     "update_epsilon",
+    "whole_events",
+    "whole_multiplier",
 ]
 
+_SCALING = 3.0
 _CLOSE = 0.997
 _DYADIC = 1 << 30
 _LEAST = 0.4
@@ -77,20 +82,23 @@ def training_events(plan: PoissonPlan, multiplier: Fraction, count_epsilon: Frac
 
 def price_in(account: Mapping[str, Any]) -> Price | None:
     """What a ledger with a Rényi order may book for a run: the steps that its account lists, if it does."""
-    if account["rule"] != "sampled-gaussian":
+    if account["rule"] not in ("sampled-gaussian", "gaussian"):
         return None
-    return Price.from_dict({"events": account["events"], "relation": "add-remove"})  # proof: price
+    relation = account["relation"] if account["rule"] == "gaussian" else "add-remove"
+    return Price.from_dict({"events": account["events"], "relation": relation})  # proof: price
 
 
 def spent_after(step: int, events: Sequence[Event], target: Target, relation: str) -> str:
-    """What the first steps of a run with these events cost by themselves, in words, under the relation of its promise."""
-    first = [
-        SampledGaussian(noise_multiplier=e.noise_multiplier, sampling_probability=e.sampling_probability, count=step)
-        if isinstance(e, SampledGaussian)
-        else e
-        for e in events
-    ]
-    spent = tight_epsilon(first, delta=target.delta)
+    """What the first steps of a run with these events cost by themselves, in words, under the relation of its promise.
+
+    Args:
+        step: How many.
+        events: Those of the steps first, under add-remove neighbours or those of the promise.
+        target: At whose delta.
+        relation: Of the promise where the events are under add-remove; else add-remove too, for nothing is left to restate.
+    """
+    steps, *others = events
+    spent = tight_epsilon([dataclasses.replace(steps, count=step), *others], delta=target.delta)
     return plain(spent if relation == "add-remove" else 2 * spent)
 
 
@@ -106,6 +114,43 @@ def noise_multiplier(plan: PoissonPlan, target: Target, count_epsilon: Fraction)
         return tight_epsilon(training_events(plan, multiplier, count_epsilon), delta=target.delta)
 
     return _smallest(spent, target.epsilon, start=_first_guess(plan, target))
+
+
+def scaling_multiplier(multiplier: Fraction, steps: int) -> Fraction:
+    """Noise on what inputs are scaled by, in units of its sensitivity: a ninth of what all steps together tell, so a tenth."""
+    return multiplier * Fraction(math.ceil(_SCALING * _DYADIC / math.sqrt(steps)), _DYADIC)
+
+
+def whole_events(multiplier: Fraction, steps: int, *, moved: int, count_epsilon: Fraction, scaled: bool) -> tuple[Event, ...]:
+    """What a full-batch run does, as the accountant sees it, under the relation of its promise.
+
+    Args:
+        multiplier: Standard deviation of the noise in units of the clip norm.
+        steps: How many.
+        moved: Rows that one neighbour step takes out or puts in.
+        count_epsilon: What the noisy number of records costs; 0 where that number is public.
+        scaled: Whether means and spreads of the inputs are released too.
+    """
+    found: list[Event] = [Gaussian(noise_multiplier=multiplier / (moved * SENSITIVITY), count=steps)]  # proof: whole-sums
+    if scaled:
+        found.append(Gaussian(noise_multiplier=scaling_multiplier(multiplier, steps) / moved))  # proof: scaling
+    return (*found, Approximate(epsilon=count_epsilon)) if count_epsilon else tuple(found)
+
+
+@functools.lru_cache(maxsize=128)
+def whole_multiplier(steps: int, target: Target, *, moved: int, count_epsilon: Fraction, scaled: bool) -> Fraction:
+    """A small noise multiplier for which the accountant confirms the target of a full-batch run.
+
+    Raises:
+        ParameterError: No multiplier below 10^6 is enough.
+    """
+
+    def spent(multiplier: Fraction) -> Amount:
+        events = whole_events(multiplier, steps, moved=moved, count_epsilon=count_epsilon, scaled=scaled)
+        return tight_epsilon(events, delta=target.delta)
+
+    plan = PoissonPlan(threshold=1 << 32, steps=steps)
+    return _smallest(spent, target.epsilon, start=moved * _first_guess(plan, target))
 
 
 def _first_guess(plan: PoissonPlan, target: Target) -> float:

@@ -138,8 +138,9 @@ def canary_audit(
         problem = dataclasses.replace(problem, n_public=len(data.labels) + canaries)
     joined = _joined([data, *planted])
     method = calibrated(choices, problem)
-    weights = np.asarray(train(method, joined, coin=coin, progress=progress or unheard)["weights"])
-    network = Network(sizes=tuple(method.parameters["sizes"]))
+    found = train(method, joined, coin=coin, progress=progress or unheard)
+    weights = np.asarray(found["weights"])
+    network = Network(sizes=tuple(found.get("sizes", method.parameters["sizes"])))
     before, after = (_losses(network, at, strange.rows, strange.labels) for at in (network.initial(), weights))
     return _best_bound(before - after, inside, confidence, method.guarantee)
 

@@ -39,31 +39,36 @@ from sabun.release import Release
 __all__ = ["PrivateClassifier"]
 
 _KIND = "learning.classifier"
+_SHOWN = 3
 _READ_OFF = "the list of labels was read off y, where one person's label may stand alone: the promise assumes that it is public"
 
 
 @renamed(regularisation="regularization")
-@methodical(*KINDS, former=FORMER)
+@methodical(*KINDS, former=FORMER, formerly="dp-sgd")
 class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
     """A linear model or network whose weights can be published.
 
     Guarantee: the released weights, all together, are (epsilon, delta)-differentially private under `relation`, for methods
-    `dp-sgd`, `laplace-sgd`, `objective-perturbation` and `anonymizing-first`. For the paper's `learning-first` and
-    `anonymized-learning`, epsilon is the paper's: per parameter; `guarantee_.joint_epsilon` says what it adds up to.
+    `dp-adam`, `dp-sgd`, `noisy-centroids`, `laplace-sgd`, `objective-perturbation` and `anonymizing-first`. For the paper's
+    `learning-first` and `anonymized-learning`, epsilon is the paper's: per parameter; `guarantee_.joint_epsilon` says what it
+    adds up to.
 
     What serves one method only is in its settings, which can stand in the place of its name:
-    `method=DpSgdSettings(clip_norm=0.5)`. Each of them can be given by its own name too: `clip_norm=0.5`.
+    `method=DpAdamSettings(clip_norm=0.5)`. Each of them can be given by its own name too: `clip_norm=0.5`. Names that only
+    `dp-sgd` has, the default of earlier versions, choose it where no method is given.
 
     Args:
-        method: `dp-sgd`, `laplace-sgd` (pure), `objective-perturbation` (pure, linear, two classes), `anonymizing-first`
-            (synthetic table first; pure without a delta), `learning-first`, `anonymized-learning`; or the settings of one.
+        method: `dp-adam`, `dp-sgd` (the former default), `noisy-centroids` (pure, linear), `laplace-sgd` (pure),
+            `objective-perturbation` (pure, linear, two classes), `anonymizing-first` (synthetic table first; pure without a
+            delta), `learning-first`, `anonymized-learning`; or the settings of one.
         epsilon: The price, read exactly as written.
-        delta: None is 1e-5 for `dp-sgd` (less where a public number of records asks for less), 0 otherwise.
-        hidden: Sizes of hidden layers; () is linear; "auto" picks from public numbers.
-        epochs: Passes over the records, for `dp-sgd` and `laplace-sgd` the expected number of steps each record takes part in;
-            None picks by method. `objective-perturbation` has none.
-        learning_rate: None picks by method; `objective-perturbation` has none.
-        schema: Public bounds and categories; None takes plain numbers as they are.
+        delta: None is 1e-5 for `dp-adam` and `dp-sgd` (less where a public number of records asks for less), 0 otherwise.
+        hidden: Sizes of hidden layers; () is linear; "auto" picks from public numbers, `dp-adam` also from the noisy number of
+            records.
+        epochs: Passes over the records, for `dp-adam` one to each step; for `dp-sgd` and `laplace-sgd` the expected number of
+            steps each record takes part in; None picks by method. `objective-perturbation` and `noisy-centroids` have none.
+        learning_rate: None picks by method; `objective-perturbation` and `noisy-centroids` have none.
+        schema: Public bounds and categories; None takes plain numbers as they are, with a warning.
         classes: The public list of labels; None takes them from y, with a warning, and the guarantee says so.
         relation: None is the ledger's, or `add-remove` (`replace-one` for methods that know no other).
         n_public: The number of records, if it is public under `add-remove`; otherwise a noisy one is paid for.
@@ -87,7 +92,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        method: str | TrainingSettings = "dp-sgd",
+        method: str | TrainingSettings = "dp-adam",
         epsilon: AmountLike = 1.0,
         delta: AmountLike | None = None,
         hidden: Sequence[int] | str = "auto",
@@ -172,6 +177,8 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
         if not labels.declared:
             warn(f"{_READ_OFF}. Pass classes=[...].", stacklevel=3)
+        if self.schema is None:
+            warn(_unbounded(features.names), stacklevel=3)
         codes = labels.codes(y)
         table = None
         if self.schema is not None:
@@ -210,7 +217,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         self.classes_ = np.array(classes)
         self.n_features_in_ = len(problem.features.names)
         self.model_ = Model(
-            network=Network(sizes=tuple(method.parameters["sizes"])),
+            network=Network(sizes=tuple(release["model"]["sizes"])),
             weights=np.array(release["weights"], dtype=np.float64),
             features=problem.features,
             classes=classes,
@@ -288,6 +295,17 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             n_records=n_records,
             n_features=n_features,
         )
+
+
+def _unbounded(names: Sequence[str]) -> str:
+    """What to declare, for columns whose names are public."""
+    columns = ", ".join(f"Column.number({name!r}, lower=..., upper=...)" for name in names[:_SHOWN])
+    more = ", ..." if len(names) > _SHOWN else ""
+    return (
+        "without a schema numbers are taken as they are: they are neither centred nor scaled, so that a column of large "
+        "numbers drowns the others, and most accuracy is lost. Declare public bounds before anything is charged: "
+        f"schema=Schema(columns=[{columns}{more}])."
+    )
 
 
 def _told(run: Run, model: Model, count: int | None) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -25,7 +25,6 @@ def handed_over_model(bench: Bench) -> Outcome:
     train = int(0.8 * rows)
     data, target = people.data.head(rows), people.target.head(rows)
     model = PrivateClassifier(
-        method="dp-sgd",
         epsilon=2,
         delta=1e-6,
         schema=people.schema,

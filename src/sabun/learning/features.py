@@ -58,6 +58,14 @@ class Features:
         return len(self.names) if self.schema is None else self.schema.width
 
     @property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Which inputs are numbers between public bounds: none without a schema; the inputs of a label are not."""
+        if self.schema is None:
+            return np.zeros(self.width, dtype=np.bool_)
+        kinds = [[False] * len(c.categories) if isinstance(c, CategoryColumn) else [True] for c in self.schema.columns]
+        return np.array([kind for part in kinds for kind in part])
+
+    @property
     def norm_bound(self) -> float:
         """A public bound on the Euclidean norm of (row, 1) under a schema: each declared column adds at most 1."""
         return float(np.sqrt(len(self.names) + 1.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,9 @@ from sabun.errors import BoundsError, DataError, InternalError, ParameterError
 from sabun.learning.accounting import update_epsilon
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
+from sabun.learning.centroids import NoisyCentroids
 from sabun.learning.clipping import row_by_row
+from sabun.learning.dpadam import MOST_ROWS, DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
 from sabun.learning.laplace_sgd import LaplaceSgd
@@ -25,9 +29,11 @@ from sabun.learning.settings import (
     AnonymizedLearningSettings,
     AnonymizingFirstSettings,
     Choices,
+    DpAdamSettings,
     DpSgdSettings,
     LaplaceSgdSettings,
     LearningFirstSettings,
+    NoisyCentroidsSettings,
     ObjectivePerturbationSettings,
 )
 from sabun.learning.synthesis.bayes_net import BayesNet
@@ -37,7 +43,13 @@ from sabun.learning.synthesis.microaggregation import Microaggregation
 from sabun.learning.training import Method, Problem, one_thread
 from sabun.privacy import exact_positive, plain
 
-__all__ = ["calibrated", "must_round_by_row", "problem_of"]
+__all__ = ["MOST_NOISE", "calibrated", "must_round_by_row", "problem_of"]
+
+MOST_NOISE = 1.0
+"""On a class mean, in spreads of a column: beyond it a model of noisy centroids says nothing."""
+_LAYER = (32,)
+_ADAM_RATE = 0.35
+"""Divided by the root of the number of inputs: all weights of a unit together then move by about so much in a step."""
 
 
 def problem_of(choices: Choices, *, features: Features, labels: Labels, n_records: int) -> Problem:
@@ -71,8 +83,12 @@ def calibrated(choices: Choices, problem: Problem) -> Method:
     """
     network = problem.network(choices.layers(problem.n_public))
     match choices.method:
+        case DpAdamSettings() as own:
+            return _dp_adam(own, choices, problem, network)
         case DpSgdSettings() as own:
             return _dp_sgd(own, choices, problem, network)
+        case NoisyCentroidsSettings():
+            return _centroids(problem, network)
         case LaplaceSgdSettings() as own:
             return _laplace_sgd(own, choices, problem, network)
         case ObjectivePerturbationSettings() as own:
@@ -92,10 +108,11 @@ def must_round_by_row(method: Method) -> None:
     Raises:
         ParameterError: It computes a row differently by its place, so that one record could change the others' gradients.
     """
-    if not isinstance(method, DpSgd | LaplaceSgd):
+    if not isinstance(method, DpAdam | DpSgd | LaplaceSgd):
         return
+    networks = method.networks if isinstance(method, DpAdam) else (method.network,)
     with one_thread():
-        sound = row_by_row(method.network, piece=method.piece, kind=method.kind)
+        sound = all(row_by_row(network, piece=method.piece, kind=method.kind) for network in networks)
     single = method.kind == np.float32
     way_out = (
         "Use the precision 'double'." if single else "Install a numpy whose matrix library does not, such as the one on PyPI."
@@ -106,6 +123,28 @@ def must_round_by_row(method: Method) -> None:
         way_out,
         precision="single" if single else "double",
     )
+
+
+def _dp_adam(own: DpAdamSettings, choices: Choices, problem: Problem, network: Network) -> Method:
+    checks.require(
+        (problem.n_public or 1) <= MOST_ROWS, f"at most {MOST_ROWS}", "Use the method 'dp-sgd'.", n_public=problem.n_public
+    )
+    auto = isinstance(choices.hidden, str)
+    method = DpAdam(
+        problem=problem,
+        network=network,
+        layered=problem.network(_LAYER) if auto else None,
+        steps=choices.epochs or 100,
+        clip_norm=float(own.clip_norm),
+        learning_rate=float(choices.learning_rate or _ADAM_RATE / math.sqrt(network.sizes[0] + 1)),
+        standardize=own.standardize,
+        precision=own.precision,
+    )
+    if method.layered is None or problem.n_public is None:
+        return method
+    # What is public is decided now; a noisy number of records decides once it is drawn.
+    chosen = method.layered if problem.n_public >= method.plenty else network
+    return dataclasses.replace(method, network=chosen, layered=None)
 
 
 def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Network) -> Method:
@@ -119,6 +158,20 @@ def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Net
         precision=own.precision,
         decay=float(own.weight_decay),
     )
+
+
+def _centroids(problem: Problem, network: Network) -> Method:
+    if problem.features.schema is None:
+        raise BoundsError("schema must be given for 'noisy-centroids': means need public bounds. Declare the columns.")
+    method = NoisyCentroids(problem=problem, network=network)
+    noise = method.noise_of_mean
+    if noise is not None and noise > MOST_NOISE:
+        raise ParameterError(
+            f"epsilon must be large enough that class means are not noise alone; with {problem.n_public} records the noise on "
+            f"each is {noise:.2g} times the spread of a column. Use an epsilon of at least "
+            f"{float(problem.epsilon) * noise / MOST_NOISE:.2g}, fewer columns, or a delta above 0 (method 'dp-adam')."
+        )
+    return method
 
 
 def _laplace_sgd(own: LaplaceSgdSettings, choices: Choices, problem: Problem, network: Network) -> Method:

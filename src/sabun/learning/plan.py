@@ -7,15 +7,23 @@ from fractions import Fraction
 from typing import Any, Self, final
 
 from sabun import checks
+from sabun.asking import Forecast
 from sabun.learning.card import warnings_for
+from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
+from sabun.learning.forecasting import foretold, noise_share
 from sabun.learning.methods import calibrated, problem_of
+from sabun.learning.poisson import PoissonPlan
 from sabun.learning.settings import Choices
 from sabun.privacy import plain
 from sabun.records import Schema
 
 __all__ = ["Plan"]
+
+_VACUOUS = (
+    "The noise is longer than the signal: the model will tell nothing. Use a larger epsilon, fewer columns or a delta above 0."
+)
 
 
 @final
@@ -35,6 +43,9 @@ class Plan:
         noise_to_signal: Standard deviation of the noise on the mean clipped gradient of one step, over the largest it can
             be (the clip norm); above about 0.05 for each weight, expect a clear loss of accuracy. None where not Gaussian.
         warnings: What a reader of the card would be told if there are as many records as one expects.
+        forecasts: The accuracy that noise will cost, where the classes lie well apart and where not; none for ways of training
+            about which nothing is known.
+        vacuous: Whether the noise is longer than the signal, so that the model will tell nothing.
     """
 
     method: str
@@ -47,6 +58,8 @@ class Plan:
     noise_multiplier: float | None
     noise_to_signal: float | None
     warnings: tuple[str, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    vacuous: bool = False
 
     @classmethod
     def of(
@@ -66,8 +79,10 @@ class Plan:
         )
         method: Any = calibrated(choices, problem)
         epsilon, delta = method.guarantee.cost
-        noise = float(method.multiplier) if isinstance(method, DpSgd) else None
-        plan = getattr(method, "plan", None)
+        noise = float(method.multiplier) if isinstance(method, DpAdam | DpSgd) else None
+        plan = (
+            PoissonPlan(threshold=1 << 32, steps=method.steps) if isinstance(method, DpAdam) else getattr(method, "plan", None)
+        )
         return cls(
             method=choices.method.method,
             n_weights=method.network.n_weights,
@@ -79,11 +94,14 @@ class Plan:
             noise_multiplier=noise,
             noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),
             warnings=warnings_for(method.guarantee, n_records),
+            forecasts=foretold(method, n_records, len(classes)),
+            vacuous=(noise_share(method, n_records) or 0.0) >= 1.0,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self) | {"warnings": list(self.warnings)}
+        forecasts = [forecast.to_dict() for forecast in self.forecasts]
+        return asdict(self) | {"warnings": list(self.warnings), "forecasts": forecasts}
 
     def __str__(self) -> str:
         lines = [
@@ -94,4 +112,11 @@ class Plan:
                 f"{self.steps} steps; noise {self.noise_multiplier:.3g} times the clip norm on each sum, "
                 f"{self.noise_to_signal:.2g} of the clip norm on each mean."
             )
+        for told in self.forecasts:
+            lines.append(
+                f"{told.quantity}: about {told.middle:.2g} (nine times in ten {told.low:.2g} to {told.high:.2g}), "
+                f"if {told.assumed[0]}."
+            )
+        if self.vacuous:
+            lines.append(_VACUOUS)
         return "\n".join([*lines, *(f"Warning: {words}." for words in self.warnings)])

@@ -15,7 +15,7 @@ from sabun.learning.accounting import halved, joint_of_updates, sampled_laplace_
 from sabun.learning.poisson import PoissonPlan
 from sabun.privacy import Amount, epsilon_of_rho, exact, tight_epsilon
 from sabun.privacy.certified import log_up
-from sabun.privacy.events import Event, SampledGaussian, event_from_dict
+from sabun.privacy.events import Event, Gaussian, SampledGaussian, event_from_dict
 
 __all__ = ["Joint", "recompute", "recompute_alone"]
 
@@ -23,6 +23,7 @@ Joint: TypeAlias = tuple[Amount, Fraction]
 """The joint (epsilon, delta) under the relation the account names."""
 
 _MOST_EVENTS, _MOST_STEPS, _LEAST_NOISE = 8, 10**7, Fraction(1, 5)
+_LEAST_WHOLE = Fraction(1, 1000)
 _MOST_PARTS = 10_000
 _MOST_TRIED, _LITTLE = 80, 1 + Fraction(1, 10**9)
 
@@ -76,6 +77,17 @@ def _sampled_gaussian(account: Mapping[str, Any]) -> Joint:
     return _restated(events, delta)
 
 
+def _gaussian(account: Mapping[str, Any]) -> Joint:
+    """Events under the relation of the promise itself: nothing is restated."""
+    events = [event_from_dict(record) for record in account["events"]]
+    _must_be_cheap(events)
+    checks.one_of(("add-remove", "replace-one"), relation=account["relation"])
+    sampled = account["relation"] == "replace-one" and any(isinstance(event, SampledGaussian) for event in events)
+    checks.require(not sampled, "about the relation of the account", events=len(events))
+    delta = _amount(account, "delta")
+    return tight_epsilon(events, delta=delta), delta
+
+
 def _must_be_cheap(events: list[Event]) -> None:
     """A card comes from elsewhere: what it asks us to compute must be like what we write ourselves."""
     steps = sum(event.count for event in events)
@@ -83,8 +95,9 @@ def _must_be_cheap(events: list[Event]) -> None:
         0 < len(events) <= _MOST_EVENTS and steps <= _MOST_STEPS, "like those of one training run", events=len(events)
     )
     for event in events:
-        noise = event.noise_multiplier if isinstance(event, SampledGaussian) else Fraction(1)
-        checks.require(noise >= _LEAST_NOISE, f"at least {_LEAST_NOISE}", noise_multiplier=str(noise)[:40])
+        noise = event.noise_multiplier if isinstance(event, SampledGaussian | Gaussian) else Fraction(1)
+        least = _LEAST_NOISE if isinstance(event, SampledGaussian) else _LEAST_WHOLE
+        checks.require(noise >= least, f"at least {least}", noise_multiplier=str(noise)[:40])
 
 
 def _restated(events: list[Any], delta: Fraction) -> Joint:
@@ -144,6 +157,7 @@ def _parts(account: Mapping[str, Any]) -> Joint:
 
 _RULES: dict[str, Callable[[Mapping[str, Any]], Joint]] = {
     "sampled-gaussian": _sampled_gaussian,
+    "gaussian": _gaussian,
     "sampled-laplace": _sampled_laplace,
     "objective": _objective,
     "weight-noise": _weight_noise,
@@ -152,6 +166,7 @@ _RULES: dict[str, Callable[[Mapping[str, Any]], Joint]] = {
 }
 _FIELDS: dict[str, set[str]] = {
     "sampled-gaussian": {"relation", "events", "delta"},
+    "gaussian": {"relation", "events", "delta"},
     "sampled-laplace": {"relation", "threshold", "steps", "step_epsilon", "count_epsilon"},
     "objective": {"objective_epsilon", "regularisation", "output_epsilon"},
     "weight-noise": {"n_weights", "epsilon"},

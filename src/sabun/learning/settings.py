@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMER",
+    "GAUSSIAN",
     "KINDS",
     "METHODS",
     "SYNTHESES",
     "AnonymizedLearningSettings",
     "AnonymizingFirstSettings",
     "Choices",
+    "DpAdamSettings",
     "DpSgdSettings",
     "LaplaceSgdSettings",
     "LearningFirstSettings",
+    "NoisyCentroidsSettings",
     "ObjectivePerturbationSettings",
     "TrainingSettings",
     "delta_for",
@@ -36,6 +39,7 @@ FORMER: Mapping[str, Any] = {
     "batch_size": 50,
     "momentum": 0.9,
     "precision": "double",
+    "standardize": True,
     "threshold": 0.1,
     "weight_bound": 0.5,
     "regularization": None,
@@ -45,7 +49,7 @@ FORMER: Mapping[str, Any] = {
     "bins": 16,
     "group_size": 1000,
 }
-"""What `PrivateClassifier` once took for every method, with the value that meant "as usual"."""
+"""What `PrivateClassifier` takes by flat names, most of them once for every method, with the value that means "as usual"."""
 
 SYNTHESES = ("bayes-net", "microaggregation", "histogram")
 _FEW = 10_000
@@ -73,8 +77,27 @@ class TrainingSettings(MethodSettings):
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class DpAdamSettings(TrainingSettings):
+    """The default: full-batch steps of Adam on clipped gradients with Gaussian noise, inputs scaled first.
+
+    Args:
+        clip_norm: The L2 norm to which each example's gradient is cut.
+        standardize: Whether a tenth of the budget pays for means and spreads of the number columns; False centres them by
+            their bounds alone.
+        precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
+    """
+
+    method = "dp-adam"
+
+    clip_norm: float = 1.0
+    standardize: bool = True
+    precision: str = "double"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class DpSgdSettings(TrainingSettings):
-    """The default: clipped gradients of Poisson batches with Gaussian noise.
+    """The former default: clipped gradients of Poisson batches with Gaussian noise, momentum, inputs between 0 and 1.
 
     Args:
         clip_norm: The L2 norm to which each example's gradient is cut.
@@ -112,6 +135,15 @@ class LaplaceSgdSettings(TrainingSettings):
     sampling_rate: float = 0.1
     momentum: float = 0.9
     weight_decay: float = 0.0
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NoisyCentroidsSettings(TrainingSettings):
+    """Pure epsilon for small tables: noisy means of each class, a linear model between them. It has no settings."""
+
+    method = "noisy-centroids"
+    pure = True
 
 
 @final
@@ -223,7 +255,9 @@ class AnonymizedLearningSettings(TrainingSettings):
 
 
 KINDS: tuple[type[TrainingSettings], ...] = (
+    DpAdamSettings,
     DpSgdSettings,
+    NoisyCentroidsSettings,
     LaplaceSgdSettings,
     ObjectivePerturbationSettings,
     AnonymizingFirstSettings,
@@ -231,6 +265,8 @@ KINDS: tuple[type[TrainingSettings], ...] = (
     AnonymizedLearningSettings,
 )
 METHODS = tuple(kind.method for kind in KINDS)
+GAUSSIAN = (DpAdamSettings, DpSgdSettings)
+"""Those whose noise is Gaussian, so that they need a delta."""
 
 
 @final
@@ -274,8 +310,8 @@ class Choices:
         if self.ask.delta is None:
             return
         name = self.method.method
-        if isinstance(self.method, DpSgdSettings):
-            advice = "Use the method 'laplace-sgd' for delta 0."
+        if isinstance(self.method, GAUSSIAN):
+            advice = "Use the method 'noisy-centroids' for delta 0."
             checks.require(self.ask.delta > 0, f"above 0 for {name!r}", advice, delta=self.delta)
         if self.method.pure:
             checks.require(self.ask.delta == 0, f"0 or left out for {name!r}, which needs none", delta=self.delta)
@@ -290,20 +326,20 @@ class Choices:
         checks.require(good, "'auto' or the sizes of the hidden layers, such as (64, 64)", hidden=self.hidden)
         for size in self.hidden:
             checks.whole(minimum=1, **{"hidden layer size": size})
-        if isinstance(self.method, ObjectivePerturbationSettings):
+        if isinstance(self.method, ObjectivePerturbationSettings | NoisyCentroidsSettings):
             checks.require(not self.hidden, f"empty for {self.method.method!r}, which is linear", hidden=self.hidden)
 
     def stated_delta(self, n_public: int | None) -> Fraction:
-        """The delta of the promise: 0 unless it was given, or the method is 'dp-sgd' (see `delta_for`).
+        """The delta of the promise: 0 unless it was given, or the method is 'dp-adam' or 'dp-sgd' (see `delta_for`).
 
         Raises:
             ParameterError: Delta is so large that handing out one record in the clear would be allowed.
         """
-        given = 0 if self.delta is None and not isinstance(self.method, DpSgdSettings) else self.delta
+        given = 0 if self.delta is None and not isinstance(self.method, GAUSSIAN) else self.delta
         return delta_for(given, n_public)
 
     def layers(self, n_public: int | None) -> tuple[int, ...]:
-        """Sizes of the hidden layers; 'auto' is linear unless n epsilon is known to be at least 10,000."""
+        """Sizes of the hidden layers; 'auto' is linear unless n epsilon is known to be at least 10,000 (not 'dp-adam')."""
         if not isinstance(self.hidden, str):
             return tuple(int(size) for size in self.hidden)
         if isinstance(self.method, LearningFirstSettings | AnonymizedLearningSettings):
@@ -341,6 +377,10 @@ def _among(*words: str) -> Callable[[str, Any], None]:
     return lambda name, value: checks.one_of(words, **{name: value})
 
 
+def _among_booleans(name: str, value: Any) -> None:
+    checks.require(isinstance(value, bool), "True or False", **{name: value})
+
+
 def _amount(least: Fraction) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -365,6 +405,7 @@ _RULES: dict[str, Callable[[str, Any], None]] = {
     "threshold": _BOUND,
     "weight_bound": _BOUND,
     "sampling_rate": _within(2.0**-32, 1, "above 0 and at most 1"),
+    "standardize": _among_booleans,
     "momentum": _within(0, 0.999999, "at least 0 and below 1"),
     "weight_decay": _within(0, 1, "between 0 and 1"),
     "weight_range": _range,

@@ -20,6 +20,14 @@ __all__ = ["story"]
 _MOST_NAMED = 5
 
 _STEPS = {
+    "dp-adam": (
+        phrase("Columns of numbers were brought to one scale by noisy means and spreads, where the settings say so."),
+        phrase(
+            "In each step, each record's gradient was shortened to a public length, the gradients were added up, and Gaussian "
+            "noise was added; Adam's updates are computed from these noisy sums alone."
+        ),
+        phrase("The cost of all steps together was computed from these public numbers, before the first of them."),
+    ),
     "dp-sgd": (
         phrase("In each step, every record took part with a small probability of its own."),
         phrase(
@@ -27,6 +35,10 @@ _STEPS = {
             "added."
         ),
         phrase("The cost of all steps together was computed from these public numbers, before the first of them."),
+    ),
+    "noisy-centroids": (
+        phrase("All columns were brought to one scale by noisy sums of all records."),
+        phrase("The records of each class were added up and noise was added; the model parts the noisy means of the classes."),
     ),
     "laplace-sgd": (
         phrase("In each step, every record took part with a small probability of its own."),
@@ -58,7 +70,7 @@ def story(release: Release) -> Story:
     """Tells what was trained, and the numbers its promise rests on."""
     facts = release.provenance.parameters
     method, weights = text_at(facts, "method"), numbers_at(release.value, "weights")
-    sizes = _sizes(facts)
+    sizes = _sizes(release)
     chart = histogram(weights, title=said("The released weights"), axis=said("weight"), things=phrase("weight"))
     return Story(
         title=said("Privately trained classifier"),
@@ -113,8 +125,10 @@ def _terms(release: Release) -> str:
     return f"epsilon {plain(epsilon)}" + (f", delta {plain(delta)}" if delta else "")
 
 
-def _sizes(facts: Mapping[str, Any]) -> tuple[int, ...]:
-    sizes = facts.get("sizes")
+def _sizes(release: Release) -> tuple[int, ...]:
+    """As released where a noisy number may have decided them, else as they were fixed beforehand."""
+    model = release.value.get("model")
+    sizes = (model if isinstance(model, Mapping) and has(model, "sizes") else release.provenance.parameters).get("sizes")
     good = isinstance(sizes, tuple) and len(sizes) >= 2 and all(isinstance(size, int) for size in sizes)
     if not good:
         raise Unfit("sizes")

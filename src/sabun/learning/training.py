@@ -207,7 +207,7 @@ class Method(Protocol):
         """The state after each further step, one at least: a function of the data, the stream and the start alone."""
 
     def value(self, last: State) -> Mapping[str, Any]:
-        """What is released, `weights` among it."""
+        """What is released, `weights` among it; `sizes` too where a noisy number decided them."""
 
 
 @runtime_checkable
@@ -282,8 +282,9 @@ class Run:
 
     def value(self, last: State, stream: Stream) -> Mapping[str, Any]:
         """The method's, with all else that decides a prediction, and the noisy number of records where one was paid for."""
-        sizes, labels = self.method.parameters["sizes"], self.problem.labels
-        value = {**self.method.value(last), "model": described(sizes, self.problem.features, labels.classes)}
+        found, labels = dict(self.method.value(last)), self.problem.labels
+        sizes = found.pop("sizes", self.method.parameters["sizes"])
+        value = {**found, "model": described(sizes, self.problem.features, labels.classes)}
         count = self.method.noisy_count(self.data, stream) if isinstance(self.method, Counting) else None
         return value if count is None else {**value, NOISY_COUNT: count}
 

@@ -45,6 +45,7 @@ Others: TypeAlias = Annotated[
 ]
 
 _SHARED = ("epochs", "learning_rate")
+_YES_OR_NO, _SAID = ("standardize",), {"true": True, "false": False}
 _WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
 _DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound", "weight_decay")
 _RANGES = ("weight_range", "bias_range", "update_range", "bias_update_range")
@@ -126,6 +127,8 @@ def _read(name: str, value: str) -> Any:
     if name in _RANGES:
         low, high = value.split(":")
         return float(low), float(high)
+    if name in _YES_OR_NO:
+        return _SAID.get(value.strip().lower(), value.strip())
     return int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
 
 

@@ -54,12 +54,13 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 _Target = Annotated[str, typer.Option(help="The column to be predicted.")]
 _Classes = Annotated[str | None, typer.Option(help="The public list of labels, separated by commas.")]
 _Delta = Annotated[
-    str | None, typer.Option(help="When left out: 1e-5 or less for dp-sgd, by the number of records; 0 for the other methods.")
+    str | None, typer.Option(help="When left out: 1e-5 or less for dp-adam and dp-sgd, 0 for the other methods.")
 ]
-_Method = Annotated[
-    str,
-    typer.Option(help="dp-sgd, laplace-sgd, objective-perturbation, anonymizing-first, learning-first or anonymized-learning."),
-]
+_NAMES = (
+    "dp-adam, dp-sgd, noisy-centroids, laplace-sgd, objective-perturbation, anonymizing-first, learning-first or "
+    "anonymized-learning."
+)
+_Method = Annotated[str, typer.Option(help=_NAMES)]
 _Hidden = Annotated[str, typer.Option(help="Hidden layers such as 64,64; '' for a linear model.")]
 _Public = Annotated[int | None, typer.Option(help="The number of records, if it is public.")]
 _Settings = Annotated[
@@ -81,7 +82,7 @@ def train(
     classes: _Classes = None,
     epsilon: Epsilon = "1",
     delta: _Delta = None,
-    method: _Method = "dp-sgd",
+    method: _Method = "dp-adam",
     hidden: _Hidden = "auto",
     relation: Relation = None,
     n_public: _Public = None,
@@ -296,7 +297,7 @@ def plan(
     ] = None,
     epsilon: Epsilon = "1",
     delta: _Delta = None,
-    method: _Method = "dp-sgd",
+    method: _Method = "dp-adam",
     hidden: _Hidden = "auto",
     relation: Relation = None,
     n_public: _Public = None,
@@ -346,7 +347,7 @@ def audit(
     classes: _Classes = None,
     epsilon: Epsilon = "1",
     delta: _Delta = None,
-    method: _Method = "dp-sgd",
+    method: _Method = "dp-adam",
     hidden: _Hidden = "auto",
     relation: Relation = None,
     n_public: _Public = None,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from sabun.privacy.noise.choice import exponential_choice
 from sabun.privacy.noise.coin import Coin, coin_for, os_coin, seeded_coin
+from sabun.privacy.noise.cubical import cubical_laplace
 from sabun.privacy.noise.discrete import discrete_gaussian, discrete_laplace
 from sabun.privacy.noise.exact import bernoulli, bernoulli_exp, categorical, uniform_below
 from sabun.privacy.noise.grid import Grid
@@ -28,6 +29,7 @@ __all__ = [
     "bernoulli_exp",
     "categorical",
     "coin_for",
+    "cubical_laplace",
     "discrete_gaussian",
     "discrete_laplace",
     "exponential_choice",

@@ -1,0 +1,260 @@
+"""Full-batch steps with Adam on noisy sums of clipped gradients, inputs standardised first; proved in dpadam.proof.md.
+
+Notation: u in [0, 1] is a number column by its public bounds, z = 2u - 1; inputs are (z - m) / s with noisy means m and spreads
+s, cut to plus or minus 6. What is released is a network on u: the first layer takes m and s in.
+
+Nothing here divides by the number of records: Adam's updates do not change when all sums are multiplied by one number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sabun.learning.accounting import Target, spent_after, whole_events, whole_multiplier
+from sabun.learning.clipping import ClippedSum, expected_piece
+from sabun.learning.gaussian import rounded_gaussian
+from sabun.learning.network import Floats, Network
+from sabun.learning.standardizing import Standardizing, folded
+from sabun.learning.stream import COUNT, Stream
+from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
+from sabun.privacy import Guarantee
+from sabun.privacy.events import Event
+from sabun.privacy.noise import discrete_laplace
+
+__all__ = ["MOST_ROWS", "DpAdam"]
+
+_COUNT_SHARE = Fraction(1, 200)
+_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
+"""Adam's usual shares of what is kept of a mean and of a mean square."""
+_PLENTY = 80.0
+"""A hidden layer pays where records / (noise of all steps together) / sqrt(weights) is at least this."""
+
+MOST_ROWS = 6_000_000
+"""Rows of a full batch whose sums round by less than the margin in the sensitivity."""
+
+_WHOLE = (
+    "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
+    f"norm for tables of up to {MOST_ROWS:,} rows, provided that the matrix library computes a row of a product the same "
+    "wherever it stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
+)
+_SINGLE = (
+    "gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor a matrix library that "
+    "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DpAdam:
+    """One run, calibrated: everything here is public.
+
+    Args:
+        problem: What the promise is about.
+        network: What is trained, or the first choice where there are two.
+        layered: What is trained instead where the noisy number of records says that there is plenty; None where the number is
+            public, or the layers were chosen.
+        steps: How many, each over all records.
+        clip_norm: The norm C to which each example's gradient is cut.
+        learning_rate: Adam's.
+        standardize: Whether a tenth of the budget goes into means and spreads of the number columns.
+        precision: "double", which the proof covers, or "single".
+    """
+
+    problem: Problem
+    network: Network
+    layered: Network | None
+    steps: int
+    clip_norm: float
+    learning_rate: float
+    standardize: bool
+    precision: str = "double"
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The type of number to compute gradients in."""
+        return np.dtype(np.float64 if self.precision == "double" else np.float32)
+
+    @property
+    def piece(self) -> int:
+        """Rows worked on at a time, from public numbers."""
+        return expected_piece(Fraction(1), self.problem.n_public)
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """All that may be trained."""
+        return (self.network,) if self.layered is None else (self.network, self.layered)
+
+    @property
+    def target(self) -> Target:
+        """The promise, under its own relation."""
+        return Target(epsilon=self.problem.epsilon, delta=self.problem.delta)
+
+    @property
+    def moved(self) -> int:
+        """How many rows a neighbour step takes out or puts in."""
+        return 1 if self.problem.relation == "add-remove" else 2  # proof: two-rows
+
+    @property
+    def count_epsilon(self) -> Fraction:
+        """What the noisy number of records costs where the true one is private."""
+        return Fraction(0) if self.problem.n_public is not None else _COUNT_SHARE * self.problem.epsilon
+
+    @property
+    def standardizing(self) -> Standardizing:
+        """How inputs are scaled."""
+        return Standardizing(features=self.problem.features, paid=self.standardize)
+
+    @property
+    def multiplier(self) -> Fraction:
+        """Standard deviation of the noise in units of the clip norm."""
+        return whole_multiplier(
+            self.steps, self.target, moved=self.moved, count_epsilon=self.count_epsilon, scaled=self.standardizing.releases
+        )
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the accountant sees, under the relation of the promise."""
+        return whole_events(
+            self.multiplier,
+            self.steps,
+            moved=self.moved,
+            count_epsilon=self.count_epsilon,
+            scaled=self.standardizing.releases,
+        )
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The numbers from which anybody can recompute the promise."""
+        return {
+            "rule": "gaussian",
+            "relation": self.problem.relation,
+            "events": [event.to_dict() for event in self.events],
+            "delta": str(self.problem.delta),
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The joint promise about all weights together."""
+        return promise(
+            self.problem,
+            mechanism="DP-Adam (full batches, Gaussian noise rounded to a grid)",
+            more=(_WHOLE if self.precision == "double" else _SINGLE, KEYSTREAM),
+            epsilon=self.problem.epsilon,
+            delta=self.problem.delta,
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Public settings."""
+        choice = {} if self.layered is None else {"layered_sizes": list(self.layered.sizes), "layered_from": self.plenty}
+        return {
+            "sizes": list(self.network.sizes),
+            **choice,
+            "steps": self.steps,
+            "noise_multiplier": self.multiplier,
+            "clip_norm": self.clip_norm,
+            "learning_rate": self.learning_rate,
+            "standardize": int(self.standardizing.releases),
+            "precision": self.precision,
+            "n_public": self.problem.n_public,
+        }
+
+    @property
+    def plenty(self) -> int:
+        """From how many records on the larger network is worth its noise."""
+        weights = self.networks[-1].n_weights
+        return math.ceil(_PLENTY * math.sqrt(weights) * float(self.multiplier) / math.sqrt(self.steps))
+
+    def first(self) -> State:
+        """Public starting weights of the largest network, nothing remembered, nothing scaled."""
+        largest, columns = self.networks[-1].n_weights, len(self.standardizing.first())
+        return State(step=0, weights=np.zeros(largest), velocity=np.zeros(2 * largest + columns + 1))
+
+    def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
+        """The state after each further step."""
+        data, multiplier = data.labelled(), float(self.multiplier)
+        memory = _Memory.read(start, self) if start.step else self._begun(data, stream)
+        network = self.networks[memory.choice]
+        rows = self.standardizing.applied(data.rows, memory.scaling).astype(self.kind, copy=False)
+        clipped = ClippedSum(network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
+        lengths = network.squared_lengths(rows)
+        meter = Meter(progress, steps=self.steps, spent=self.spent_after)
+        for step in range(start.step, self.steps):
+            total = clipped(memory.weights, rows, data.labels, lengths)
+            noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=step)  # proof: noise
+            memory = memory.after(noisy / multiplier, step=step + 1, rate=self.learning_rate)
+            meter(step + 1)
+            yield memory.written(step + 1, like=self.first())
+
+    def _begun(self, data: Data, stream: Stream) -> _Memory:
+        """What is decided once: the network, and how inputs are scaled."""
+        count = self.noisy_count(data, stream)
+        choice = int(self.layered is not None and count is not None and count >= self.plenty)  # proof: noisy-choice
+        scaling = self.standardizing.drawn(data.rows, self.multiplier, self.steps, stream=stream)
+        weights = self.networks[choice].initial()
+        none = np.zeros(len(weights))
+        return _Memory(weights=weights, first=none, second=none, scaling=scaling, choice=choice)
+
+    def value(self, last: State) -> Mapping[str, Any]:
+        """The weights of a network on inputs between 0 and 1, with its sizes; what Adam remembers stays behind."""
+        memory = _Memory.read(last, self)
+        network = self.networks[memory.choice]
+        inner, outer = self.standardizing.affine(memory.scaling)
+        return {"weights": folded(network, memory.weights, inner, outer), "sizes": list(network.sizes)}
+
+    def noisy_count(self, data: Data, stream: Stream) -> int | None:
+        """The number of labelled rows with noise, which is released; None where the number of records is public."""
+        if self.problem.n_public is not None:
+            return None
+        noise = stream.once(COUNT, lambda coin: discrete_laplace(1 / self.count_epsilon, coin=coin))
+        return max(1, int((data.labels >= 0).sum()) + noise)  # proof: noisy-count
+
+    def spent_after(self, step: int) -> str:
+        """What the first steps cost by themselves, in words; the whole is charged before the first step all the same."""
+        return spent_after(step, self.events, self.target, "add-remove")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Memory:
+    """What a run carries from step to step; arrays as long as the chosen network has weights."""
+
+    weights: Floats
+    first: Floats
+    second: Floats
+    scaling: Floats
+    choice: int
+
+    def after(self, gradient: Floats, *, step: int, rate: float) -> _Memory:
+        """One update of Adam (Kingma-Ba 2015); a function of the noisy gradient and of what was."""
+        first = _FIRST * self.first + (1 - _FIRST) * gradient
+        second = _SECOND * self.second + (1 - _SECOND) * gradient**2
+        moved = (first / (1 - _FIRST**step)) / (np.sqrt(second / (1 - _SECOND**step)) + _TINY)
+        return _Memory(
+            weights=self.weights - rate * moved, first=first, second=second, scaling=self.scaling, choice=self.choice
+        )
+
+    def written(self, step: int, *, like: State) -> State:
+        """As a state of the largest network, with zeros behind what a smaller one has."""
+        short = np.zeros(len(like.weights) - len(self.weights))
+        parts = (self.first, short, self.second, short, self.scaling, [float(self.choice)])
+        return State(step=step, weights=np.concatenate([self.weights, short]), velocity=np.concatenate(parts))
+
+    @classmethod
+    def read(cls, state: State, method: DpAdam) -> _Memory:
+        """What `written` wrote."""
+        largest, choice = len(state.weights), int(state.velocity[-1])
+        size = method.networks[choice].n_weights
+        return cls(
+            weights=state.weights[:size],
+            first=state.velocity[:size],
+            second=state.velocity[largest : largest + size],
+            scaling=state.velocity[2 * largest : -1],
+            choice=choice,
+        )

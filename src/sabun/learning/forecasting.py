@@ -1,0 +1,66 @@
+"""How much accuracy the noise of a run will cost, foretold from public numbers.
+
+A model of P weights learns from n records through noise; what matters is how long the noise is beside the signal: for steps of
+gradients sqrt(P) sigma / (n q sqrt(steps)), for noisy centroids the square of the noise on a class mean in spreads of a column.
+On the tables of `benchmarks.learning_accuracy` the accuracy lost is about that share of all that can be lost, 1 - 1 / classes.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sabun.asking import Forecast
+from sabun.learning.centroids import NoisyCentroids
+from sabun.learning.dpadam import DpAdam
+from sabun.learning.dpsgd import DpSgd
+from sabun.learning.laplace_sgd import LaplaceSgd
+from sabun.learning.network import Network
+from sabun.learning.training import Method
+
+__all__ = ["foretold", "noise_share"]
+
+_SPREAD = 3.0
+_KINDS = ((0.5, "the classes lie well apart"), (2.0, "the classes overlap, or few columns tell them apart"))
+_QUANTITY = "accuracy lost to noise, beside the same model without"
+
+
+def noise_share(method: Method, n_records: int) -> float | None:
+    """The length of the noise beside that of the signal; None for a way of training about which nothing is known."""
+    if isinstance(method, NoisyCentroids):
+        return method.noise_for(n_records) ** 2
+    if isinstance(method, DpAdam):
+        network = _trained(method, n_records)
+        return math.sqrt(network.n_weights / method.steps) * float(method.multiplier) / n_records
+    if isinstance(method, DpSgd | LaplaceSgd):
+        weights, met = method.network.n_weights, float(method.plan.probability) * n_records * math.sqrt(method.plan.steps)
+        if isinstance(method, DpSgd):
+            return math.sqrt(weights) * float(method.multiplier) / met
+        # Gradients are cut in L1, where a signal spread over P weights has a length of 1 / sqrt(P) only.
+        return math.sqrt(2) * weights / (float(method.step_epsilon) * met)
+    return None
+
+
+def foretold(method: Method, n_records: int, n_classes: int) -> tuple[Forecast, ...]:
+    """A kind and an unkind forecast, for nobody has told how far apart the classes lie."""
+    share = noise_share(method, n_records)
+    if share is None:
+        return ()
+    most = 1 - 1 / n_classes
+    found = []
+    for factor, kind in _KINDS:
+        middle = most * factor * share / (1 + factor * share)
+        found.append(
+            Forecast(
+                quantity=_QUANTITY,
+                low=middle / _SPREAD,
+                middle=middle,
+                high=min(most, _SPREAD * middle),
+                assumed=(kind, f"about {n_records} records, {n_classes} classes of like size"),
+            )
+        )
+    return tuple(found)
+
+
+def _trained(method: DpAdam, n_records: int) -> Network:
+    """The network that would be taken for so many records."""
+    return method.networks[-1] if n_records >= method.plenty else method.network
