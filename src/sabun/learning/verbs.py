@@ -12,6 +12,7 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.learning import typed
+from sabun.learning.model_verbs import Model, card, sign, verify
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import foretell
@@ -27,14 +28,11 @@ from sabun.telling.terminal.options import (
     Relation,
     RetryKey,
     SchemaFile,
-    SigningKey,
-    TrustedKeys,
     Yes,
     as_written,
 )
 from sabun.telling.terminal.output import new_file, new_folder, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
-from sabun.telling.terminal.releases import private_key, public_key
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
@@ -67,7 +65,6 @@ _Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any further setting of the method as name=value, such as epochs=20; repeat it."),
 ]
-_Model = Annotated[Path, typer.Argument(help="A model's folder.")]
 
 
 @app.command()
@@ -174,7 +171,7 @@ def _classifier(method: str, settings: list[str] | None, hidden: str, **more: An
 @app.command()
 @as_written
 def predict(
-    model: _Model,
+    model: Model,
     table: typed.ToPredict,
     out: Annotated[Path, typer.Option(help="The CSV file to write: one class and its probability for each row.")],
     json: Json = False,
@@ -206,80 +203,8 @@ def predict(
         print_line(f"Wrote {out}: {len(best)} rows.")
 
 
-@app.command()
-def card(model: _Model, json: Json = False) -> None:
-    """Show a model's privacy card.
-
-    Example:
-
-        sabun datasets save ionosphere radar.csv --schema radar.schema.json
-
-        sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
-
-        sabun learning card model
-    """
-    from sabun.learning import load_card
-
-    typed.must_be_model(model)
-    found = load_card(model)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_line(str(found))
-
-
-@app.command()
-def verify(
-    model: _Model,
-    trusted_key: TrustedKeys = None,
-    json: Json = False,
-) -> None:
-    """Recompute a model's promise from its card, check that the files belong together.
-
-    Example:
-
-        sabun datasets save ionosphere radar.csv --schema radar.schema.json
-
-        sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
-
-        sabun learning verify model
-    """
-    from sabun.learning import verify as check
-
-    typed.must_be_model(model)
-    found = check(model, trusted_key=[public_key(path) for path in trusted_key or ()] or None)
-    if json:
-        print_json({"model": str(model), "ok": True, "found": found})
-    else:
-        print_line(f"{model}: {found}; weights, card and release belong together.")
-
-
-@app.command()
-def sign(
-    model: _Model,
-    signing_key: SigningKey,
-    json: Json = False,
-) -> None:
-    """Stand behind a model: sign the list of its folder's files, and through it every file.
-
-    Example:
-
-        sabun datasets save ionosphere radar.csv --schema radar.schema.json
-
-        sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
-
-        sabun regression keygen clinic
-
-        sabun learning sign model --signing-key clinic.pem
-    """
-    from sabun.learning import sign_model
-
-    typed.must_be_model(model)
-    shown = sign_model(model, private_key(signing_key))
-    if json:
-        print_json({"model": str(model), "signed_by": shown})
-    else:
-        print_line(f"Signed every file in {model} by {shown}.", style="bold")
+for verb in (card, verify, sign):
+    app.command()(verb)
 
 
 @app.command()
