@@ -13,6 +13,7 @@ MUTANTS = (
         "if event.only_relation not in (None, self.relation):",
         "if False:",
     ),
+    ("a multiplier rounded up", "privacy/events.py", "float_below(ratio(sigma)", "float_above(ratio(sigma)"),
     (
         "a proposal is always kept",
         "privacy/noise/choice.py",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sabun.errors import ParameterError
-from sabun.privacy import Price, epsilon_of_rho, rho_of
+from sabun.privacy import Price, analytic_gaussian_sigma, epsilon_of_rho, rho_of
 from sabun.privacy.events import (
     Approximate,
     BoundedRange,
@@ -31,6 +31,7 @@ from sabun.privacy.renyi import (
     largest_pure,
     pure_cost,
     sampled_gaussian_cost,
+    stepped,
     threshold,
     two_steps,
     whole_order,
@@ -100,6 +101,43 @@ def test_discrete_gaussian_noise_costs_at_most_order_times_rho(order, variance):
     cost = DiscreteGaussian(sigma_squared=variance, l2_squared=1).cost(order)
     assert truth <= float(cost.tau) + 1e-12
     assert float(cost.tau) == order / (2 * variance)
+
+
+@pytest.mark.parametrize("order", [2, 8])
+@pytest.mark.parametrize(("grid", "offset"), [(0.01, 0.0), (0.5, 0.2), (3.0, 1.4)])
+def test_rounded_continuous_gaussian_noise_costs_at_most_order_times_half_mu_squared(order, grid, offset):
+    sigma, moved = 1.5, 1.25
+    edges = np.arange(-30.0, 32.0, grid) + offset
+    p, q = (np.diff([math.erfc((centre - edge) / (sigma * math.sqrt(2))) / 2 for edge in edges]) for centre in (0.0, moved))
+    inside = (p > 0) & (q > 0)  # what lies further out weighs nothing in a float
+    truth = divergence(p[inside], q[inside], order)
+    cost = Gaussian.of(sigma=sigma, l2_squared=moved**2).cost(order)
+    assert truth <= float(cost.tau) + 1e-9
+    assert float(cost.tau) == pytest.approx(order * (moved / sigma) ** 2 / 2, rel=1e-12)
+    if grid == 0.01:  # a fine grid gives nothing away, so the price is not too high either
+        assert truth == pytest.approx(float(cost.tau), rel=1e-4)
+
+
+@given(st.floats(1e-100, 1e100), st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), st.integers(1, 10**6))
+def test_a_deviation_is_never_taken_for_more_noise_than_it_is(sigma, moved, count):
+    event = Gaussian.of(sigma=sigma, l2_squared=moved, count=count)
+    truth = moved / (2 * Fraction(sigma) ** 2) * count
+    assert truth <= event.rho() <= truth * (1 + Fraction(1, 10**14))
+    assert Gaussian.from_dict(event.to_dict()) == event
+
+
+def test_the_price_of_an_analytic_gaussian_is_far_below_its_epsilon():
+    sigma = analytic_gaussian_sigma(l2=2.0, epsilon=1, delta="1e-6")
+    price = Price(events=(Gaussian.of(sigma=sigma, l2_squared=4),), relation="replace-one")
+    assert price.cost(order=9) == (stepped(9 * price.events[0].rho()), 0)
+    assert price.cost(order=9).tau < Fraction(3, 10)
+    assert price.cost(order=9, steps=2).tau == pytest.approx(4 * price.cost(order=9).tau)
+
+
+@pytest.mark.parametrize(("sigma", "moved"), [(0.0, 1), (math.inf, 1), (math.nan, 1), (-1.0, 1), (1.0, 0), (5e-324, 10**600)])
+def test_a_deviation_and_a_sensitivity_are_above_zero(sigma, moved):
+    with pytest.raises(ParameterError, match=r"(sigma|l2_squared) must be"):
+        Gaussian.of(sigma=sigma, l2_squared=moved)
 
 
 @pytest.mark.parametrize(("multiplier", "probability"), [("1.029", "1/100"), ("3/2", "1/4"), ("4", "1")])

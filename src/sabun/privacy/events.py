@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.privacy import renyi
-from sabun.privacy.amounts import AmountLike, exact, float_above, float_below, is_short
+from sabun.privacy.amounts import AmountLike, exact, exact_positive, float_above, float_below, is_short, ratio
+from sabun.privacy.certified import sqrt_up
 
 __all__ = [
     "KINDS",
@@ -123,7 +124,10 @@ class Approximate(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Event):
-    """Continuous Gaussian noise, or its rounding; `noise_multiplier` = sigma / L2 sensitivity under the stated relation."""
+    """Continuous Gaussian noise, or its rounding to a grid fixed beforehand: sigma over the L2 sensitivity, 1 / mu.
+
+    The sensitivity is of what the noise is added to, between neighbours of the stated relation; see `of`.
+    """
 
     kind: ClassVar[str] = "gaussian"
     noise_multiplier: Fraction
@@ -131,6 +135,24 @@ class Gaussian(Event):
     def __post_init__(self) -> None:
         self._check(noise_multiplier=self.noise_multiplier)
         checks.positive(noise_multiplier=self.noise_multiplier)
+
+    @classmethod
+    def of(cls, *, sigma: float | Fraction, l2_squared: AmountLike, count: int = 1) -> Self:
+        """Noise of a deviation, such as `analytic_gaussian_sigma` gives, on a vector that moves by at most sqrt(l2_squared).
+
+        A float sigma is the very number that the sampler is given, not the decimal it prints as. The multiplier is rounded
+        down.
+
+        Example:
+            >>> noise = Gaussian.of(sigma=3.0, l2_squared=2)
+            >>> round(float(noise.cost(8).tau), 6)  # a mu^2 / 2 with mu = sqrt(2) / 3
+            0.888889
+        """
+        checks.positive(sigma=sigma)
+        moved = exact_positive(l2_squared, name="l2_squared")
+        multiplier = float_below(ratio(sigma) / sqrt_up(moved))  # proof: multiplier-down
+        checks.require(multiplier > 0, "not so small beside the sensitivity", sigma=sigma)
+        return cls(noise_multiplier=Fraction(multiplier), count=count)
 
     def rho(self) -> Fraction:
         """1 / (2 multiplier^2) for each run (Bun-Steinke 2016, Prop. 1.6)."""
