@@ -65,7 +65,8 @@ def _draws_noise(module: Path) -> bool:
     room = module.relative_to(proofs.SOURCE).parts
     if room[:2] == ("privacy", "noise") or room[0] in {"cli", "reports", "audit", "datasets"}:
         return False
-    samplers = {"discrete_laplace", "discrete_gaussian", "spherical_laplace", "bernoulli", "bernoulli_exp", "categorical"}
+    samplers = {"discrete_laplace", "discrete_gaussian", "spherical_laplace", "rounded_gaussian", "bernoulli", "bernoulli_exp"}
+    samplers |= {"categorical"}
     names: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sabun.privacy.noise"):
