@@ -41,7 +41,12 @@ def test_the_plan_is_near_the_simulation() -> None:
 @pytest.mark.parametrize(("features", "rows", "crowded"), [(2, 4000, 1), (2, 4000, 3), (5, 20_000, 1), (5, 20_000, 3)])
 def test_the_stated_errors_are_those_of_such_tables(features: int, rows: int, crowded: int) -> None:
     """Evenly filled bounds, and a third of them: the figure was five times too kind for the first; all seeds are fixed."""
-    study = Study(features=Schema.of_bounds([(-1, 1)] * features), target=Column.number("y", lower=-1, upper=1), epsilon=1)
+    study = Study(
+        features=Schema.of_bounds([(-1, 1)] * features),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=1,
+        method="ssp-gauss",
+    )
     dice, scale, found = np.random.default_rng(0), study.design.scale, []
     for run in range(20):
         beta = dice.normal(size=features + 1)

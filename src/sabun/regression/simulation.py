@@ -26,6 +26,7 @@ from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.paper import printed_estimate
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
 from sabun.regression.pooling import Posterior, pooled, pull_of
+from sabun.regression.staged import Reading, add_staged_noise
 from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
@@ -59,6 +60,7 @@ class World:
     home_targets: Floats
     home: Totals
     others: tuple[Totals, ...]
+    tables: tuple[Labelled, ...] = ()
 
 
 def simulated_study(
@@ -90,12 +92,19 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
     body = np.empty(tables[0][0].shape)
     design.whole_rows(tables[0][0], body)
     targets = design.whole_targets(tables[0][1]) / UNIT
-    return World(beta=beta, home_rows=body / (UNIT * design.shrink), home_targets=targets, home=home, others=tuple(others))
+    return World(
+        beta=beta,
+        home_rows=body / (UNIT * design.shrink),
+        home_targets=targets,
+        home=home,
+        others=tuple(others),
+        tables=tuple(Labelled(x, y) for x, y in tables[1:]),
+    )
 
 
 def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) -> Errors:
     """Errors of the ways to use one round of releases; `mirror=False` leaves out what works on single estimates."""
-    released = [_release(study, totals, coin) for totals in world.others]
+    released = _released(study, world, coin)
     own = home_sums(study, world.home)
     estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
     if study.method in STATISTICS:
@@ -115,7 +124,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
 
 def interval_hits(world: World, study: Study, *, coin: Coin, confidence: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
-    sums = [sums_of(study, _release(study, totals, coin)) for totals in world.others]
+    sums = [sums_of(study, value) for value in _released(study, world, coin)]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
     each = np.eye(study.width)
     reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), confidence)
@@ -130,7 +139,7 @@ def simulate(
     organisations: int,
     epsilon: Any,
     delta: Any = None,
-    method: str = "ssp-gauss",
+    method: str = "staged",
     setting: str = "iid",
     repeats: int = 10,
     random_state: int = 0,
@@ -168,12 +177,12 @@ def _seeds(first: int, count: int) -> Iterator[int]:
     return iter(range(2 * first, 2 * (first + count), 2))
 
 
-def _release(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
-    if study.method == "objpert":
-        return perturbed_minimiser(study, totals, coin)
-    if study.method == "paper":
-        return printed_estimate(study, totals, coin)
-    return add_noise(study, totals, coin)
+def _released(study: Study, world: World, coin: Coin) -> list[dict[str, Any]]:
+    """What the other organisations release."""
+    if study.method == "staged":
+        return [add_staged_noise(study, Reading.of(study, table), coin) for table in world.tables]
+    mechanism = {"objpert": perturbed_minimiser, "paper": printed_estimate}.get(study.method, add_noise)
+    return [mechanism(study, totals, coin) for totals in world.others]
 
 
 def _everything(study: Study, world: World) -> Any:
