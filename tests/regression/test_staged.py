@@ -20,7 +20,7 @@ from sabun.regression import PrivateRidge, Study, combine
 from sabun.regression.contribution import Contribution
 from sabun.regression.design import UNIT
 from sabun.regression.plausibility import findings
-from sabun.regression.sharing import QUERIES, _spent, plain_radius, shares_of, staged_price
+from sabun.regression.sharing import QUERIES, _moved, _spent, plain_radius, shares_of, staged_price
 from sabun.regression.staged import Reading, _chosen, add_staged_noise
 from sabun.regression.stages import RADII, SHARE, Tally, radius_of
 from sabun.regression.statistic import Labelled
@@ -47,7 +47,7 @@ def test_what_is_shared_out_is_not_more_than_the_budget(
 ) -> None:
     study = boxed(relation=relation, records_per_person=people, epsilon=epsilon, delta=delta)
     shares = shares_of(study, rows)
-    spent = _spent(study, shares)
+    spent = _spent(_moved(relation, people), shares)
     assert Fraction(99, 100) * shares.budget < sum(spent) <= shares.budget
     assert analytic_gaussian_delta(sigma=1 / math.sqrt(shares.budget), l2=1.0, epsilon=float(epsilon)) <= float(delta) * (
         1 + 1e-9

@@ -14,6 +14,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.regression.combining import METHODS, combine
     from sabun.regression.contribution import Contribution, read_all
+    from sabun.regression.foretelling import Shape
     from sabun.regression.mirror import mirror_weights
     from sabun.regression.models import HomeModel, Influence, PublicModel
     from sabun.regression.plan import Plan, plan_of
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "PrivateRidge",
     "PublicModel",
+    "Shape",
     "Study",
     "combine",
     "mirror_weights",
@@ -48,6 +50,7 @@ _HOMES = {
     "Plan": "plan",
     "PrivateRidge": "ridge",
     "PublicModel": "models",
+    "Shape": "foretelling",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",

@@ -14,7 +14,7 @@ from sabun.regression.contribution import KIND
 from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
 from sabun.regression.promise import guarantee_of
-from sabun.regression.sharing import shares_of, staged_price
+from sabun.regression.sharing import staged_price
 from sabun.regression.staged import Reading, add_staged_noise
 from sabun.regression.statistic import Totals
 from sabun.regression.study import STATISTICS, Study
@@ -59,8 +59,6 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     if study.method in STATISTICS:
         noise_level(study)
     public = rows if study.relation == "replace-one" else None
-    if study.method == "staged":
-        shares_of(study, public)
     price = staged_price(study, public) if study.method == "staged" else price_of(study)
     draws = {"staged": add_staged_noise, "objpert": perturbed_minimiser, "paper": printed_estimate}
     mechanism: Callable[..., Mapping[str, Any]] = draws.get(study.method, add_noise)  # type: ignore[assignment]

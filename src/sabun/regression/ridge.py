@@ -19,6 +19,7 @@ from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
+from sabun.regression.foretelling import Shape
 from sabun.regression.models import PublicModel
 from sabun.regression.plan import Plan, plan_of
 from sabun.regression.releasing import release_totals, request_key
@@ -202,14 +203,14 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         return self._fitted().predict_interval(X, confidence)
 
     @renamed(rows="n_records")
-    def plan(self, *, n_records: int, organisations: int = 1) -> Plan:
-        """Cost and expected error from public numbers: rows of each organisation, how many organisations."""
+    def plan(self, *, n_records: int, organisations: int = 1, shape: Shape | None = None) -> Plan:
+        """Cost and expected error from public numbers: rows of each organisation, how many organisations, their shape."""
         width = _width_of(self.x_bounds)
         advice = "Pass x_bounds as a list with a pair for each column."
         checks.require(
             self.study is not None or width is not None, "bounds of each column to plan", advice, x_bounds=self.x_bounds
         )
-        return plan_of(self._terms(width), n_records=n_records, organisations=organisations)
+        return plan_of(self._terms(width), n_records=n_records, organisations=organisations, shape=shape)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: everything but a private key."""

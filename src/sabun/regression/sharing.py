@@ -31,7 +31,7 @@ QUERIES = 4
 _RADIUS, _FIRST, _SECOND = Fraction(3, 100), Fraction(50, 100), Fraction(47, 100)
 _GRID = UNIT**2
 _FEWEST = 8
-"""The radius is chosen where the noise of a length, twice over, is at most so small a part of the rows: 2 / _FEWEST of them."""
+"""The radius is chosen where the deviation of a length is at most so small a part of the rows: 2 / _FEWEST of them."""
 _CLEAR = 25
 """Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
 _MOST_NOISE = 2.0**55
@@ -64,14 +64,20 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     Raises:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
-    people = int(study.records_per_person)
-    budget = _budget(Fraction(study.epsilon), Fraction(study.delta or 0))
-    length = _up(QUERIES * (length_reach(study.relation, records_per_person=people) * SHARE) ** 2 / (_RADIUS * budget))
-    chosen = study.clip_radius is None and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * 2 * rows)
+    given = study.clip_radius is not None
+    return _shares(
+        study.relation, int(study.records_per_person), Fraction(study.epsilon), Fraction(study.delta or 0), given, rows
+    )
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rows: int | None) -> Shares:
+    budget, moved = _budget(epsilon, delta), _moved(relation, people)
+    length = _up(QUERIES * moved[0] / (_RADIUS * budget))
+    chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * 2 * rows)
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
     twice = rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
     left = budget * (1 - _RADIUS if chosen else 1)
-    moved = _moved(study)
     first = left * (_FIRST / (_FIRST + _SECOND) if twice else 1)
     shares = Shares(
         budget=budget,
@@ -79,18 +85,18 @@ def shares_of(study: Study, rows: int | None) -> Shares:
         first=_up(moved[1] / first),
         second=_up(moved[2] / (left - first)) if twice else None,
     )
-    if sum(_spent(study, shares)) > budget:
+    if sum(_spent(moved, shares)) > budget:
         raise InternalError("a budget was shared out more than once.")
     advice = "The noise would not fit into 64-bit numbers."
     good = math.sqrt(max(shares.first, shares.second or 0) * 16) < _MOST_NOISE
-    checks.require(good, "larger for so many records per person", advice, epsilon=str(study.epsilon))
+    checks.require(good, "larger for so many records per person", advice, epsilon=str(epsilon))
     return shares
 
 
 def staged_price(study: Study, rows: int | None) -> Price:
     """What a ledger with a Rényi order may book for a release."""
-    shares = shares_of(study, rows)
-    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in _spent(study, shares) if part]
+    spent = _spent(_moved(study.relation, int(study.records_per_person)), shares_of(study, rows))
+    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]
     return Price(events=tuple(events), relation=study.relation)
 
 
@@ -109,19 +115,17 @@ def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     return Fraction(math.floor(2**80 / sigma**2), 2**80)
 
 
-def _moved(study: Study) -> tuple[Fraction, Fraction, Fraction]:
+def _moved(relation: str, people: int) -> tuple[Fraction, Fraction, Fraction]:
     """Squared sensitivities of one length, of the first sums, of the residual sums, in their units."""
-    people = int(study.records_per_person)
-    length = (length_reach(study.relation, records_per_person=people) * SHARE) ** 2
-    first = sufficient_l2_squared(study.relation, records_per_person=people) * _GRID**2
-    return length, first, residual_l2_squared(study.relation, records_per_person=people) * _GRID**2
+    length = (length_reach(relation, records_per_person=people) * SHARE) ** 2
+    first = sufficient_l2_squared(relation, records_per_person=people) * _GRID**2
+    return length, first, residual_l2_squared(relation, records_per_person=people) * _GRID**2
 
 
-def _spent(study: Study, shares: Shares) -> tuple[Fraction, Fraction, Fraction]:
+def _spent(moved: tuple[Fraction, Fraction, Fraction], shares: Shares) -> tuple[Fraction, Fraction, Fraction]:
     """The part of mu**2 that each stage takes."""
-    length, first, second = _moved(study)
-    asked = QUERIES * length / shares.length if shares.length else Fraction(0)
-    return asked, first / shares.first, second / shares.second if shares.second else Fraction(0)
+    asked = QUERIES * moved[0] / shares.length if shares.length else Fraction(0)
+    return asked, moved[1] / shares.first, moved[2] / shares.second if shares.second else Fraction(0)
 
 
 def _up(variance: Fraction) -> Fraction:

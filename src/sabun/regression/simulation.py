@@ -38,6 +38,7 @@ __all__ = [
     "World",
     "errors_of",
     "interval_hits",
+    "normals",
     "organisation_table",
     "simulate",
     "simulated_study",
@@ -201,11 +202,11 @@ def organisation_table(coin: Coin, beta: Floats, rows: int, setting: str) -> tup
         x = 0.8 * _directions(coin, 1, width) + 0.1 * x
     if setting == "collinear":
         x = 0.9 / np.sqrt(width) * (2 * _uniforms(coin, (rows, 1)) - 1) + 0.1 * x
-    return x, x @ beta + _RESIDUAL * _normals(coin, (rows,))
+    return x, x @ beta + _RESIDUAL * normals(coin, (rows,))
 
 
 def _directions(coin: Coin, count: int, width: int) -> Floats:
-    drawn = _normals(coin, (count, width))
+    drawn = normals(coin, (count, width))
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
@@ -214,6 +215,7 @@ def _uniforms(coin: Coin, shape: Sequence[int]) -> Floats:
     return ((coin.words(int(np.prod(shape))) >> np.uint64(11)).astype(np.float64) + 0.5).reshape(shape) * 2.0**-53
 
 
-def _normals(coin: Coin, shape: Sequence[int]) -> Floats:
+def normals(coin: Coin, shape: Sequence[int]) -> Floats:
+    """Standard normal numbers, to simulate with."""
     radius = np.sqrt(-2 * np.log(_uniforms(coin, shape)))
     return np.asarray(radius * np.cos(2 * np.pi * _uniforms(coin, shape)))

@@ -24,7 +24,7 @@ from sabun.privacy.noise import Coin, rounded_gaussian
 from sabun.records import Chunks
 from sabun.records.files import FilePart
 from sabun.regression.design import UNIT, Design
-from sabun.regression.pooling import pooled
+from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
 from sabun.regression.sharing import Shares, plain_radius, shares_of
 from sabun.regression.stages import (
@@ -44,7 +44,7 @@ from sabun.regression.study import Study
 from sabun.regression.sufficient import Weights, clamped, listed_sums, named_sums
 from sabun.regression.sums import Sums, first_sums
 
-__all__ = ["Reading", "add_staged_noise"]
+__all__ = ["Reading", "add_staged_noise", "level_for"]
 
 _GRID = UNIT**2
 _ONE = Weights(diagonal=1, above=1, moment=1, square=1, count=1)
@@ -178,6 +178,11 @@ def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], i
     posterior = pooled(study, [sums])
     scaled = posterior.beta * (design.scale / (study.design.scale * design.shrink) * 2**START_BITS)
     start = np.clip(np.rint(scaled), -LARGEST_START, LARGEST_START)
-    around = posterior.variance + max(posterior.paid, 0.0) / sums.rows
-    level = math.ceil(4 * math.log2(_CUT * math.sqrt(max(around, 1e-9))))
+    level = level_for(posterior, sums.rows)
     return tuple(int(number) for number in start), min(max(level, LEVELS[0]), LEVELS[-1])
+
+
+def level_for(posterior: Posterior, rows: float) -> int:
+    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself."""
+    around = posterior.variance + max(posterior.paid, 0.0) / rows
+    return math.ceil(4 * math.log2(_CUT * math.sqrt(max(around, 1e-9))))

@@ -17,7 +17,7 @@ from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
-__all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "own_stages", "released_radius", "sums_of"]
+__all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +75,12 @@ def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     shares, radius = shares_of(study, value["rows"]), released_radius(study, value)
     near = radius / study.design.scale
     found = _plain_sums(study, value, gauss_level(study, shares.first))
-    noise = found.noise
-    level = NoiseLevel(
-        gram=noise.gram * near**4,
-        above=noise.above * near**4,
-        moment=noise.moment * near**2,
-        square=noise.square,
-        count=noise.count,
-    )
-    return replace(found, gram=found.gram * near**2, moment=found.moment * near, noise=level)
+    return replace(found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near))
+
+
+def near_radius(noise: NoiseLevel, near: float) -> NoiseLevel:
+    """The noise of sums over rows in units of a radius, in units of another that is `near` times as long."""
+    return replace(noise, gram=noise.gram * near**4, above=noise.above * near**4, moment=noise.moment * near**2)
 
 
 def released_radius(study: Study, value: Mapping[str, Any]) -> float:

@@ -147,7 +147,7 @@ def agree(plan: Plan, *, yes: bool, quiet: bool) -> None:
     """Shows what to expect before anything is charged; mostly noise needs a yes."""
     if not quiet:
         Console(stderr=True, markup=False, highlight=False).print(str(plan), soft_wrap=True)
-    if plan.error_released <= 0.5 or yes:
+    if not plan.vacuous or yes:
         return
     if not sys.stdin.isatty() or not typer.confirm("Mostly noise is expected. Release anyway?", err=True):
         raise ParameterError(f"mostly noise is expected. Pass --yes to release anyway. {_UNSPENT}")
