@@ -70,6 +70,7 @@ def _draws_noise(module: Path) -> bool:
         "discrete_gaussian",
         "spherical_laplace",
         "cubical_laplace",
+        "rounded_gaussian",
         "bernoulli",
         "bernoulli_exp",
         "categorical",

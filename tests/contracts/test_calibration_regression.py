@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from contracts.laws import enough, rho_of
 from contracts.watch import Heard, zeros
-from sabun.regression import PrivateRidge, ball, perturbation
+from sabun.privacy.calibration import analytic_gaussian_sigma
+from sabun.regression import PrivateRidge, ball, perturbation, staged, stages
 
-TRIED = {"ssp-gauss", "ssp-laplace", "objpert"}
+TRIED = {"staged", "ssp-gauss", "ssp-laplace", "objpert"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -70,6 +71,49 @@ def test_sums_of_products_have_gaussian_noise_for_the_farthest_neighbours(relati
     rho = max(float((change**2 / variances).sum()) / 2 for change in changes)
     assert enough(rho_of(2, 1e-6), rho, slack=0, waste=1.01), "rows are shortened by a few parts in a thousand"
     assert (release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_staged_sums_have_noise_for_the_farthest_neighbours(
+    relation: str, people: int, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Around the same start and level for both, as composition has it; the start is any that pushes residuals to their ends."""
+    monkeypatch.setattr(staged, "_start", lambda *_: ((0, 0), -8))
+    how: dict[str, Any] = {"method": "staged", "delta": 1e-6, "records_per_person": people}
+    heard.instead = zeros
+    spent = []
+    for first, second in (
+        *(_rows_apart(degrees) for degrees in (0, 30, 60, 90, 180)),
+        np.array([[1e9] * 3, [-1e308, 1e9, -1e9]]),
+    ):
+        rest = np.tile([0.5, 0.0, 0.0], (300, 1))
+        twin = [second] * people if relation == "replace-one" else []
+        pair = []
+        for more in ([first] * people, twin):
+            heard.draws.clear()
+            value = _ridge(np.vstack([rest, *more]), relation=relation, **how).value
+            sums = [value["gram"][0], value["gram"][2], *value["moment"], value["gram"][1], value["square"]]
+            sums += [] if value["count"] is None else [value["count"]]
+            pair.append(
+                np.array([*sums, *value["residual_moment"], value["residual_square"], value["residual_weight"]], dtype=float)
+            )
+        variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
+        assert {draw.law for draw in heard.draws} == {"rounded_gaussian"}
+        spent.append(float(((pair[0] - pair[1]) ** 2 / variances).sum()))
+    sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
+    # No one pair is the farthest for both stages; the parts are tried one by one in tests/regression.
+    assert 0.8 / sigma**2 < max(spent) <= 1 / sigma**2
+
+
+@pytest.mark.parametrize("people", [1, 3])
+def test_the_lengths_of_rows_have_noise_for_the_farthest_neighbours(people: int, heard: Heard) -> None:
+    heard.instead = zeros
+    _ridge(np.tile([0.5, 0.0, 0.0], (4000, 1)), clip_radius=None, method="staged", delta=1e-6, records_per_person=people)
+    lengths = [draw.parameter for draw in heard.draws[:4] if draw.count == 1]
+    assert len(set(lengths[:3])) == 1
+    sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
+    assert enough(0.03 / sigma**2, 4 * (people * stages.SHARE) ** 2 / lengths[0], slack=1e-9, waste=1.01)
 
 
 @pytest.mark.parametrize("people", [1, 3])

@@ -59,6 +59,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
         [noise.exponential_choice([n(100), n(0), n(3)], rate=n(1), **given) for _ in range(100)]
     ),
     "cubical_laplace": lambda n, **given: noise.cubical_laplace(n(100), dimension=n(100), **given),
+    "rounded_gaussian": lambda n, **given: noise.rounded_gaussian(n(100), **given, size=n(100)),
     "spherical_laplace": lambda n, **given: noise.spherical_laplace(n(100), dimension=n(100), **given),
     "uniform_below": lambda n, **given: noise.uniform_below(n(100), **given, size=n(100)),
 }

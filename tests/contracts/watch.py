@@ -16,7 +16,7 @@ import pytest
 
 from sabun.privacy import noise
 
-SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace")
+SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace", "rounded_gaussian")
 
 
 @dataclass(frozen=True)

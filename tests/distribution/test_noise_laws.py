@@ -20,6 +20,7 @@ from sabun.privacy.noise import (
     discrete_gaussian,
     discrete_laplace,
     os_coin,
+    rounded_gaussian,
     seeded_coin,
     spherical_laplace,
     uniform_below,
@@ -228,3 +229,27 @@ def test_spherical_noise_on_the_line_is_rounded_laplace() -> None:
 def test_noise_of_the_operating_system_has_the_law_too() -> None:
     assert _fit(discrete_laplace(4, coin=os_coin(), size=N), _laplace_pmf(4, 50)) > NEVER
     assert _fit(discrete_gaussian(16, coin=os_coin(), size=N), _gaussian_pmf(4, 30)) > NEVER
+
+
+def _rounded_normal_pmf(sigma: float, reach: int) -> NDArray[np.float64]:
+    edges = np.arange(-reach, reach + 2) - 0.5
+    return np.diff(stats.norm.cdf(edges / sigma))
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 5), Fraction(1), Fraction(23, 3), Fraction(400)])
+def test_rounded_gaussian_has_its_law(variance: Fraction) -> None:
+    drawn = rounded_gaussian(variance, coin=os_coin(), size=N)
+    sigma = math.sqrt(variance)
+    reach = int(8 * sigma) + 2
+    assert _fit(drawn, _rounded_normal_pmf(sigma, reach)) > NEVER
+    for wrong in (0.7, 1.3):
+        assert _fit(drawn, _rounded_normal_pmf(math.sqrt(wrong) * sigma, reach)) < NEVER
+
+
+def test_rounded_gaussians_of_one_pair_are_independent() -> None:
+    drawn = rounded_gaussian(Fraction(10**16), coin=os_coin(), size=2 * N).reshape(-1, 2) / 1e8
+    for power in (1, 2):
+        # A correlation of N independent pairs is normal with deviation 1 / sqrt(N): 6 of them happen once in 10**9.
+        assert abs(np.corrcoef((drawn**power).T)[0, 1]) < 6 / math.sqrt(N)
+    quadrants = np.bincount((drawn[:, 0] > 0) + 2 * (drawn[:, 1] > 0), minlength=4)
+    assert stats.chisquare(quadrants).pvalue > NEVER

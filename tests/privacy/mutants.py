@@ -27,6 +27,18 @@ MUTANTS = (
     ),
     ("a multiplier rounded up", "privacy/events.py", "float_below(ratio(sigma)", "float_above(ratio(sigma)"),
     (
+        "rounded normals without the doubt of floats",
+        "privacy/noise/normal.py",
+        "open_ = (np.abs(values - nearest) + error >= 0.5)",
+        "open_ = (np.abs(values - nearest) - error >= 0.5)",
+    ),
+    (
+        "normals a tenth too short",
+        "privacy/noise/normal.py",
+        "values = deviation * normals",
+        "values = deviation * normals * 0.9",
+    ),
+    (
         "a proposal is always kept",
         "privacy/noise/choice.py",
         "if exponent == 0:\n        return True",

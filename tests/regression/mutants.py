@@ -10,8 +10,8 @@ MUTANTS = (
     (
         "rows of a person not squared",
         "regression/sensitivity.py",
-        "one * int(records_per_person) ** 2",
-        "one * int(records_per_person)",
+        "return one * int(records_per_person) ** 2",
+        "return one * int(records_per_person)",
     ),
     (
         "half of the half variance",
@@ -42,14 +42,48 @@ MUTANTS = (
     (
         "rows leave the ball",
         "regression/design.py",
-        "np.maximum(np.sqrt(squares), _FINE * self.scale)",
-        "(_FINE * self.scale * np.ones_like(squares))",
+        "np.maximum(np.sqrt(self.fine_squares(values, out)), FINE * self.scale)",
+        "FINE * self.scale * np.ones_like(self.fine_squares(values, out))",
     ),
     (
         "targets on twice the scale",
         "regression/design.py",
-        "np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * UNIT)",
-        "np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * 2 * UNIT)",
+        "np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * UNIT * weights)",
+        "np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * 2 * UNIT * weights)",
+    ),
+    ("residuals for 2", "regression/sensitivity.py", "one = 4 + weight if", "one = 2 + weight if"),
+    ("the budget twice", "regression/sharing.py", "left = budget * (1 - _RADIUS if chosen else 1)", "left = 2 * budget"),
+    (
+        "mu doubled",
+        "regression/sharing.py",
+        "Fraction(math.floor(2**80 / sigma**2), 2**80)",
+        "Fraction(math.floor(2**82 / sigma**2), 2**80)",
+    ),
+    (
+        "residuals are not cut",
+        "regression/stages.py",
+        "np.rint(np.clip(off / (2.0**START_BITS * level_of(self.level)), -UNIT, UNIT))",
+        "np.rint(off / (2.0**START_BITS * level_of(self.level)))",
+    ),
+    ("shares above one", "regression/stages.py", "squares), 1.0)", "squares), 2.0)"),
+    ("weights above one", "regression/design.py", "(FINE * self.scale) / longest if", "longest / (FINE * self.scale) if"),
+    (
+        "first sums with half the noise",
+        "regression/staged.py",
+        "_drawn(variance, 2 * width, coin)",
+        "_drawn(variance / 4, 2 * width, coin)",
+    ),
+    (
+        "residual sums with half the noise",
+        "regression/staged.py",
+        "_drawn(variance, study.width, coin)",
+        "_drawn(variance / 4, study.width, coin)",
+    ),
+    (
+        "the weight of rows nearly without noise",
+        "regression/staged.py",
+        "_drawn(variance / (weight * UNIT**2), 1, coin)",
+        "_drawn(variance / UNIT**4, 1, coin)",
     ),
     ("promise of half epsilon", "regression/promise.py", "else Fraction(study.epsilon),", "else Fraction(study.epsilon) / 2,"),
 )

@@ -23,7 +23,7 @@ def design(width: int, *, intercept: bool, radius: float | None) -> Design:
 
 def rows_of(d: Design, values: np.ndarray) -> np.ndarray:
     body = np.empty(values.shape)
-    constant = np.broadcast_to(d.whole_rows(values, body), (len(body),))
+    constant = np.broadcast_to(d.whole_rows(values, body)[0], (len(body),))
     return np.column_stack([body, constant]) if d.intercept else body
 
 

@@ -15,7 +15,7 @@ from regression.worlds import clinic, unit_study
 from sabun.errors import ParameterError, ReleaseError
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import Column, Schema
-from sabun.regression import PrivateRidge, Study, combine, read_all
+from sabun.regression import PrivateRidge, PublicModel, Study, combine, read_all
 from sabun.regression.carrier import received
 from sabun.regression.contribution import read_one
 from sabun.regression.promise import guarantee_of
@@ -106,7 +106,14 @@ def test_an_unknown_organisation_is_refused() -> None:
         ({"rows": -1}, "rows must be a whole number"),
         ({"rows": None}, "rows must be a whole number"),
         ({"count": 5}, "count must be left out"),
-        ({"extra": 1}, "must hold exactly count, gram, moment, organisation, rows, square"),
+        ({"extra": 1}, "must hold exactly count, gram, level, moment, organisation, radius, residual_moment"),
+        ({"radius": 13}, "radius must be from 0 to 12"),
+        ({"radius": None}, "radius must be from 0 to 12"),
+        ({"level": 5}, "level must be a whole number from -40 to 4"),
+        ({"start": [1]}, "start must be"),
+        ({"start": [2**27, 0, 0]}, "start must be whole numbers of at most 26 bits"),
+        ({"residual_moment": [0.5, 1, 2]}, "residual_moment must be"),
+        ({"residual_weight": None}, "residual_square and residual_weight must be"),
     ],
 )
 def test_numbers_of_the_wrong_kind_are_refused(value: dict[str, Any], message: str) -> None:
@@ -207,7 +214,8 @@ def test_influence_points_at_the_organisation_that_flipped_its_signs() -> None:
 
 def test_a_release_file_never_holds_data_or_its_hash() -> None:
     record = json.loads(NORTH.to_json())
-    assert set(record["value"]) == {"organisation", "gram", "moment", "square", "count", "rows"}
+    sums = {"organisation", "gram", "moment", "square", "count", "rows"}
+    assert set(record["value"]) == sums | {"radius", "start", "level", "residual_moment", "residual_square", "residual_weight"}
     assert set(record["provenance"]["parameters"]) == {"study", "study_hash", "organisation"}
 
 
@@ -220,7 +228,21 @@ def test_outside_a_study_privacy_may_differ_but_bounds_may_not() -> None:
     with pytest.raises(ReleaseError, match="Agree on bounds, radius and method first"):
         combine([one, PrivateRidge(epsilon=1, x_bounds=[(0, 121), (10, 60)], y_bounds=(0, 100)).fit(X, y).release_])
     with pytest.raises(ReleaseError, match="of another than"):
-        combine([one, PrivateRidge(epsilon=1, method="ssp-laplace", **terms).fit(X, y).release_])
+        combine([one, PrivateRidge(epsilon=1, method="objpert", **terms).fit(X, y).release_])
+
+
+def test_sums_of_every_kind_pool_together(tmp_path: Path) -> None:
+    """A file of an earlier version has its sums alone; read into the same units they add up."""
+    X, y = clinic(3000)
+    terms: dict[str, Any] = {"x_bounds": [(0, 120), (10, 60)], "y_bounds": (0, 100), "epsilon": 3}
+    kinds = ("staged", "ssp-gauss", "ssp-laplace")
+    releases = [PrivateRidge(method=kind, **terms).fit(X[i::3], y[i::3]).release_ for i, kind in enumerate(kinds)]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        model = combine([releases[place] for place in order])
+        assert abs(model.coef_[0] - 0.3) < 0.15
+        model.save(tmp_path / f"{order[0]}.json")
+        assert np.allclose(PublicModel.load(tmp_path / f"{order[0]}.json").coef_, model.coef_)
+        assert len(model.guarantees) == 3
 
 
 ZEROS = np.zeros((5, 2)), np.zeros(5)

@@ -147,19 +147,22 @@ def nearly_equal(dice: np.random.Generator, rows: int) -> np.ndarray:
 def test_intervals_hold_coefficients_of_features_that_are_nearly_equal() -> None:
     """The prior pulls them towards 0, and 95 % intervals held 73 % of them."""
     study = Study(
-        features=Schema.of_bounds([(-1, 1)] * 2), target=Column.number("y", lower=-1, upper=1), epsilon=3, coef_bound=2
+        features=Schema.of_bounds([(-1, 1)] * 2),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=3,
+        coef_bound=2,
+        method="ssp-gauss",
     )
     matrix, _ = study.design.original_units()
     dice, truth, hits, before = np.random.default_rng(7), np.array([0.8, -0.6, 0.0]), 0, 0
     for place in range(100):
-        sums = None
+        sums = []
         for part in range(5):
             X = nearly_equal(dice, 3000)
             y = X @ truth[:2] + dice.normal(0, 0.05, 3000)
             noisy = add_noise(study, totals(study.design, X, y), seeded_coin(10 * place + part))
-            sums = sums_of(study, noisy) if sums is None else sums + sums_of(study, noisy)
-        assert sums is not None
-        found = pooled(study, [sums])
+            sums.append(sums_of(study, noisy))
+        found = pooled(study, sums)
         off = np.abs(matrix @ found.beta - truth)[:2]
         reach = half_lengths(matrix, found.error, found.doubt, pull_of(study, found.covariance, matrix), 0.95)
         hits += int((off <= reach[:2]).sum())
@@ -181,6 +184,7 @@ def test_the_interval_of_what_noise_hides_reaches_as_far_as_coefficients_can() -
         features=Schema.of_bounds([(-1, 1)] * 2),
         target=Column.number("y", lower=-1, upper=1),
         epsilon="1/1000",
+        method="ssp-gauss",
         coef_bound=2,
         fit_intercept=False,
         clip_radius=1,

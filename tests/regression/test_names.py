@@ -82,7 +82,7 @@ def test_functions_and_methods_take_older_names() -> None:
     assert (plan_of(study, **older).rows, plan_of(study, **older).mechanism) == (500, "ssp-gauss")  # type: ignore[attr-defined]
     assert PrivateRidge(epsilon=1, **CLINIC).plan(**older).n_records == 500
     facts: Any = {"features": 2, "organisations": 2, "epsilon": 1, "repeats": 1}
-    assert simulate(n_records=100, **facts) == simulate(rows=100, mechanism="ssp-gauss", **facts)  # type: ignore[call-arg]
+    assert simulate(n_records=100, **facts) == simulate(rows=100, mechanism="staged", **facts)  # type: ignore[call-arg]
     model = combine([PrivateRidge(epsilon=5, **CLINIC).fit(*clinic(300)).release_])
     table, level = clinic(3)[0], {"level": 0.5}
     for ask in (model.conf_int, lambda **how: model.predict_interval(table, **how), model.intercept_interval):

@@ -174,7 +174,7 @@ def test_the_ledger_is_charged_before_the_first_coin(tmp_path, monkeypatch: pyte
         assert ledger.spent.epsilon == Fraction(1, 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(releasing, "add_noise", crash)
+    monkeypatch.setattr(releasing, "add_staged_noise", crash)
     with pytest.raises(KeyboardInterrupt):
         PrivateRidge(epsilon=0.5, ledger=ledger, **CLINIC).fit(*clinic(20))
     assert ledger.spent.epsilon == Fraction(1, 2)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from regression.worlds import CLINIC, totals, unit_study
+from sabun.asking import Planned
 from sabun.errors import ParameterError
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
-from sabun.regression import PrivateRidge, Study, plan_of
+from sabun.regression import MECHANISMS, PrivateRidge, Shape, Study, combine, plan_of
 from sabun.regression.pooling import pooled
 from sabun.regression.simulation import simulate, simulated_study
 from sabun.regression.sufficient import add_noise
@@ -41,7 +44,12 @@ def test_the_plan_is_near_the_simulation() -> None:
 @pytest.mark.parametrize(("features", "rows", "crowded"), [(2, 4000, 1), (2, 4000, 3), (5, 20_000, 1), (5, 20_000, 3)])
 def test_the_stated_errors_are_those_of_such_tables(features: int, rows: int, crowded: int) -> None:
     """Evenly filled bounds, and a third of them: the figure was five times too kind for the first; all seeds are fixed."""
-    study = Study(features=Schema.of_bounds([(-1, 1)] * features), target=Column.number("y", lower=-1, upper=1), epsilon=1)
+    study = Study(
+        features=Schema.of_bounds([(-1, 1)] * features),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=1,
+        method="ssp-gauss",
+    )
     dice, scale, found = np.random.default_rng(0), study.design.scale, []
     for run in range(20):
         beta = dice.normal(size=features + 1)
@@ -89,3 +97,74 @@ def test_the_estimator_plans() -> None:
         PrivateRidge(epsilon=1, x_bounds=(0, 1), y_bounds=(0, 1)).plan(n_records=10)
     with pytest.raises(ParameterError, match="n_records must be a whole number >= 1; got 0"):
         PrivateRidge(epsilon=1, **CLINIC).plan(n_records=0)
+
+
+def test_forecasts_are_a_pair_where_nothing_is_told_and_one_where_the_shape_is() -> None:
+    study = unit_study(4, method="staged")
+    kind, unkind = plan_of(study, n_records=2000, organisations=3).forecasts
+    assert kind.middle < unkind.middle
+    assert "explains 80%" in kind.assumed[0]
+    told = plan_of(study, n_records=2000, organisations=3, shape=Shape(spread=0.3, r_squared=0.4))
+    [one] = told.forecasts
+    assert kind.middle < one.middle < unkind.middle
+    assert one.low <= one.middle <= one.high
+    assert told.to_dict()["forecasts"] == [one.to_dict()]
+    assert one.assumed[0] in str(told)
+    assert isinstance(told, Planned)
+    assert [len(plan_of(unit_study(2, method=m), n_records=300).forecasts) for m in MECHANISMS] == [2] * len(MECHANISMS)
+
+
+def test_noise_is_vacuous_and_a_clear_answer_is_not() -> None:
+    assert plan_of(unit_study(4, method="staged", epsilon="1/50"), n_records=50).vacuous
+    assert not plan_of(unit_study(4, method="staged"), n_records=5000).vacuous
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"spread": 0}, "spread must be above 0"),
+        ({"r_squared": 1}, "r_squared must be"),
+        ({"correlation": 1}, "correlation must be"),
+        ({"centre": 2}, "centre must be"),
+        ({"deviation": "x"}, "deviation must be"),
+    ],
+)
+def test_a_shape_must_be_possible(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Shape(**wrong)
+
+
+def test_a_plan_takes_a_shape_alone() -> None:
+    with pytest.raises(ParameterError, match="shape must be a Shape; got dict"):
+        PrivateRidge(epsilon=1, **CLINIC).plan(n_records=10, shape={"spread": 1})  # type: ignore[arg-type]
+
+
+def test_the_realised_error_is_near_the_forecast() -> None:
+    """Four worlds of told shapes, five runs each (seeds fixed): the median within a third and three times the forecast's."""
+    dice = np.random.default_rng(8)
+    for shape, rows, organisations in (
+        (Shape(spread=0.4, r_squared=0.6), 1500, 2),
+        (Shape(spread=0.2, centre=0.3, r_squared=0.3, deviation=0.2), 4000, 1),
+        (Shape(spread=0.5, correlation=0.6, r_squared=0.9), 800, 4),
+        (Shape(spread=0.3, r_squared=0.8, between=0.6), 1000, 4),
+    ):
+        study = Study(features=Schema.of_bounds([(-1, 1)] * 3), target=Column.number("y", lower=-1, upper=1), epsilon=1)
+        found = [_realised(study, shape, rows, organisations, dice, run) for run in range(5)]
+        [forecast] = plan_of(study, n_records=rows, organisations=organisations, shape=shape).forecasts
+        assert 1 / 3 < np.median(found) / forecast.middle < 3
+
+
+def _realised(study: Study, shape: Shape, rows: int, organisations: int, dice: np.random.Generator, seed: int) -> float:
+    root = shape.spread * np.linalg.cholesky((1 - shape.correlation) * np.eye(3) + shape.correlation)
+    beta = dice.normal(size=3)
+    beta *= shape.deviation * np.sqrt(shape.r_squared) / np.linalg.norm(root.T @ beta)
+    tables, releases = [], []
+    for place in range(organisations):
+        middle = shape.centre + np.sqrt(shape.between) * root @ dice.normal(size=3)
+        X = np.clip(middle + np.sqrt(1 - shape.between) * dice.normal(size=(rows, 3)) @ root.T, -1, 1)
+        y = (X - shape.centre) @ beta + shape.deviation * np.sqrt(1 - shape.r_squared) * dice.normal(size=rows)
+        releases.append(PrivateRidge(study=study, random_state=10 * seed + place).fit(X, np.clip(y, -1, 1)).release_)
+        tables.append(X)
+    model, X = combine(releases), np.concatenate(tables)
+    off = X @ (model.coef_ - beta) + model.intercept_ + shape.centre * beta.sum()
+    return float(np.mean(off**2) / np.var(X @ beta))

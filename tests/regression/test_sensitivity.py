@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sabun.regression.sensitivity import gradient_diameter, noise_share, square_weight, sufficient_l2_squared
+from sabun.regression.sensitivity import (
+    gradient_diameter,
+    length_reach,
+    noise_share,
+    residual_l2_squared,
+    residual_weights,
+    square_weight,
+    sufficient_l2_squared,
+)
 
 
 def row(v: np.ndarray, width: int) -> tuple[np.ndarray, float]:
@@ -106,3 +114,31 @@ def test_sensitivities_do_not_wrap() -> None:
     assert gradient_diameter(Fraction(small), "replace-one") == gradient_diameter(Fraction(100), "replace-one")
     given = noise_share(Fraction(small), ridge=Fraction(three), records_per_person=small)
     assert given == noise_share(Fraction(100), ridge=Fraction(3), records_per_person=100)
+
+
+def residual_change(a: float, b: float, u_squared: float) -> float:
+    return (a + b) ** 2 + u_squared * (a**2 - b**2) ** 2
+
+
+def test_squares_of_residuals_are_free_up_to_a_weight_of_two() -> None:
+    """Opposite unit rows are the worst case; over a grid of residuals the maximum is 4, and more for a large weight."""
+    grid = np.linspace(0, 1, 401)
+    changes = {u: max(residual_change(a, b, u) for a in grid for b in grid) for u in (0.5, 2.0, 2.5, 4.0)}
+    assert changes[0.5] == changes[2.0] == 4.0
+    assert changes[2.5] == 4.0, "the derivative is below 0 in the middle, the maximum still at the end"
+    assert changes[4.0] > 4.0
+    square, weight = residual_weights("replace-one")
+    assert (square, residual_l2_squared("replace-one")) == (2, 4 + weight)
+    square, weight = residual_weights("add-remove")
+    assert residual_l2_squared("add-remove", records_per_person=3) == 9 * (1 + square + weight)
+    assert (length_reach("replace-one"), length_reach("add-remove", records_per_person=2)) == (1, Fraction(3, 2))
+
+
+def test_random_residual_records_never_move_further() -> None:
+    rng = np.random.default_rng(3)
+    square, weight = (float(part) for part in residual_weights("replace-one"))
+    for _ in range(3000):
+        x, t, s = rng.normal(size=(2, 3)), rng.uniform(-1, 1, 2), rng.uniform(0, 1, 2)
+        x /= np.maximum(1, np.linalg.norm(x, axis=1, keepdims=True))
+        moved = np.sum((x[0] * t[0] - x[1] * t[1]) ** 2) + square * (t[0] ** 2 - t[1] ** 2) ** 2 + weight * (s[0] - s[1]) ** 2
+        assert moved <= float(residual_l2_squared("replace-one")) + 1e-12

@@ -44,7 +44,7 @@ def test_sums_do_not_depend_on_blocks_or_order(block: int, monkeypatch: pytest.M
     X[17, 1] = np.nan
     design = unit_study(3).design
     whole = totals(design, X, y)
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK", block)
     order = np.random.default_rng(1).permutation(300)
     assert np.array_equal(totals(design, X[order], y[order]).products, whole.products)
 

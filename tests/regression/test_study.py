@@ -61,7 +61,7 @@ def test_numbers_are_read_as_they_are_written() -> None:
 
 
 def test_auto_chooses_by_delta_and_width() -> None:
-    assert study(method="auto").method == "ssp-gauss"
+    assert study(method="auto").method == "staged"
     assert study(method="auto", delta=0).method == "ssp-laplace"
     wide = Schema.of_bounds([(0, 1)] * 9)
     assert study(method="auto", delta=0, features=wide).method == "objpert"
@@ -78,10 +78,10 @@ def test_pure_mechanisms_keep_delta_zero_whatever_is_asked() -> None:
         ({"epsilon": 0}, "epsilon must be finite and > 0; got 0"),
         ({"epsilon": float("nan")}, "epsilon must be a number; got nan"),
         ({"epsilon": "1e-9"}, "epsilon must be at least 1e-06"),
-        ({"delta": 0}, "delta must be > 0 for method 'ssp-gauss'; got 0. With delta 0 choose"),
+        ({"delta": 0}, "delta must be > 0 for method 'staged'; got 0. With delta 0 choose"),
         ({"delta": 1}, "delta must be at least 0 and below 1; got 1"),
         ({"delta": "1e-200"}, "delta must be 0 or at least 1e-100"),
-        ({"method": "adassp"}, "method must be one of 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),
+        ({"method": "adassp"}, "method must be one of 'staged', 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),
         ({"relation": "local"}, "relation must be one of 'replace-one', 'add-remove'"),
         ({"coef_bound": 0}, "coef_bound must be finite and > 0"),
         ({"coef_bound": 1e12}, "coef_bound must be between 1e-09 and 1e"),

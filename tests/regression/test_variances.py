@@ -31,7 +31,7 @@ def test_the_stated_deviation_is_that_of_the_estimate() -> None:
     for run in range(300):
         X = dice.uniform(-0.5, 0.5, (400, 3))
         moments = totals(study.design, X, X @ beta + dice.normal(0, sd, 400))
-        one = released_variance(sums_of(study, add_noise(study, moments, seeded_coin(run))), beta, 0.0)
+        one = released_variance([sums_of(study, add_noise(study, moments, seeded_coin(run)))], beta, 0.0)
         found.append(one.found)
         stated.append(one.deviation)
     spread, level = float(np.std(found)), noise_level(study)

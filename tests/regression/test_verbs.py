@@ -386,7 +386,7 @@ def test_a_schema_beside_bounds_is_added_to_and_replaced(folder: Path, capsys: p
 def test_a_plan_touches_no_data_and_says_what_it_assumes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("plan", "--n-records", "4000", "--organisations", "3", *BOUNDS, "--epsilon", "1", "--json")
     found = json.loads(capsys.readouterr().out)
-    assert (found["method"], found["n_records"], found["coefficients"]) == ("ssp-gauss", 4000, 3)
+    assert (found["method"], found["n_records"], found["coefficients"]) == ("staged", 4000, 3)
     assert "fill their bounds evenly" in found["assumed"]
     assert found["error_released"] < found["error_narrow"]
     study()

@@ -15,6 +15,8 @@ from sabun.regression.statistic import Labelled, Moments, Totals
 
 def unit_study(width: int = 2, **terms: Any) -> Study:
     """Features in [-1, 1], no intercept, rows shortened to the unit ball."""
+    if not terms.keys() & {"method", "mechanism"}:
+        terms["method"] = "ssp-gauss"
     facts: dict[str, Any] = {"epsilon": 1, "fit_intercept": False, "clip_radius": 1, "coef_bound": 1}
     return Study(features=Schema.of_bounds([(-1, 1)] * width), target=Column.number("y", lower=-1, upper=1), **(facts | terms))
 

@@ -44,6 +44,11 @@ class Chunks:
     pieces: Callable[[], Iterator[Any]]
     form: FileFormat | None = None
 
+    @property
+    def once(self) -> bool:
+        """Whether it can be read only once: a generator."""
+        return isinstance(self.pieces, _Once)
+
 
 def chunks(pieces: Iterable[Any] | Callable[[], Iterable[Any]]) -> Chunks:
     """Says that something is a stream of tables (or file names), one after the other.

@@ -149,11 +149,11 @@ class _Home:
             raise DataError("home data must have at least one row, and as many targets as rows.")
         values = design.feature_values(encoded)
         body = np.empty(values.shape)
-        constant = np.broadcast_to(design.whole_rows(values, body), (len(body),))
-        rows = np.column_stack([body, constant]) if design.intercept else body
+        constant, weights = design.whole_rows(values, body)
+        rows = np.column_stack([body, np.broadcast_to(constant, (len(body),))]) if design.intercept else body
         moments = Moments(design=design)
         totals = moments.add(moments.zero(), (values, targets))
-        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets) / UNIT, totals=totals)
+        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets, weights) / UNIT, totals=totals)
 
 
 def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
@@ -193,11 +193,10 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
     study = contributions[0].study
     sums = [contribution.sums() for contribution in contributions]
     own = None if home is None else home_sums(study, home.totals)
-    total = sum(sums[1:], sums[0])
     whole = pooled(study, sums, own)
 
     def without(place: int) -> Posterior:
-        return pooled(study, [total - sums[place]], own)
+        return pooled(study, [*sums[:place], *sums[place + 1 :]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
     return {"influences": found, **facts_of(whole)}

@@ -14,6 +14,8 @@ from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import pooled
 from sabun.regression.promise import guarantee_of
+from sabun.regression.sharing import shares_of
+from sabun.regression.stages import LARGEST_START, LEVELS, RADII, RESIDUALS
 from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
 from sabun.regression.sufficient import noise_level
 from sabun.regression.sums import Sums, sums_of
@@ -27,6 +29,7 @@ _ROWS_LIMIT = 2**39
 _WHOLE_LIMIT = 2**62
 _COMMON = {"organisation", "rows"}
 _FIELDS = {
+    "staged": _COMMON | {"gram", "moment", "square", "count", "radius"} | set(RESIDUALS),
     "ssp-gauss": _COMMON | {"gram", "moment", "square", "count"},
     "ssp-laplace": _COMMON | {"gram", "moment", "square", "count"},
     "objpert": _COMMON | {"coefficients"},
@@ -183,6 +186,8 @@ def _must_agree(first: Contribution, other: Contribution) -> None:
 def _terms(study: Study) -> dict[str, Any]:
     """What must agree even outside a study; the privacy of each release may differ there."""
     record = study.to_dict()
+    if study.method in STATISTICS:
+        record["mechanism"] = "sums"  # of whatever kind: they are read into the same units
     return {
         key: value for key, value in record.items() if key not in ("epsilon", "delta", "unit", "records_per_person", "name")
     }
@@ -204,10 +209,30 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
         _whole_list(counts, len(counts), "count", label)
         if public_rows and value["count"] is not None:
             raise ReleaseError(f"{label}: count must be left out; it is not.")
+        if study.method == "staged":
+            _check_stages(study, value, label)
     elif study.method == "objpert":
         _whole_list(value["coefficients"], study.width, "coefficients", label)
     elif not _is_estimate(value["estimate"], study.width):
         raise ReleaseError(f"{label}: estimate must be an array of {study.width} finite numbers; it is not.")
+
+
+def _check_stages(study: Study, value: Mapping[str, Any], label: str) -> None:
+    shares = shares_of(study, value["rows"])
+    chosen = shares.length is not None
+    if chosen != _is_whole(value["radius"], 0, RADII - 1) or (not chosen and value["radius"] is not None):
+        raise ReleaseError(f"{label}: radius must be {f'from 0 to {RADII - 1}' if chosen else 'left out'}; it is not.")
+    if shares.second is None:
+        if any(value[name] is not None for name in RESIDUALS):
+            raise ReleaseError(f"{label}: residuals must be left out for so few rows; they are not.")
+        return
+    if not _is_whole(value["level"], LEVELS[0], LEVELS[-1]):
+        raise ReleaseError(f"{label}: level must be a whole number from {LEVELS[0]} to {LEVELS[-1]}; it is not.")
+    _whole_list(value["start"], study.width, "start", label)
+    if max(map(abs, value["start"])) > LARGEST_START:
+        raise ReleaseError(f"{label}: start must be whole numbers of at most 26 bits; it is not.")
+    _whole_list(value["residual_moment"], study.width, "residual_moment", label)
+    _whole_list([value["residual_square"], value["residual_weight"]], 2, "residual_square and residual_weight", label)
 
 
 def _is_estimate(numbers: object, width: int) -> bool:

@@ -4,6 +4,9 @@ Notation: a feature v becomes (v - centre) / half in [-1, 1]; a constant 1 joins
 radius R, shortened to length 1 where it is longer, multiplied by r 2**12 and rounded to whole numbers. r is a little below
 1, so
 that the rounded row is never longer than 2**12. The target becomes a whole number of [-2**12, 2**12].
+
+Shortening the row alone makes slopes steeper. Where `weighted` is set, the target is multiplied by w = min(1, R / |row|) as
+well: w depends on the features alone, so w y = (w x)'beta + w e, and a linear truth stays the truth for every radius.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 
 from sabun.records import NumberColumn, Schema
 
-__all__ = ["BITS", "UNIT", "Design", "Floats"]
+__all__ = ["BITS", "FINE", "UNIT", "Design", "Floats"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -26,7 +29,8 @@ BITS = 12
 UNIT = 2**BITS
 """Whole numbers stand for multiples of 1/UNIT."""
 
-_FINE = 2.0**20
+FINE = 2.0**20
+"""The finer grid on which lengths of rows are found."""
 
 
 @final
@@ -39,12 +43,14 @@ class Design:
         target: The target with its bounds.
         intercept: Whether a constant feature joins; without it nothing is centred.
         radius: Length in scaled units that rows are shortened to; None for one that no row exceeds.
+        weighted: Whether the target of a shortened row is made smaller with it.
     """
 
     features: Schema
     target: NumberColumn
     intercept: bool
     radius: float | None
+    weighted: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -99,37 +105,52 @@ class Design:
                 values[:, index] = np.log1p(values[:, index])
         return self.features.one_hot(values)[:, self._kept]
 
-    def whole_rows(self, values: Floats, out: Floats) -> Floats | float:
-        """Writes the whole-number features of records into `out` and returns the column of the constant feature (or 0).
+    def whole_rows(self, values: Floats, out: Floats) -> tuple[Floats | float, Floats | float]:
+        """Writes the whole-number features of records into `out`; returns the column of the constant feature, and the weights.
 
         Guarantee: a row is a function of that record alone, and its squared length is at most UNIT**2, see
-        `statistic.proof.md`. NaN
+        `design.proof.md`. NaN
         stays in its row.
 
         Args:
             values: Feature values, see `feature_values`.
             out: A contiguous array of the same shape.
+
+        Returns:
+            The constant (0 without one); what targets are multiplied by, at most 1 (1 unless `weighted`).
         """
+        if self.radius is None:
+            self._mapped(values, out)
+            return float(np.rint(UNIT * self.shrink / self.scale)) * self.intercept, 1.0
+        longest = np.maximum(np.sqrt(self.fine_squares(values, out)), FINE * self.scale)
+        factor = (UNIT * self.shrink) / longest  # proof: into-ball
+        out *= factor[:, None]
+        np.rint(out, out=out)
+        weights = (FINE * self.scale) / longest if self.weighted else 1.0  # proof: weight
+        return np.asarray(np.rint(FINE * factor * self.intercept)), weights
+
+    def fine_squares(self, values: Floats, out: Floats) -> Floats:
+        """Writes the features on a grid of 1/FINE into `out`; returns the squared lengths of rows there, constant included.
+
+        Only where there is a radius. Whole numbers below 2**53 add up exactly in any order, so a row's length does not depend
+        on where the row stands.
+        """
+        self._mapped(values, out)
+        return np.asarray(np.einsum("ij,ij->i", out, out) + FINE**2 * self.intercept)  # proof: exact-length
+
+    def _mapped(self, values: Floats, out: Floats) -> None:
         slope, shift, low, high = self._affine
         with np.errstate(all="ignore"):  # a warning about an overflow would speak of a private cell
             np.multiply(values, slope, out=out)
             out += shift
         np.clip(out, low, high, out=out)
         np.rint(out, out=out)
-        if self.radius is None:
-            return float(np.rint(UNIT * self.shrink / self.scale)) * self.intercept
-        # Whole numbers below 2**53 add up exactly in any order, so a row's length does not depend on where the row stands.
-        squares = np.einsum("ij,ij->i", out, out) + _FINE**2 * self.intercept  # proof: exact-length
-        factor = (UNIT * self.shrink) / np.maximum(np.sqrt(squares), _FINE * self.scale)  # proof: into-ball
-        out *= factor[:, None]
-        np.rint(out, out=out)
-        return np.asarray(np.rint(_FINE * factor * self.intercept))
 
-    def whole_targets(self, target: Floats) -> Floats:
-        """The targets as whole numbers of [-UNIT, UNIT]."""
+    def whole_targets(self, target: Floats, weights: Floats | float = 1.0) -> Floats:
+        """The targets as whole numbers of [-UNIT, UNIT], each times its weight of [0, 1]."""
         centre, half = self.target_range
         inside = np.clip(target, self.target.lower, self.target.upper)
-        return np.asarray(np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * UNIT))  # proof: target
+        return np.asarray(np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * UNIT * weights))  # proof: target
 
     def encoded_target(self, target: object) -> Floats:
         """A column of targets in their own unit, inside the bounds."""
@@ -159,7 +180,7 @@ class Design:
     def _affine(self) -> tuple[Floats, Floats, Floats | float, Floats | float]:
         """Slope, shift, limits of the first map: straight to 1/UNIT where no row is shortened, else to a finer grid."""
         centres, halves = self.centres
-        top = UNIT * self.shrink / self.scale if self.radius is None else _FINE
+        top = UNIT * self.shrink / self.scale if self.radius is None else FINE
         slope = top / halves
         shift = -centres * slope
         ends = [_ends(column) for column in self.features.columns for _ in column.features]

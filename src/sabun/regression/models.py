@@ -35,7 +35,8 @@ _ORIGIN = (
 _ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
 _CAVEATS = (
     "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
-    "They assume one linear model for all (residuals may vary more in one organisation than in another), no shortened rows"
+    "They assume one linear model for all (residuals may vary more in one organisation than in another), no bias from "
+    "shortened rows"
 )
 _AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
 _OLD_FILE = (

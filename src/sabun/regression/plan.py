@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sabun import checks
-from sabun.asking import renamed
+from sabun.asking import Forecast, renamed
+from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import LARGE_EPSILON
+from sabun.regression.foretelling import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect
 from sabun.regression.sensitivity import gradient_diameter, noise_share
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import noise_level
@@ -19,6 +24,8 @@ __all__ = ["Plan", "plan_of"]
 
 _RESIDUAL = 0.2
 _NARROW = 3
+_NOISE = 0.5
+_FEW = 7
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
     "coefficients are half as long as coef_bound"
@@ -33,6 +40,7 @@ class Plan:
     Errors are relative excess risks: 1 is what predicting with all coefficients 0 costs, 0 is perfect. They are those of a
     made-up table (see `assumed`), not of anybody's own: columns that crowd in a part of their bounds, or follow one another,
     leave less to see beside the same noise. `error_narrow` is the same for a table that fills a third of its bounds.
+    `forecasts` are of the public model too, for a table of the shape that was told, else for a kind and an unkind one.
 
     Args:
         method: Which one.
@@ -47,6 +55,7 @@ class Plan:
         error_released: Expected error of the public model.
         error_narrow: The same where features fill a third of their bounds.
         error_combined: Expected error of the home model: own data with the releases of the others.
+        forecasts: Of the public model's error, each with what it assumes.
     """
 
     method: str
@@ -61,16 +70,17 @@ class Plan:
     error_released: float
     error_narrow: float
     error_combined: float
+    forecasts: tuple[Forecast, ...] = ()
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether even the kindest forecast says that the public model will be mostly noise."""
+        return min((one.middle for one in self.forecasts), default=self.error_released) > _NOISE
 
     @property
     def helps(self) -> bool:
         """Whether combining is expected to beat one organisation alone by a tenth; never with one organisation."""
         return self.organisations > 1 and self.error_combined < 0.9 * self.error_alone
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the public model would be mostly noise."""
-        return self.error_released > 0.5
 
     @property
     def assumed(self) -> str:
@@ -79,7 +89,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self) | {"helps": self.helps, "assumed": self.assumed}
+        forecasts = [forecast.to_dict() for forecast in self.forecasts]
+        return asdict(self) | {"forecasts": forecasts, "helps": self.helps, "vacuous": self.vacuous, "assumed": self.assumed}
 
     def __str__(self) -> str:
         alone = self.organisations == 1
@@ -89,7 +100,7 @@ class Plan:
         if not alone:
             much = "" if self.helps else "not "
             verdict.append(f"Combining is {much}expected to help{'' if self.helps else ' one organisation much'}.")
-        if self.error_released > 0.5:
+        if self.vacuous:
             verdict.append(
                 "The public model alone would be mostly noise: use more rows, more organisations or a larger epsilon."
             )
@@ -102,13 +113,24 @@ class Plan:
             f"privacy {self.error_alone:.3g}, public model {self.error_released:.3g}{joined}.",
             f"In that table {self.assumed}. Yours was not looked at and may be far worse: if its features fill a third of "
             f"their bounds, the public model has {self.error_narrow:.3g}.",
+            *(
+                f"Forecast of the public model's error: {one.middle:.2g} ({one.low:.2g} to {one.high:.2g} in four of five), if "
+                f"{one.assumed[0]}."
+                for one in self.forecasts
+            ),
         ]
         return "\n".join([*lines, *([" ".join(verdict)] if verdict else [])])
 
 
 @renamed(rows="n_records")
-def plan_of(study: Study, *, n_records: int, organisations: int = 1) -> Plan:
+def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shape | None = None) -> Plan:
     """The plan of a study for organisations of about `n_records` rows each (a public guess).
+
+    Args:
+        study: Its terms.
+        n_records: Rows of each organisation.
+        organisations: How many.
+        shape: What the tables are like, as far as that is known without looking at them.
 
     Example:
         >>> from sabun.records import Column, Schema
@@ -117,12 +139,19 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1) -> Plan:
         True
     """
     checks.whole(minimum=1, n_records=n_records, organisations=organisations)
+    if shape is not None and not isinstance(shape, Shape):
+        raise ParameterError(
+            f"shape must be a Shape; got {type(shape).__name__}. Make one with Shape(spread=, r_squared=, ...)."
+        )
     # Spread evenly over its bounds a feature has the mean square 1/3, divided by the squared scale of a row; where rows are
     # shortened, at most that of a coordinate in a ball.
     spread = n_records * min(1 / (3 * study.design.scale**2), 1 / (study.width + 2))
     alone = _RESIDUAL**2 * study.width / spread / _size(study)
     noise, released = _released(study, spread, organisations)
-    bounded = [min(error, 1.0) for error in (alone, released, _released(study, spread / _NARROW**2, organisations)[1])]
+    narrow = _released(study, spread / _NARROW**2, organisations)[1]
+    if study.method == "staged":
+        released, narrow = (_even(study, n_records, organisations, part) for part in (1, _NARROW))
+    bounded = [min(error, 1.0) for error in (alone, released, narrow)]
     combined = 1 / (1 / bounded[0] + 1 / bounded[1]) if study.method in STATISTICS else min(bounded[:2])
     return Plan(
         method=study.method,
@@ -137,7 +166,41 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1) -> Plan:
         error_released=bounded[1],
         error_narrow=bounded[2],
         error_combined=combined,
+        forecasts=_forecasts(study, n_records, organisations, shape, bounded),
     )
+
+
+def _even(study: Study, n_records: int, organisations: int, part: int) -> float:
+    """The typical error where features fill their bounds, or so small a part of them, evenly; residuals as assumed."""
+    spread, features = 1 / math.sqrt(3) / part, max(study.width - study.fit_intercept, 1)
+    explained = _size(study) / study.design.scale**2 * spread**2 * features / study.width
+    shape = Shape(
+        spread=spread,
+        r_squared=min(max(explained / (explained + _RESIDUAL**2), 1e-9), 1 - 1e-9),
+        deviation=min(math.sqrt(explained + _RESIDUAL**2), 1.0),
+    )
+    return float(np.median(errors_to_expect(study, shape, n_records=n_records, organisations=organisations, runs=_FEW)))
+
+
+def _forecasts(
+    study: Study, n_records: int, organisations: int, shape: Shape | None, bounded: Sequence[float]
+) -> tuple[Forecast, ...]:
+    if study.method not in STATISTICS:  # coefficients alone: the formula, for either table
+        return tuple(
+            _foretold(error / 3, error, 3 * error, f"{_ASSUMED}; {table}")
+            for error, table in ((bounded[1], "features fill their bounds"), (bounded[2], "they fill a third of them"))
+        )
+    found = []
+    for one in (OPTIMISTIC, PESSIMISTIC) if shape is None else (shape,):
+        errors = errors_to_expect(study, one, n_records=n_records, organisations=organisations)
+        low, middle, high = (float(end) for end in np.quantile(errors, [0.1, 0.5, 0.9]))
+        found.append(_foretold(low, middle, high, str(one)))
+    return tuple(found)
+
+
+def _foretold(low: float, middle: float, high: float, assumed: str) -> Forecast:
+    quantity = "error of the public model's predictions (0: as good as possible, 1: as predicting the mean)"
+    return Forecast(quantity=quantity, low=low, middle=middle, high=high, assumed=(assumed,))
 
 
 def _size(study: Study) -> float:

@@ -14,6 +14,8 @@ its trace, at most n (|x|**2 + t**2). t is such that the noise N of J has varian
   normal density up to a factor 1 + 1e-16. Y is symmetric, so u'Yu >= 0 half of the time for the leading u of N, and
   P(lambda_max(N) > x) <= 2 P(lambda_max(N + Y) > x): hence the variance of Y in `_Noise` and the 2 in `_Noise.edge`.
   Single sums need neither: a discrete Gaussian is sub-Gaussian with its own parameter (Canonne, Kamath, Steinke 2020).
+- Staged: its noise is continuous and rounded, so the normal laws hold as they are. Residual sums are sums of (x, t)(x, t)' with
+  |t| <= 1 beside the same A, so both stages are tested alike.
 - Laplace: the spherical vector is scale |M| times a standard normal vector, with M normal of one more coordinate
   (`privacy/noise/spherical.py`). But for one event, |M|**2 is at most its chi-squared quantile; then all of the above holds
   with that variance. Its rounding moves an entry by at most a grid unit.
@@ -32,15 +34,16 @@ from sabun.regression.contribution import Contribution
 from sabun.regression.design import UNIT, Design, Floats
 from sabun.regression.models import Influence
 from sabun.regression.pooling import Posterior
+from sabun.regression.stages import staged_design
 from sabun.regression.study import STATISTICS, Study
-from sabun.regression.sums import Sums
+from sabun.regression.sums import Sums, own_stages, released_radius
 
 __all__ = ["FALSE_ALARM", "findings", "influences"]
 
 FALSE_ALARM = 1e-6
 """At most this share of honest releases is called implausible."""
 
-_TESTS = 12  # ends of tests, two of the number of rows among them, and the length of a Laplace vector
+_TESTS = 24  # ends of tests of two stages, two of the number of rows among them, and the length of a Laplace vector
 _SMOOTH = 2.0  # grid units of normal noise that make a discrete Gaussian a continuous one
 
 
@@ -100,8 +103,13 @@ class _Noise:
 
 def _implausible(contribution: Contribution) -> list[str]:
     name, study = contribution.organisation, contribution.study
-    if study.method in STATISTICS:
-        tests = _sums_that_cannot_be(study, contribution.sums())
+    if study.method == "staged":
+        design = staged_design(study.design, released_radius(study, contribution.value))
+        stages = own_stages(study, contribution.value)
+        found = [_sums_that_cannot_be(study, design, sums) for sums in stages]
+        tests = {what: any(one.get(what, False) for one in found) for what in found[0]}
+    elif study.method in STATISTICS:
+        tests = _sums_that_cannot_be(study, study.design, contribution.sums())
     else:
         length, bound = float(np.linalg.norm(contribution.beta())), float(study.coef_bound)
         tests = {"coefficients longer than the study's bound": study.method == "objpert" and length > bound * 1.001}
@@ -110,9 +118,9 @@ def _implausible(contribution: Contribution) -> list[str]:
     ]
 
 
-def _sums_that_cannot_be(study: Study, sums: Sums) -> dict[str, bool]:
+def _sums_that_cannot_be(study: Study, design: Design, sums: Sums) -> dict[str, bool]:
     """What no data can have, each with whether the sums show it beyond their noise."""
-    noise, design, width = _Noise.of(study, sums), study.design, study.width
+    noise, width = _Noise.of(study, sums), study.width
     moved = noise.reach(noise.count) if noise.count else 0.0
     most, least = sums.rows + moved, max(sums.rows - moved, 0.0) if sums.rows > 1 else 0.0
     longest, largest, constant = 1 / design.shrink**2, _largest_square(design), _constant(design)

@@ -4,6 +4,11 @@ Notation: given A, the pooled c is normal with mean A beta and variance s2 A + v
 the noise of A does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues set to 0) this gives a Gaussian
 posterior for beta. All of it is post-processing of released numbers, except for the home organisation's own sums.
 
+A staged release has c twice: its own, and that of the residuals around a start b, moved back by A b. Both hold the same
+sampling noise, so they are mixed, (1 - l) c + l (c2 + A b), never added as if they were independent. The noise of A reaches the
+mix through beta - l b, so its variance is (1 - l)**2 v_c + l**2 v_c2 + v_A (1 + 1 / width) / 2 |beta - l b|**2, and l is where
+that is least: l = (v_c + g beta'b) / (v_c + v_c2 + g |b|**2) with g = v_A (1 + 1 / width) / 2, summed over organisations.
+
 One s2 is enough for the weights, not for the error: where organisations differ, the sampling variance of c is the sum of their
 own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
 
@@ -31,7 +36,15 @@ from sabun.regression.design import Floats
 from sabun.regression.intervals import Doubt
 from sabun.regression.study import Study
 from sabun.regression.sums import Home, Sums
-from sabun.regression.variances import LARGEST, Variance, drawn_together, home_variance, mixed, released_variance
+from sabun.regression.variances import (
+    LARGEST,
+    Variance,
+    drawn_together,
+    effective_rows,
+    home_variance,
+    mixed,
+    released_variance,
+)
 
 __all__ = ["Posterior", "pooled", "pull_of"]
 
@@ -54,6 +67,8 @@ class Posterior:
         radius: How large each can be.
         paid: tr(A C), the coefficients that the releases have paid for.
         doubt: What is not known about the error.
+        length: How long the coefficients are that the noise of A meets, as estimated.
+        farthest: How long they can be at most.
     """
 
     beta: Floats
@@ -65,16 +80,18 @@ class Posterior:
     radius: Floats
     paid: float
     doubt: Doubt
+    length: float
+    farthest: float
 
     @cached_property
     def error(self) -> Floats:
         """Covariance of the estimate around its expectation, for the longest coefficients that the releases allow."""
         known, shaken = (self.covariance @ part @ self.covariance for part in (self.known, self.shaken))
-        length = float(np.linalg.norm(self.beta))
+        length = self.length
         # The noise of A meets the true coefficients, which may be longer than the estimated ones by their pull and their error.
         unseen = np.linalg.norm(self.covariance * (self.prior * self.radius), 2)
         unseen += 2 * math.sqrt(np.linalg.norm(known + length**2 * shaken, 2))
-        return _even(known + min(length + float(unseen), float(self.radius.max())) ** 2 * shaken)
+        return _even(known + min(length + float(unseen), self.farthest) ** 2 * shaken)
 
 
 def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
@@ -86,22 +103,65 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
         home: Exact sums; the result is then not private for the home organisation.
     """
     before = _prior(study)
-    total = sum(releases[1:], releases[0]) if releases else None
     own = _HomeVariance.of(home, before[0])
-    spread, length = _UNKNOWN, float(study.coef_bound) ** 2 / 4
-    # The weights need the variance and the length of the coefficients, which the weighted estimate gives: a few rounds agree.
+    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(study.width), float(study.coef_bound) ** 2 / 4)
+    # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
     for _ in range(_PASSES):
-        posterior = _posterior(total, home, before, _Residual(own=own, released=spread), length)
-        length = float(posterior.beta @ posterior.beta)
-        if total is not None:
-            paid = posterior.paid / total.rows
-            spread = released_variance(total, posterior.beta, paid)
-    if total is None:
+        posterior = _posterior(mixed_sums, home, before, _Residual(own=own, released=spread))
+        mixed_sums = _Mixed.of(releases, posterior.beta)
+        if releases:
+            paid = posterior.paid / sum(effective_rows(one) for one in releases)
+            spread = released_variance(releases, posterior.beta, paid)
+    if not releases:
         return posterior
-    each = drawn_together([released_variance(one, posterior.beta, paid) for one in releases], spread)
+    each = drawn_together([released_variance([one], posterior.beta, paid) for one in releases], spread)
     uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
     residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
-    return _posterior(total, home, before, residual, length)
+    return _posterior(mixed_sums, home, before, residual)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Mixed:
+    """Sums of several organisations with c as the least noise mixes it, given coefficients.
+
+    Args:
+        gram: A, its negative directions and its noise not yet seen to.
+        moment: c.
+        noise_gram: Variance of the noise on the diagonal of A.
+        noise_moment: Of c by itself.
+        meets: The squared length of the coefficients that the noise of A meets, on average over organisations.
+        shift: How much longer than the coefficients they can be.
+    """
+
+    gram: Floats
+    moment: Floats
+    noise_gram: float
+    noise_moment: float
+    meets: float
+    shift: float = 0.0
+
+    @classmethod
+    def of(cls, releases: Sequence[Sums], beta: Floats, norm_squared: float | None = None) -> _Mixed | None:
+        """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
+        if not releases:
+            return None
+        norm = float(beta @ beta) if norm_squared is None else norm_squared
+        reach, total = (1 + 1 / len(beta)) / 2, max(sum(one.noise.gram for one in releases), 1e-300)
+        twice = [(one, one.refined) for one in releases if one.refined is not None]
+        plain, cut = sum(one.noise.moment for one, _ in twice), sum(again.noise[0] for _, again in twice)
+        along = sum(one.noise.gram * float(beta @ again.start) for one, again in twice)
+        long = sum(one.noise.gram * float(again.start @ again.start) for one, again in twice)
+        share = float(np.clip((plain + reach * along) / max(plain + cut + reach * long, 1e-300), 0.0, 1.0))
+        moment = sum(one.moment for one in releases) + share * sum(again.moment - one.moment for one, again in twice)
+        noise = sum(one.noise.moment for one in releases if one.refined is None) + (1 - share) ** 2 * plain + share**2 * cut
+        return cls(
+            gram=np.asarray(sum(one.gram for one in releases)),
+            moment=np.asarray(moment),
+            noise_gram=total,
+            noise_moment=float(noise),
+            meets=max(norm + (share**2 * long - 2 * share * along) / total, 0.0),
+            shift=share * max((float(np.linalg.norm(again.start)) for _, again in twice), default=0.0),
+        )
 
 
 def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
@@ -161,9 +221,7 @@ class _Residual:
     records: Floats | None = None
 
 
-def _posterior(
-    total: Sums | None, home: Home | None, before: tuple[Floats, Floats], residual: _Residual, norm_squared: float
-) -> Posterior:
+def _posterior(total: _Mixed | None, home: Home | None, before: tuple[Floats, Floats], residual: _Residual) -> Posterior:
     (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
@@ -177,7 +235,7 @@ def _posterior(
     if total is not None:
         values, vectors = np.linalg.eigh(_calmed(total))
         values = np.maximum(values, 0.0)
-        noise = total.noise.moment + total.noise.gram * (1 + 1 / len(prior)) * norm_squared / 2
+        noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
         # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its own,
         # which goes to 0 where A drowns in the noise.
         weights = values / (released * values + noise)
@@ -187,9 +245,9 @@ def _posterior(
 
         precision = precision + turned(values * weights)
         right = right + turned(weights) @ total.moment
-        sampled = _positive(turned(released * values) + residual.uneven) + total.noise.moment * np.eye(len(prior))
+        sampled = _positive(turned(released * values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
         known = turned(weights) @ sampled @ turned(weights)
-        shaken, slope, clipped = turned(weights**2 * total.noise.gram), turned(weights**2 * values), turned(values)
+        shaken, slope, clipped = turned(weights**2 * total.noise_gram), turned(weights**2 * values), turned(values)
     # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
     inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
     covariance = _even(inverse)
@@ -216,6 +274,8 @@ def _posterior(
         radius=radius,
         paid=float(np.sum(clipped * covariance)),
         doubt=doubt,
+        length=0.0 if total is None else math.sqrt(total.meets),
+        farthest=float(radius.max()) + (0.0 if total is None else total.shift),
     )
 
 
@@ -230,12 +290,12 @@ def _even(matrix: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def _calmed(total: Sums) -> Floats:
+def _calmed(total: _Mixed) -> Floats:
     """The noisy A with its trace and its rest drawn towards 0 as far as their noise asks for (James-Stein, positive part).
 
     In the coordinates of svec the noise is isotropic. The trace is one number with little noise, the rest are many.
     """
-    width, noise = len(total.moment), total.noise.gram
+    width, noise = len(total.moment), total.noise_gram
     level = max(float(np.trace(total.gram)) / width, 0.0)
     rest = total.gram - np.trace(total.gram) / width * np.eye(width)
     free = (width - 1) * (width + 2) / 2

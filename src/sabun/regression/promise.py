@@ -12,6 +12,7 @@ from sabun.regression.study import Study
 __all__ = ["guarantee_of"]
 
 _NAMES = {
+    "staged": "rounded Gaussian noise on sums of weighted rows, then of residuals",
     "ssp-gauss": "discrete Gaussian noise on sums of products",
     "ssp-laplace": "spherical Laplace noise on sums of products",
     "objpert": "objective perturbation over a ball, rounded to a grid",

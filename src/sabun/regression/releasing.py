@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,8 @@ from sabun.regression.contribution import KIND
 from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
 from sabun.regression.promise import guarantee_of
+from sabun.regression.sharing import staged_price
+from sabun.regression.staged import Reading, add_staged_noise
 from sabun.regression.statistic import Totals
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level, price_of
@@ -22,6 +24,10 @@ from sabun.release import Release
 __all__ = ["release_totals", "request_key"]
 
 _DIGEST = "sha256:"
+_PUBLISHED = (
+    "Published, all under the one promise: the radius that rows were weighted to, noisy sums of products, and (where rows are "
+    "enough) the model and the level that residuals were taken around, noisy sums of residuals."
+)
 
 
 def request_key(study: Study, organisation: str | None) -> str | None:
@@ -38,7 +44,7 @@ def request_key(study: Study, organisation: str | None) -> str | None:
     return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
 
 
-def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str | None = None) -> Release:
+def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None) -> Release:
     """Charges the ledger, adds the noise, returns the release.
 
     In a study, the ledger returns the identical bytes when the same organisation asks again; nothing is charged then.
@@ -48,11 +54,14 @@ def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str 
         ParameterError: delta is too large for so many rows.
         BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
     """
-    _check_rows(study, totals)
+    rows = totals.state.rows if isinstance(totals, Reading) else totals.rows
+    _check_rows(study, rows)
     if study.method in STATISTICS:
         noise_level(study)
-    draws = {"objpert": perturbed_minimiser, "paper": printed_estimate}
-    mechanism = draws.get(study.method, add_noise)
+    public = rows if study.relation == "replace-one" else None
+    price = staged_price(study, public) if study.method == "staged" else price_of(study)
+    draws = {"staged": add_staged_noise, "objpert": perturbed_minimiser, "paper": printed_estimate}
+    mechanism: Callable[..., Mapping[str, Any]] = draws.get(study.method, add_noise)  # type: ignore[assignment]
 
     def draw() -> Mapping[str, Any]:
         return {"organisation": organisation, **mechanism(study, totals, ask.coin)}
@@ -64,18 +73,24 @@ def release_totals(study: Study, totals: Totals, ask: Ask, *, organisation: str 
         facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
         subject=(study.target.name, *study.features.names),
         schema=study.features,
-        notes=(warning_of(study),) if study.method == "paper" else (),
-        price=price_of(study),
+        notes=_notes(study),
+        price=price,
     )
 
 
-def _check_rows(study: Study, totals: Totals) -> None:
+def _notes(study: Study) -> tuple[str, ...]:
+    if study.method == "paper":
+        return (warning_of(study),)
+    return (_PUBLISHED,) if study.method == "staged" else ()
+
+
+def _check_rows(study: Study, rows: int) -> None:
     """Refusals that depend on the number of rows, which is public exactly under replace-one."""
     if study.relation != "replace-one":
         return
-    if totals.rows == 0:
+    if rows == 0:
         raise DataError("the table must have at least one row; it has none.")
-    if study.method == "ssp-gauss" and Fraction(study.delta or 0) * totals.rows >= 1:
+    if study.method in ("staged", "ssp-gauss") and Fraction(study.delta or 0) * rows >= 1:
         raise ParameterError(
             f"delta must be below 1 / (number of rows); got {float(study.delta or 0):g}. "
             "Choose a smaller one before the study begins."

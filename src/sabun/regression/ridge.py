@@ -19,10 +19,13 @@ from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
+from sabun.regression.foretelling import Shape
 from sabun.regression.models import PublicModel
 from sabun.regression.plan import Plan, plan_of
 from sabun.regression.releasing import release_totals, request_key
 from sabun.regression.settings import Penalized, named, penalizing
+from sabun.regression.staged import Reading
+from sabun.regression.stages import Lengths
 from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import Study
 from sabun.release import load_key, refuse_seeded
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivateRidge"]
 
 _STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "regularization", "relation")
-_STUDY_SETTLES: dict[str, Any] = {"method": "ssp-gauss", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
+_STUDY_SETTLES: dict[str, Any] = {"method": "staged", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
 """Terms with a default, which cannot be told from a value left out: another value must be the study's own."""
 
 
@@ -49,9 +52,10 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
 
     Args:
         epsilon: Privacy of the release.
-        delta: The same; 1e-6 for `ssp-gauss` when left out. The pure methods (`ssp-laplace`, `objpert`) keep 0 whatever is
-            asked.
-        method: `ssp-gauss` (noisy sums, the default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation over a
+        delta: The same; 1e-6 for `staged` and `ssp-gauss` when left out. The pure methods (`ssp-laplace`, `objpert`) keep 0
+            whatever is asked.
+        method: `staged` (noisy sums of weighted rows, then of residuals around the model they give: the default), `ssp-gauss`
+            (noisy sums alone, the former default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation over a
             ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients). The two that
             take a public constant on the diagonal: `Penalized(method="objpert", regularization=1)`.
         x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns of an array or
@@ -59,7 +63,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         y_bounds: Public bounds of the target: a pair, or a mapping from its name to a pair.
         coef_bound: Public guess of the length of the coefficient vector in scaled units.
         fit_intercept: Whether the model has a constant.
-        clip_radius: Length that rows in scaled units are shortened to; none is shortened when left out.
+        clip_radius: Length that rows in scaled units are shortened to. When left out, `staged` chooses one privately; with the
+            others none is shortened.
         relation: `replace-one` or `add-remove`; the ledger's when left out, else `replace-one`.
         records_per_person: The most rows of one unit.
         study: Says all of the above at once; a value beside it that contradicts it is refused.
@@ -91,7 +96,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         *,
         epsilon: AmountLike | None = None,
         delta: AmountLike | None = None,
-        method: str | Penalized = "ssp-gauss",
+        method: str | Penalized = "staged",
         x_bounds: Any = None,
         y_bounds: Any = None,
         coef_bound: AmountLike = 2.0,
@@ -139,9 +144,10 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         """
         refuse_seeded(coin_for(self.random_state), self.ledger)
         signer = None if self.signing_key is None else _private_key(self.signing_key)
-        sums = X if isinstance(X, Part) else self.read(X, y)
+        sums = X if isinstance(X, Part | Reading) else self.read(X, y)
         study = self._study_of(sums)
-        release = release_totals(study, sums.whole(), self._asked(study), organisation=self.organisation)
+        totals = sums if isinstance(sums, Reading) else sums.whole()
+        release = release_totals(study, totals, self._asked(study), organisation=self.organisation)
         if signer is not None:
             release = release.sign(signer)
         self._learned(release)
@@ -151,8 +157,11 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         return self
 
-    def read(self, X: object, y: object = None) -> Part[Totals]:
-        """The exact sums of a table, read once: for whoever looks at a plan before `fit` charges for them. PRIVATE.
+    def read(self, X: object, y: object = None) -> Part[Totals] | Reading:
+        """What `fit` needs to know of a table before it charges, for whoever looks at a plan in between. PRIVATE.
+
+        With most methods these are all sums that there are. `staged` reads the table twice more when it draws: a file must stay
+        where it is, and a stream that can be read only once is kept in memory.
 
         Args:
             X: As in `fit`.
@@ -171,8 +180,11 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
                 "x_bounds must hold a pair for each column where X is a list of rows; got one pair for all. "
                 "How many columns a list has, its private records alone can say: pass an array, or [(lower, upper), ...]."
             )
-        moments = Moments(design=self._terms(_names_of(X, self.x_bounds)).design)
-        return Part(statistic=moments, state=state_of(moments, X if y is None else Labelled(X, y)))
+        study, source = self._terms(_names_of(X, self.x_bounds)), X if y is None else Labelled(X, y)
+        if study.method == "staged":
+            return Reading.of(study, source)
+        moments = Moments(design=study.design)
+        return Part(statistic=moments, state=state_of(moments, source))
 
     def predict(self, X: object) -> Floats:
         """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
@@ -191,14 +203,14 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         return self._fitted().predict_interval(X, confidence)
 
     @renamed(rows="n_records")
-    def plan(self, *, n_records: int, organisations: int = 1) -> Plan:
-        """Cost and expected error from public numbers: rows of each organisation, how many organisations."""
+    def plan(self, *, n_records: int, organisations: int = 1, shape: Shape | None = None) -> Plan:
+        """Cost and expected error from public numbers: rows of each organisation, how many organisations, their shape."""
         width = _width_of(self.x_bounds)
         advice = "Pass x_bounds as a list with a pair for each column."
         checks.require(
             self.study is not None or width is not None, "bounds of each column to plan", advice, x_bounds=self.x_bounds
         )
-        return plan_of(self._terms(width), n_records=n_records, organisations=organisations)
+        return plan_of(self._terms(width), n_records=n_records, organisations=organisations, shape=shape)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: everything but a private key."""
@@ -219,13 +231,14 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _study_of(self, sums: Part[Totals]) -> Study:
+    def _study_of(self, sums: Part[Totals] | Reading) -> Study:
         """The terms as they are now, which must have the design that the sums were made with."""
-        moments = sums.statistic
-        if not isinstance(moments, Moments):
+        moments = sums.part.statistic if isinstance(sums, Reading) else sums.statistic
+        if not isinstance(moments, Moments | Lengths):
             raise ParameterError(f"X must be sums that a regression read; got {moments.name}. Read the table with `read`.")
         study = self._terms(moments.design.features.names)
-        if study.design != moments.design:
+        design = Reading.first_design(study) if isinstance(moments, Lengths) else study.design
+        if isinstance(sums, Reading) != (study.method == "staged") or design != moments.design:
             raise ParameterError(
                 "X must be sums that were read on these terms; columns or bounds differ. Read the table again."
             )

@@ -63,7 +63,7 @@ def check_promises(study: Study, names: tuple[str, ...], promises: tuple[Guarant
     if len(set(names)) != len(names) or (named and not set(names) <= set(study.organisations)):
         raise ValueError
     for place, promise in enumerate(promises):
-        wanted = _PROMISED if named or place == 0 else ("relation", "mechanism", "scope", "simulated")
+        wanted = _PROMISED if named or place == 0 else ("relation", "scope", "simulated")
         endless = math.isinf(promise.epsilon) == math.isinf(due.epsilon)
         if not endless or any(getattr(promise, name) != getattr(due, name) for name in wanted):
             raise ValueError

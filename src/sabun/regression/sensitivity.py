@@ -15,7 +15,10 @@ from sabun.privacy.certified import exp_down, log_up, sqrt_up
 __all__ = [
     "count_weight",
     "gradient_diameter",
+    "length_reach",
     "noise_share",
+    "residual_l2_squared",
+    "residual_weights",
     "square_weight",
     "sufficient_l2_squared",
 ]
@@ -48,6 +51,27 @@ def sufficient_l2_squared(relation: str, *, records_per_person: int = 1) -> Frac
     else:
         raise InternalError("sensitivity was asked for a relation the study cannot have.")
     return one * int(records_per_person) ** 2  # proof: several-rows
+
+
+def length_reach(relation: str, *, records_per_person: int = 1) -> Fraction:
+    """How far one person can move a sum of (a share of [0, 1]) - 3/4: a replaced row by 1, one that comes or goes by 3/4."""
+    one = Fraction(1) if relation == "replace-one" else Fraction(3, 4)  # proof: share-moves
+    return one * int(records_per_person)
+
+
+def residual_weights(relation: str) -> tuple[Fraction, Fraction]:
+    """Squared weights of sum t**2 and of sum w**2 in the statistic of residuals; under replace-one the first costs nothing."""
+    return (Fraction(2) if relation == "replace-one" else Fraction(1, 4)), Fraction(1, 16)
+
+
+def residual_l2_squared(relation: str, *, records_per_person: int = 1) -> Fraction:
+    """Largest squared length of the change of (sum x t, u sum t**2, h sum w**2), |x|, |t|, w <= 1, between neighbours.
+
+    Guarantee: holds for every pair of neighbours of the relation, see `sensitivity.proof.md`.
+    """
+    square, weight = residual_weights(relation)
+    one = 4 + weight if relation == "replace-one" else 1 + square + weight  # proof: residual-four
+    return Fraction(one * int(records_per_person) ** 2)
 
 
 def gradient_diameter(coef_bound: Fraction, relation: str) -> Fraction:

@@ -26,6 +26,7 @@ from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.paper import printed_estimate
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
 from sabun.regression.pooling import Posterior, pooled, pull_of
+from sabun.regression.staged import Reading, add_staged_noise
 from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import MECHANISMS, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
@@ -37,6 +38,7 @@ __all__ = [
     "World",
     "errors_of",
     "interval_hits",
+    "normals",
     "organisation_table",
     "simulate",
     "simulated_study",
@@ -59,6 +61,7 @@ class World:
     home_targets: Floats
     home: Totals
     others: tuple[Totals, ...]
+    tables: tuple[Labelled, ...] = ()
 
 
 def simulated_study(
@@ -90,12 +93,19 @@ def world(*, features: int, rows: int, organisations: int, setting: str, seed: i
     body = np.empty(tables[0][0].shape)
     design.whole_rows(tables[0][0], body)
     targets = design.whole_targets(tables[0][1]) / UNIT
-    return World(beta=beta, home_rows=body / (UNIT * design.shrink), home_targets=targets, home=home, others=tuple(others))
+    return World(
+        beta=beta,
+        home_rows=body / (UNIT * design.shrink),
+        home_targets=targets,
+        home=home,
+        others=tuple(others),
+        tables=tuple(Labelled(x, y) for x, y in tables[1:]),
+    )
 
 
 def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) -> Errors:
     """Errors of the ways to use one round of releases; `mirror=False` leaves out what works on single estimates."""
-    released = [_release(study, totals, coin) for totals in world.others]
+    released = _released(study, world, coin)
     own = home_sums(study, world.home)
     estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
     if study.method in STATISTICS:
@@ -116,7 +126,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
 
 def interval_hits(world: World, study: Study, *, coin: Coin, confidence: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
-    sums = [sums_of(study, _release(study, totals, coin)) for totals in world.others]
+    sums = [sums_of(study, value) for value in _released(study, world, coin)]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
     each = np.eye(study.width)
     reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), confidence)
@@ -131,7 +141,7 @@ def simulate(
     organisations: int,
     epsilon: Any,
     delta: Any = None,
-    method: str = "ssp-gauss",
+    method: str = "staged",
     setting: str = "iid",
     repeats: int = 10,
     random_state: int = 0,
@@ -169,12 +179,12 @@ def _seeds(first: int, count: int) -> Iterator[int]:
     return iter(range(2 * first, 2 * (first + count), 2))
 
 
-def _release(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
-    if study.method == "objpert":
-        return perturbed_minimiser(study, totals, coin)
-    if study.method == "paper":
-        return printed_estimate(study, totals, coin)
-    return add_noise(study, totals, coin)
+def _released(study: Study, world: World, coin: Coin) -> list[dict[str, Any]]:
+    """What the other organisations release."""
+    if study.method == "staged":
+        return [add_staged_noise(study, Reading.of(study, table), coin) for table in world.tables]
+    mechanism = {"objpert": perturbed_minimiser, "paper": printed_estimate}.get(study.method, add_noise)
+    return [mechanism(study, totals, coin) for totals in world.others]
 
 
 def _everything(study: Study, world: World) -> Any:
@@ -193,11 +203,11 @@ def organisation_table(coin: Coin, beta: Floats, rows: int, setting: str) -> tup
         x = 0.8 * _directions(coin, 1, width) + 0.1 * x
     if setting == "collinear":
         x = 0.9 / np.sqrt(width) * (2 * _uniforms(coin, (rows, 1)) - 1) + 0.1 * x
-    return x, x @ beta + _RESIDUAL * _normals(coin, (rows,))
+    return x, x @ beta + _RESIDUAL * normals(coin, (rows,))
 
 
 def _directions(coin: Coin, count: int, width: int) -> Floats:
-    drawn = _normals(coin, (count, width))
+    drawn = normals(coin, (count, width))
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
@@ -206,6 +216,7 @@ def _uniforms(coin: Coin, shape: Sequence[int]) -> Floats:
     return ((coin.words(int(np.prod(shape))) >> np.uint64(11)).astype(np.float64) + 0.5).reshape(shape) * 2.0**-53
 
 
-def _normals(coin: Coin, shape: Sequence[int]) -> Floats:
+def normals(coin: Coin, shape: Sequence[int]) -> Floats:
+    """Standard normal numbers, to simulate with."""
     radius = np.sqrt(-2 * np.log(_uniforms(coin, shape)))
     return np.asarray(radius * np.cos(2 * np.pi * _uniforms(coin, shape)))

@@ -17,9 +17,9 @@ from sabun.records import Chunks, NumberColumn, Schema, open_source
 from sabun.records.tables import as_table
 from sabun.regression.design import UNIT, Design, Floats
 
-__all__ = ["Block", "Labelled", "Moments", "Totals"]
+__all__ = ["BLOCK", "Block", "Labelled", "Moments", "Totals", "filled", "must_be_in_ball"]
 
-_BLOCK = 4096
+BLOCK = 4096
 """Rows multiplied at a time so that they stay in the processor's cache; cannot change any result."""
 
 _SAMPLE = 64
@@ -160,29 +160,35 @@ def _is_plain(table: object) -> bool:
 
 def _products(design: Design, values: Floats, targets: Floats) -> NDArray[np.int64]:
     total = np.zeros((design.width + 1, design.width + 1), dtype=np.int64)
-    buffer = np.empty((min(_BLOCK, len(values)), values.shape[1]))
-    for start in range(0, len(values), _BLOCK):
-        piece = values[start : start + _BLOCK]
-        total += _block_products(design, piece, targets[start : start + _BLOCK], buffer[: len(piece)])
+    buffer = np.empty((min(BLOCK, len(values)), values.shape[1]))
+    for start in range(0, len(values), BLOCK):
+        piece = values[start : start + BLOCK]
+        total += _block_products(design, piece, targets[start : start + BLOCK], buffer[: len(piece)])
     return total
 
 
 def _block_products(design: Design, piece: Floats, goals: Floats, body: Floats) -> NDArray[np.int64]:
-    constant = design.whole_rows(piece, body)
+    constant, weights = design.whole_rows(piece, body)
     inner = body.T @ body
     if not np.isfinite(inner).all():  # a missing cell: fill it by the public rule, then do the same again
-        constant = design.whole_rows(_filled(design, piece), body)
+        constant, weights = design.whole_rows(filled(design, piece), body)
         inner = body.T @ body  # proof: exact-product
     side = np.empty((len(body), design.intercept + 1))
     side[:, 0] = constant
-    side[:, -1] = design.whole_targets(goals)
-    lengths = np.einsum("ij,ij->i", body, body) + np.square(constant)
-    if lengths.max(initial=0.0) > UNIT**2:  # proof: in-ball
-        raise InternalError("a row left the unit ball.")
+    side[:, -1] = design.whole_targets(goals, weights)
+    must_be_in_ball(body, constant)
     across = body.T @ side
     return np.block([[inner, across], [across.T, side.T @ side]]).astype(np.int64)
 
 
-def _filled(design: Design, piece: Floats) -> Floats:
+def must_be_in_ball(body: Floats, constant: Floats | float) -> None:
+    """Checks once more what cannot be otherwise."""
+    lengths = np.einsum("ij,ij->i", body, body) + np.square(constant)
+    if lengths.max(initial=0.0) > UNIT**2:  # proof: in-ball
+        raise InternalError("a row left the unit ball.")
+
+
+def filled(design: Design, piece: Floats) -> Floats:
+    """The feature values with the public constant where a cell is missing."""
     missing = np.array([column.missing for column in design.features.columns if isinstance(column, NumberColumn)])
     return np.where(np.isnan(piece), missing, piece)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_FILE", "MECHANISMS", "MOST_FEATURES", "PURE", "STATISTICS", "Study"]
 
-MECHANISMS = ("ssp-gauss", "ssp-laplace", "objpert", "paper")
-STATISTICS = ("ssp-gauss", "ssp-laplace")
+MECHANISMS = ("staged", "ssp-gauss", "ssp-laplace", "objpert", "paper")
+STATISTICS = ("staged", "ssp-gauss", "ssp-laplace")
 """Methods that release sums, which pool; the others release coefficients."""
 PURE = ("ssp-laplace", "objpert")
 """Methods whose delta is exactly zero."""
@@ -79,11 +79,12 @@ class Study:
             first label is the one that the others are compared with.
         target: The number to predict, with its public bounds.
         epsilon: Privacy of each organisation's release.
-        delta: The same; 1e-6 for `ssp-gauss` when left out, 0 for the pure methods whatever is asked.
-        method: `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
+        delta: The same; 1e-6 for `staged` and `ssp-gauss` when left out, 0 for the pure methods whatever is asked.
+        method: `staged`, `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
         fit_intercept: Whether the model has a constant; without one, nothing is centred.
-        clip_radius: Rows longer than this in scaled units are shortened to it; sqrt(features + intercept), which shortens
-            none, when left out.
+        clip_radius: Rows longer than this in scaled units are shortened to it (with `staged`, weighted down together with
+            their target). When left out, `staged` chooses one privately for each organisation, and the others take
+            sqrt(features + intercept), which shortens none.
         coef_bound: A public guess of the largest length of the coefficient vector in scaled units. `objpert` and `paper`
         need it
             for privacy, the others only as the scale of a prior.
@@ -107,7 +108,7 @@ class Study:
     target: NumberColumn
     epsilon: AmountLike
     delta: AmountLike | None = None
-    method: str = "ssp-gauss"
+    method: str = "staged"
     fit_intercept: bool = True
     clip_radius: AmountLike | None = None
     coef_bound: AmountLike = Fraction(2)
@@ -161,7 +162,7 @@ class Study:
 
     def _automatic(self) -> str:
         if self.delta is None or exact(self.delta, name="delta") > 0:
-            return "ssp-gauss"
+            return "staged"
         return "ssp-laplace" if self.width <= 8 else "objpert"
 
     def _settled_delta(self) -> Fraction:
@@ -170,7 +171,7 @@ class Study:
         if self.method in PURE:
             return Fraction(0)
         advice = "With delta 0 choose the method 'ssp-laplace' or 'objpert'."
-        checks.require(delta > 0 or self.method == "paper", "> 0 for method 'ssp-gauss'", advice, delta=self.delta)
+        checks.require(delta > 0 or self.method == "paper", f"> 0 for method {self.method!r}", advice, delta=self.delta)
         checks.require(delta == 0 or delta >= Fraction(1, 10**100), "0 or at least 1e-100", delta=self.delta)
         return _plain(delta)
 
@@ -200,7 +201,10 @@ class Study:
     def design(self) -> Design:
         """The public map from a record to a row of the unit ball."""
         radius = None if self.clip_radius is None else float(self.clip_radius)
-        return Design(features=self.features, target=self.target, intercept=self.fit_intercept, radius=radius)
+        weighted = self.method == "staged" and radius is not None
+        return Design(
+            features=self.features, target=self.target, intercept=self.fit_intercept, radius=radius, weighted=weighted
+        )
 
     @cached_property
     def hash(self) -> str:

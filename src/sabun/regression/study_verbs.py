@@ -56,7 +56,7 @@ def study_init(
         target=goal,
         epsilon=given(epsilon, "epsilon"),
         delta=delta,
-        method=method or "ssp-gauss",
+        method=method or "staged",
         relation=relation,
         unit=unit,
         clip_radius=clip_radius,

@@ -25,10 +25,24 @@ from sabun.privacy.noise import Coin, discrete_gaussian, spherical_laplace
 from sabun.privacy.pricing import Price
 from sabun.regression.design import UNIT
 from sabun.regression.sensitivity import count_weight, square_weight, sufficient_l2_squared
+from sabun.regression.sharing import shares_of
 from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
 
-__all__ = ["NoiseLevel", "Weights", "add_noise", "gauss_variance", "laplace_scale", "noise_level", "price_of", "weights_of"]
+__all__ = [
+    "NoiseLevel",
+    "Weights",
+    "add_noise",
+    "clamped",
+    "gauss_level",
+    "gauss_variance",
+    "laplace_scale",
+    "listed_sums",
+    "named_sums",
+    "noise_level",
+    "price_of",
+    "weights_of",
+]
 
 _GRID = UNIT**2
 _DIAGONAL, _ABOVE = 10, 14  # 14/10 is the largest short fraction below sqrt(2)
@@ -92,34 +106,55 @@ def laplace_scale(study: Study) -> Fraction:
 
 def weights_of(study: Study) -> Weights:
     """What each kind of sum is multiplied by before the noise."""
-    if study.method == "ssp-gauss":
+    if study.method in ("ssp-gauss", "staged"):
         return Weights(diagonal=1, above=1, moment=1, square=1, count=1)
     square, count = _DIAGONAL * square_weight(study.relation), _DIAGONAL * count_weight(study.relation) * _GRID
     return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
 
 
 def noise_level(study: Study) -> NoiseLevel:
-    """How much noise a release of this study has, from public facts alone.
+    """How much noise a release of this study has, from public facts alone; with `staged` its first sums, before any radius.
 
     Raises:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
-    u, w, weights = float(square_weight(study.relation)), float(count_weight(study.relation)), weights_of(study)
-    if study.method == "ssp-gauss":
-        variance = float(gauss_variance(study))
-        parts = {"gram": variance, "above": variance / 2, "moment": variance, "square": variance / u**2}
-        count = variance / (w * _GRID) ** 2 if w else 0.0
-    else:
-        variance = float(laplace_scale(study)) ** 2 * (_dimension(study) + 1)
-        weighted = {"gram": weights.diagonal, "above": weights.above, "moment": weights.moment, "square": weights.square}
-        parts = {name: variance / weight**2 for name, weight in weighted.items()}
-        count = variance / weights.count**2 if w else 0.0
+    if study.method == "staged":
+        return gauss_level(study, shares_of(study, None).first)
+    pure = study.method == "ssp-laplace"
+    variance = laplace_scale(study) ** 2 * (_dimension(study) + 1) if pure else gauss_variance(study)
     advice = "The noise would not fit into 64-bit numbers."
     good = math.sqrt(variance) * math.sqrt(_dimension(study)) < _MOST_NOISE
     checks.require(good, "larger for so many records per person", advice, epsilon=str(study.epsilon))
+    if not pure:
+        return gauss_level(study, variance)
+    weights, spread = weights_of(study), float(variance)
+    return _in_row_units(
+        study,
+        gram=spread / weights.diagonal**2,
+        above=spread / weights.above**2,
+        moment=spread / weights.moment**2,
+        square=spread / weights.square**2,
+        count=spread / weights.count**2 if weights.count else 0.0,
+    )
+
+
+def gauss_level(study: Study, variance: Fraction) -> NoiseLevel:
+    """The noise of sums whose diagonal has Gaussian noise of that variance, in squared units of the grid."""
+    u, w, spread = float(square_weight(study.relation)), float(count_weight(study.relation)), float(variance)
+    count = spread / (w * _GRID) ** 2 if w else 0.0
+    return _in_row_units(study, gram=spread, above=spread / 2, moment=spread, square=spread / u**2, count=count)
+
+
+def _in_row_units(study: Study, *, gram: float, above: float, moment: float, square: float, count: float) -> NoiseLevel:
     r = study.design.shrink
-    undo = {"gram": r**4, "above": r**4, "moment": r**2, "square": 1.0}
-    return NoiseLevel(count=count, **{name: value / (_GRID**2 * undo[name]) for name, value in parts.items()})
+    whole = float(_GRID**2)
+    return NoiseLevel(
+        gram=gram / (whole * r**4),
+        above=above / (whole * r**4),
+        moment=moment / (whole * r**2),
+        square=square / whole,
+        count=count,
+    )
 
 
 def add_noise(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
@@ -127,19 +162,27 @@ def add_noise(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
 
     Guarantee: (epsilon, delta) of the study for its relation, see `sufficient.proof.md`. Sizes depend on the study alone.
     """
-    width = study.width
-    products = totals.products
-    upper = [(i, j) for i in range(width) for j in range(i, width)]
     weights = weights_of(study)
+    exact, own = listed_sums(study, totals, weights)
+    draw = _gauss_noise if study.method == "ssp-gauss" else _laplace_noise
+    return named_sums(study, clamped(exact, draw(study, own, coin)), rows=totals.rows)
+
+
+def listed_sums(study: Study, totals: Totals, weights: Weights) -> tuple[list[int], list[bool]]:
+    """The weighted sums in the order in which they are released, and which of the products of features are squares. PRIVATE."""
+    width, products = study.width, totals.products
+    upper = [(i, j) for i in range(width) for j in range(i, width)]
     exact = [int(products[i, j]) * (weights.diagonal if i == j else weights.above) for i, j in upper]
     exact += [int(products[i, width]) * weights.moment for i in range(width)]
     exact.append(int(products[width, width]) * weights.square)
     if study.relation == "add-remove":
         exact.append(totals.rows * weights.count)
-    draw = _gauss_noise if study.method == "ssp-gauss" else _laplace_noise
-    noise = draw(study, [i == j for i, j in upper], coin)
-    noisy = [max(-_LARGEST, min(_LARGEST, value + extra)) for value, extra in zip(exact, noise, strict=True)]  # proof: add
-    return _named(study, noisy, rows=totals.rows)
+    return exact, [i == j for i, j in upper]
+
+
+def clamped(exact: Sequence[int], noise: Sequence[int]) -> list[int]:
+    """Sums with their noise, within a fixed public limit."""
+    return [max(-_LARGEST, min(_LARGEST, value + extra)) for value, extra in zip(exact, noise, strict=True)]  # proof: add
 
 
 def _gauss_noise(study: Study, diagonal: Sequence[bool], coin: Coin) -> list[int]:
@@ -167,7 +210,8 @@ def _whole(draws: np.ndarray[Any, Any]) -> list[int]:
     return [int(draw) for draw in draws]
 
 
-def _named(study: Study, noisy: list[int], *, rows: int) -> dict[str, Any]:
+def named_sums(study: Study, noisy: list[int], *, rows: int) -> dict[str, Any]:
+    """The released numbers under their names."""
     triangle = study.width * (study.width + 1) // 2
     public_rows = study.relation == "replace-one"
     return {

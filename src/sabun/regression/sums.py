@@ -2,48 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.sensitivity import residual_weights
+from sabun.regression.sharing import plain_radius, shares_of
+from sabun.regression.stages import START_BITS, level_of, radius_of
 from sabun.regression.statistic import Totals
 from sabun.regression.study import Study
-from sabun.regression.sufficient import NoiseLevel, noise_level, weights_of
+from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
-__all__ = ["Home", "Sums", "home_sums", "sums_of"]
+__all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refined:
+    """Residual sums around a start, moved back to 0: public.
+
+    Their noise is that of the residuals, and of A as far as the coefficients differ from the start.
+
+    Args:
+        start: The model that residuals were taken around, in row units.
+        moment: c again: residual moments plus A start.
+        square: q again, likewise; cut residuals are made up for.
+        weight: Sum of the squared weights of the rows: how many whole rows the sums are worth.
+        noise: Variances of the residual sums: on moments, on the square, on the weight.
+    """
+
+    start: Floats
+    moment: Floats
+    square: float
+    weight: float
+    noise: tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """Noisy sums in row units; public. Sums of several organisations add up."""
+    """Noisy sums of one organisation in row units; public."""
 
     gram: Floats
     moment: Floats
     square: float
     rows: float
     noise: NoiseLevel
-
-    def __add__(self, other: Sums) -> Sums:
-        return self._plus(other, 1)
-
-    def __sub__(self, other: Sums) -> Sums:
-        """What is left when one organisation is taken out again."""
-        return self._plus(other, -1)
-
-    def _plus(self, other: Sums, sign: int) -> Sums:
-        noise = {
-            name: getattr(self.noise, name) + sign * getattr(other.noise, name) for name in NoiseLevel.__dataclass_fields__
-        }
-        return Sums(
-            gram=self.gram + sign * other.gram,
-            moment=self.moment + sign * other.moment,
-            square=self.square + sign * other.square,
-            rows=self.rows + sign * other.rows,
-            noise=NoiseLevel(**noise),
-        )
+    refined: Refined | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +65,89 @@ class Home:
 
 def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
     """Reads the whole numbers of a release back into row units."""
+    if study.method == "staged":
+        return _staged_sums(study, value)
+    return _plain_sums(study, value, noise_level(study))
+
+
+def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
+    """The first stage of a staged release in row units of the study, whatever radius it has."""
+    shares, radius = shares_of(study, value["rows"]), released_radius(study, value)
+    near = radius / study.design.scale
+    found = _plain_sums(study, value, gauss_level(study, shares.first))
+    return replace(found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near))
+
+
+def near_radius(noise: NoiseLevel, near: float) -> NoiseLevel:
+    """The noise of sums over rows in units of a radius, in units of another that is `near` times as long."""
+    return replace(noise, gram=noise.gram * near**4, above=noise.above * near**4, moment=noise.moment * near**2)
+
+
+def released_radius(study: Study, value: Mapping[str, Any]) -> float:
+    """The radius that rows of a staged release were weighted to, in scaled units."""
+    step = value["radius"]
+    return plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
+
+
+def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
+    """The stages in units of the release's own radius and level: sums over rows within 1, of targets within 1."""
+    shares, (on_square, _) = shares_of(study, value["rows"]), map(float, residual_weights(study.relation))
+    first = _plain_sums(study, value, gauss_level(study, shares.first))
+    if shares.second is None:
+        return (first,)
+    level = gauss_level(study, shares.second)
+    residuals = replace(
+        first,
+        moment=np.array(value["residual_moment"], dtype=np.float64) / (UNIT**2 * study.design.shrink),
+        square=value["residual_square"] / UNIT**2,
+        noise=replace(first.noise, moment=level.moment, square=float(shares.second) / on_square / UNIT**4),
+    )
+    return first, residuals
+
+
+def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
+    first, shares = first_sums(study, value), shares_of(study, value["rows"])
+    if shares.second is None:
+        return first
+    design = study.design
+    near, tau = released_radius(study, value) / design.scale, level_of(value["level"])
+    start = np.array(value["start"], dtype=np.float64) * (design.shrink / (near * 2.0**START_BITS))
+    unit = tau * near / (UNIT**2 * design.shrink)
+    off, square = np.array(value["residual_moment"], dtype=np.float64) * unit, value["residual_square"] * tau**2 / UNIT**2
+    variance, (on_square, on_weight) = float(shares.second), map(float, residual_weights(study.relation))
+    whole = _uncut(max(square, 0.0) / first.rows / tau**2)
+    held = first.gram @ start
+    refined = Refined(
+        start=start,
+        moment=off + held,
+        square=float(square * whole + 2 * start @ off + start @ held),
+        weight=min(max(value["residual_weight"] / UNIT, 1.0, first.rows / 100), first.rows),
+        noise=(
+            variance * unit**2,
+            variance / on_square * (tau / UNIT) ** 4 * whole**2,
+            variance / (on_weight * UNIT**4),
+        ),
+    )
+    return replace(first, refined=refined)
+
+
+def _uncut(share: float) -> float:
+    """By how much normal residuals that were cut to +-1, and then have that mean square, were larger before."""
+    low, high = 1e-3, 1e3
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _cut_square(middle) < min(share, 0.9) else (low, middle)
+    return high**2 / _cut_square(high)
+
+
+def _cut_square(deviation: float) -> float:
+    """The mean square of a normal number of that deviation, cut to +-1."""
+    k = 1 / deviation
+    density, beyond = math.exp(-k * k / 2) / math.sqrt(2 * math.pi), math.erfc(k / math.sqrt(2)) / 2
+    return deviation**2 * (1 - 2 * (k * density + beyond - k * k * beyond))
+
+
+def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Sums:
     width, weights, shrink = study.width, weights_of(study), study.design.shrink
     gram = np.zeros((width, width))
     upper = np.triu_indices(width)
@@ -69,7 +159,7 @@ def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
         moment=np.array(value["moment"], dtype=np.float64) / (weights.moment * UNIT**2 * shrink),
         square=value["square"] / (weights.square * UNIT**2),
         rows=float(rows),
-        noise=noise_level(study),
+        noise=noise,
     )
 
 

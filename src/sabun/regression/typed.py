@@ -54,7 +54,7 @@ Delta: TypeAlias = Annotated[
 Method: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--method", "--mechanism", help="ssp-gauss (the usual one), ssp-laplace, objpert, auto; or paper: no promise."
+        "--method", "--mechanism", help="staged (the usual one), ssp-gauss, ssp-laplace, objpert, auto; or paper: no promise."
     ),
 ]
 
@@ -137,7 +137,7 @@ def terms_of(study: Path | None, said: Mapping[str, Any]) -> dict[str, Any]:
         return {"study": Study.load(study)}
     features, goal = features_of(said["schema"], said["bounds"], said["columns"], said["target"])
     terms = {name: said[name] for name in ("delta", "relation")} | {"x_bounds": features, "y_bounds": goal}
-    return terms | {"epsilon": given(said["epsilon"], "epsilon"), "method": said["method"] or "ssp-gauss"}
+    return terms | {"epsilon": given(said["epsilon"], "epsilon"), "method": said["method"] or "staged"}
 
 
 def must_be_free(out: Path, request: str | None, book: Ledger | None, signer: Ed25519PrivateKey | None) -> None:

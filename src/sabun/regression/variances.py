@@ -61,21 +61,42 @@ class Variance:
         return float(self.points.std())
 
 
-def released_variance(sums: Sums, beta: Floats, paid: float) -> Variance:
-    """The residual variance behind noisy sums.
+def effective_rows(sums: Sums) -> float:
+    """How many whole rows the sums are worth: rows that are weighted count less."""
+    return sums.rows if sums.refined is None else sums.refined.weight
+
+
+def released_variance(releases: Sequence[Sums], beta: Floats, paid: float) -> Variance:
+    """The residual variance behind noisy sums, those of the residuals where there are some.
 
     Args:
-        sums: Of one organisation or of several.
+        releases: Of one organisation or of several.
         beta: The estimate.
         paid: tr(A C) for one row of these sums.
     """
-    rows, noise, length = sums.rows, sums.noise, float(beta @ beta)
-    found = (sums.square - 2 * beta @ sums.moment + beta @ sums.gram @ beta) / rows + paid
+    rows = sum(effective_rows(one) for one in releases)
+    found = sum(_squares_around(one, beta) for one in releases) / rows + paid
     if not math.isfinite(found):
         return Variance(found=LARGEST / 2, deviation=LARGEST)
     level = min(max(float(found), 0.0), LARGEST)
-    moved = noise.square + 4 * length * noise.moment + length**2 * noise.gram + level**2 * noise.count
+    moved = sum(_shaken(one, beta, level) for one in releases)
     return Variance(found=float(found), deviation=math.sqrt(moved) / rows + level * math.sqrt(2 / max(rows, 2.0)))
+
+
+def _squares_around(sums: Sums, beta: Floats) -> float:
+    again = sums.refined
+    moment, square = (sums.moment, sums.square) if again is None else (again.moment, again.square)
+    return float(square - 2 * beta @ moment + beta @ sums.gram @ beta)
+
+
+def _shaken(sums: Sums, beta: Floats, level: float) -> float:
+    """Variance of the noise in the sum of squares around the estimate, and of the rows it is divided by."""
+    again, noise = sums.refined, sums.noise
+    if again is None:
+        length, on_moment, on_square, on_rows = float(beta @ beta), noise.moment, noise.square, noise.count
+    else:
+        length, (on_moment, on_square, on_rows) = float(np.sum((beta - again.start) ** 2)), again.noise
+    return on_square + 4 * length * on_moment + length**2 * noise.gram + level**2 * on_rows
 
 
 def drawn_together(each: Sequence[Variance], common: Variance) -> list[Variance]:

@@ -317,12 +317,12 @@ def simulate(
             organisations=organisations,
             epsilon=epsilon,
             delta=delta,
-            method=method or "ssp-gauss",
+            method=method or "staged",
             setting=setting,
             repeats=repeats,
         )
     if json:
-        print_json({"setting": setting, "method": method or "ssp-gauss", "relative_errors": found})
+        print_json({"setting": setting, "method": method or "staged", "relative_errors": found})
         return
     print_line(f"Median relative error over {repeats} made-up worlds (1 = predicting with all coefficients 0):", style="bold")
     for name, error in found.items():

@@ -20,6 +20,7 @@ from sabun.privacy.noise.cubical import cubical_laplace
 from sabun.privacy.noise.discrete import discrete_gaussian, discrete_laplace
 from sabun.privacy.noise.exact import bernoulli, bernoulli_exp, categorical, uniform_below
 from sabun.privacy.noise.grid import Grid
+from sabun.privacy.noise.normal import rounded_gaussian
 from sabun.privacy.noise.spherical import spherical_laplace
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "discrete_laplace",
     "exponential_choice",
     "os_coin",
+    "rounded_gaussian",
     "seeded_coin",
     "spherical_laplace",
     "uniform_below",

@@ -1,0 +1,164 @@
+"""What a release will be worth on a table that nobody has looked at: made-up sums, the very noise, the very pooling.
+
+Rows are drawn only to know what a table of this shape looks like (a few hundred of them); sums are scaled up to the real number
+of rows and get their sampling error and their noise as such, so a plan is quick whatever the table's size.
+Seeded: NOT PRIVATE, and nothing here sees data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from sabun import checks
+from sabun.privacy.noise import Coin, seeded_coin
+from sabun.regression.design import UNIT, Floats
+from sabun.regression.pooling import pooled
+from sabun.regression.sensitivity import residual_weights
+from sabun.regression.sharing import plain_radius, shares_of
+from sabun.regression.simulation import normals
+from sabun.regression.staged import level_for
+from sabun.regression.stages import LEVELS, RADII, level_of, radius_of
+from sabun.regression.study import Study
+from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
+from sabun.regression.sums import Refined, Sums, near_radius
+
+__all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect"]
+
+_ROWS = 256
+_RUNS = 15
+_MOST = 6
+"""More organisations are drawn in so many groups: sums add up, and so do variances."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a table is like, in units of half a column's bounds around their middle; public guesses.
+
+    Args:
+        spread: Standard deviation of a feature: 0.58 fills the bounds evenly.
+        centre: Mean of a feature.
+        correlation: Between any two features.
+        r_squared: Which share of the target's variance a linear model explains.
+        deviation: Standard deviation of the target.
+        between: Which share of a feature's variance lies between organisations.
+    """
+
+    spread: float = 0.45
+    centre: float = 0.0
+    correlation: float = 0.0
+    r_squared: float = 0.8
+    deviation: float = 0.35
+    between: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("spread", "deviation"):
+            value = getattr(self, name)
+            checks.require(checks.is_number(value) and 0 < value <= 1, "above 0 and at most 1", **{name: value})
+        checks.require(checks.is_number(self.centre) and -1 <= self.centre <= 1, "between -1 and 1", centre=self.centre)
+        for name in ("correlation", "between"):
+            value = getattr(self, name)
+            checks.require(checks.is_number(value) and 0 <= value < 1, "at least 0 and below 1", **{name: value})
+        good = checks.is_number(self.r_squared) and 0 < self.r_squared < 1
+        checks.require(good, "above 0 and below 1", r_squared=self.r_squared)
+
+    def __str__(self) -> str:
+        return (
+            f"features spread by {self.spread:g} around {self.centre:g} (in half ranges of their bounds), correlated by "
+            f"{self.correlation:g}, {self.between:.0%} of their variance between organisations; a linear model explains "
+            f"{self.r_squared:.0%} of a target that spreads by {self.deviation:g}"
+        )
+
+
+OPTIMISTIC = Shape()
+PESSIMISTIC = Shape(spread=0.12, centre=0.3, correlation=0.5, r_squared=0.1, deviation=0.15, between=0.3)
+
+
+def errors_to_expect(study: Study, shape: Shape, *, n_records: int, organisations: int, runs: int = _RUNS) -> Floats:
+    """Relative errors of the public model in made-up runs, in order: 1 is that of predicting the mean, 0 is perfect."""
+    coin = seeded_coin(0)
+    return np.sort([_error(study, shape, n_records, organisations, coin) for _ in range(runs)])
+
+
+def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin) -> float:
+    features, scale = study.width - study.fit_intercept, study.design.scale
+    cover = shape.spread**2 * ((1 - shape.correlation) * np.eye(features) + shape.correlation)
+    beta = normals(coin, (features,))
+    beta *= shape.deviation * math.sqrt(shape.r_squared / (beta @ cover @ beta))
+    truth = np.append(beta, -shape.centre * beta.sum()) if study.fit_intercept else beta
+    within, apart = (np.linalg.cholesky(cover * part) for part in (1 - shape.between, max(shape.between, 1e-12)))
+    tables = []
+    for _ in range(min(organisations, _MOST)):
+        middle = shape.centre + apart @ normals(coin, (features,))
+        drawn = np.clip(middle + normals(coin, (_ROWS, features)) @ within.T, -1, 1)
+        tables.append(np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn)
+    residual = shape.deviation**2 * (1 - shape.r_squared)
+    made = [_released(study, one, truth, residual, rows, coin, organisations / len(tables)) for one in tables]
+    found = pooled(study, made)
+    off = np.concatenate(tables) @ (found.beta / scale - truth)
+    explained = float(np.var(np.concatenate(tables) @ truth))
+    return float(np.mean(off**2)) / max(explained, 1e-12)
+
+
+def _released(study: Study, rows: Floats, truth: Floats, residual: float, count: int, coin: Coin, times: float) -> Sums:
+    """The sums of a table of `count` rows like these as an organisation would release them, or of so many times that."""
+    staged, scale = study.method == "staged", study.design.scale
+    shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
+    lengths = np.linalg.norm(rows, axis=1)
+    radius = plain_radius(study.design, study.clip_radius) if staged else scale
+    if shares is not None and shares.length is not None:
+        ladder = [radius_of(study.design, step) for step in range(RADII)]
+        radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= 0.75), ladder[-1])
+    weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
+    lift, units = count / len(rows), rows * weights[:, None] / scale
+    gram, beta = lift * units.T @ units, truth * scale
+    sampled = math.sqrt(residual) * _root(lift * (units * weights[:, None]).T @ (units * weights[:, None]))
+    weight = lift * float(weights @ weights)
+    noise = noise_level(study) if shares is None else near_radius(gauss_level(study, shares.first), radius / scale)
+
+    def drawn(many: float) -> tuple[Sums, Floats, float]:
+        """First sums of so many tables, and what their c and q are without noise."""
+        root = math.sqrt(many)
+        moment = many * gram @ beta + root * sampled @ normals(coin, beta.shape)
+        square = float(2 * beta @ moment - many * beta @ gram @ beta) + many * residual * weight
+        sums = Sums(
+            gram=many * gram + root * _symmetric(len(beta), noise, coin),
+            moment=moment + root * math.sqrt(noise.moment) * normals(coin, beta.shape),
+            square=square + root * math.sqrt(noise.square) * float(normals(coin, (1,))[0]),
+            rows=many * count,
+            noise=NoiseLevel(**{name: many * value for name, value in asdict(noise).items()}),
+        )
+        return sums, moment, square
+
+    if shares is None or shares.second is None:
+        return drawn(times)[0]
+    posterior = pooled(study, [drawn(1.0)[0]])
+    first, moment, square = drawn(times)
+    tau = level_of(min(max(level_for(posterior, float(count)), LEVELS[0]), LEVELS[-1]))
+    start, near, level = posterior.beta, radius / scale, times * float(shares.second) / UNIT**4
+    on_square, on_weight = map(float, residual_weights(study.relation))
+    spreads = level * (tau * near / study.design.shrink) ** 2, level * tau**4 / on_square, level / on_weight
+    off = moment - times * gram @ start + math.sqrt(spreads[0]) * normals(coin, beta.shape)
+    around = float(square - 2 * start @ moment + times * start @ gram @ start) + math.sqrt(spreads[1]) * float(
+        normals(coin, (1,))[0]
+    )
+    refined = Refined(
+        start=start,
+        moment=off + first.gram @ start,
+        square=around + float(2 * start @ off + start @ first.gram @ start),
+        weight=max(times * weight, 1.0),
+        noise=spreads,
+    )
+    return replace(first, refined=refined)
+
+
+def _root(matrix: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _symmetric(width: int, noise: NoiseLevel, coin: Coin) -> Floats:
+    drawn = np.triu(normals(coin, (width, width)) * math.sqrt(noise.above), 1)
+    return np.asarray(drawn + drawn.T + np.diag(normals(coin, (width,)) * math.sqrt(noise.gram)))

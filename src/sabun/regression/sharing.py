@@ -1,0 +1,137 @@
+"""How the method `staged` shares its budget: lengths of rows, first sums, residual sums; from public numbers alone.
+
+Notation: Gaussian mechanisms whose statistics move by at most d_i and whose noise has the variance V_i compose to mu with
+mu**2 = sum d_i**2 / V_i, however each depends on the answers before it. mu is the largest for which the analytic Gaussian
+mechanism promises (epsilon, delta). Variances are in squared units of the released whole numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sabun import checks
+from sabun.errors import InternalError
+from sabun.privacy.amounts import ratio
+from sabun.privacy.calibration import analytic_gaussian_sigma
+from sabun.privacy.events import Gaussian
+from sabun.privacy.pricing import Price
+from sabun.regression.design import UNIT, Design
+from sabun.regression.sensitivity import length_reach, residual_l2_squared, sufficient_l2_squared
+from sabun.regression.stages import SHARE, radius_of
+from sabun.regression.study import Study
+
+__all__ = ["QUERIES", "Shares", "plain_radius", "shares_of", "staged_price"]
+
+QUERIES = 4
+"""So many lengths are asked for: a bisection of the ladder of radii."""
+
+_RADIUS, _FIRST, _SECOND = Fraction(3, 100), Fraction(50, 100), Fraction(47, 100)
+_GRID = UNIT**2
+_FEWEST = 8
+"""The radius is chosen where the deviation of a length is at most so small a part of the rows: 2 / _FEWEST of them."""
+_CLEAR = 25
+"""Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
+_MOST_NOISE = 2.0**55
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Variances of the noise.
+
+    Args:
+        budget: mu**2.
+        length: Of each question about lengths; None where the radius is not chosen.
+        first: On the diagonal of A and on c.
+        second: On the sums of residuals; None where the first sums are all there is.
+    """
+
+    budget: Fraction
+    length: Fraction | None
+    first: Fraction
+    second: Fraction | None
+
+
+def shares_of(study: Study, rows: int | None) -> Shares:
+    """How the budget of a study is shared by a table.
+
+    Args:
+        study: Its terms.
+        rows: How many rows the table has, where that is public; None where it is not.
+
+    Raises:
+        ParameterError: The noise would not fit into 64-bit whole numbers.
+    """
+    given = study.clip_radius is not None
+    return _shares(
+        study.relation, int(study.records_per_person), Fraction(study.epsilon), Fraction(study.delta or 0), given, rows
+    )
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rows: int | None) -> Shares:
+    budget, moved = _budget(epsilon, delta), _moved(relation, people)
+    length = _up(QUERIES * moved[0] / (_RADIUS * budget))
+    chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * 2 * rows)
+    # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
+    twice = rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
+    left = budget * (1 - _RADIUS if chosen else 1)
+    first = left * (_FIRST / (_FIRST + _SECOND) if twice else 1)
+    shares = Shares(
+        budget=budget,
+        length=length if chosen else None,
+        first=_up(moved[1] / first),
+        second=_up(moved[2] / (left - first)) if twice else None,
+    )
+    if sum(_spent(moved, shares)) > budget:
+        raise InternalError("a budget was shared out more than once.")
+    advice = "The noise would not fit into 64-bit numbers."
+    good = math.sqrt(max(shares.first, shares.second or 0) * 16) < _MOST_NOISE
+    checks.require(good, "larger for so many records per person", advice, epsilon=str(epsilon))
+    return shares
+
+
+def staged_price(study: Study, rows: int | None) -> Price:
+    """What a ledger with a Rényi order may book for a release."""
+    spent = _spent(_moved(study.relation, int(study.records_per_person)), shares_of(study, rows))
+    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]
+    return Price(events=tuple(events), relation=study.relation)
+
+
+def plain_radius(design: Design, clip_radius: object) -> float:
+    """The radius where none is chosen: the study's own, or as long as rows are that fill their bounds evenly."""
+    if clip_radius is not None:
+        return float(clip_radius)  # type: ignore[arg-type]
+    features = design.width - design.intercept
+    return min(math.sqrt(design.intercept + features / 3), radius_of(design, 0))
+
+
+@functools.lru_cache(maxsize=256)
+def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """mu**2, rounded down."""
+    sigma = ratio(analytic_gaussian_sigma(l2=1.0, epsilon=epsilon, delta=delta))
+    return Fraction(math.floor(2**80 / sigma**2), 2**80)
+
+
+def _moved(relation: str, people: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Squared sensitivities of one length, of the first sums, of the residual sums, in their units."""
+    length = (length_reach(relation, records_per_person=people) * SHARE) ** 2
+    first = sufficient_l2_squared(relation, records_per_person=people) * _GRID**2
+    return length, first, residual_l2_squared(relation, records_per_person=people) * _GRID**2
+
+
+def _spent(moved: tuple[Fraction, Fraction, Fraction], shares: Shares) -> tuple[Fraction, Fraction, Fraction]:
+    """The part of mu**2 that each stage takes."""
+    asked = QUERIES * moved[0] / shares.length if shares.length else Fraction(0)
+    return asked, moved[1] / shares.first, moved[2] / shares.second if shares.second else Fraction(0)
+
+
+def _up(variance: Fraction) -> Fraction:
+    return Fraction(math.ceil(variance * 2**20), 2**20)
+
+
+def _multiplier(spent: Fraction) -> Fraction:
+    """1 / mu for a part of mu**2, rounded down."""
+    return Fraction(math.isqrt(math.floor(2**120 / spent)), 2**60)

@@ -1,0 +1,188 @@
+"""Two stages in one release: weighted sums, then residuals around the model that the first sums give.
+
+    lengths ─► R (published) ─► A, c, q with noise ─► start b, level tau (published) ─► residual sums with noise
+
+Residuals are small where a model fits, so the noise on their sums is small too; whoever reads the release moves them back.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sabun.asking import Part, Statistic, state_of
+from sabun.engine import Elsewhere
+from sabun.errors import DataError
+from sabun.privacy.noise import Coin, rounded_gaussian
+from sabun.records import Chunks
+from sabun.records.files import FilePart
+from sabun.regression.design import UNIT, Design
+from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
+from sabun.regression.sharing import Shares, plain_radius, shares_of
+from sabun.regression.stages import (
+    LARGEST_START,
+    LEVELS,
+    RADII,
+    RESIDUALS,
+    START_BITS,
+    Lengths,
+    Residuals,
+    Tally,
+    radius_of,
+    staged_design,
+)
+from sabun.regression.statistic import Block, Moments, Totals
+from sabun.regression.study import Study
+from sabun.regression.sufficient import Weights, clamped, listed_sums, named_sums
+from sabun.regression.sums import Sums, first_sums
+
+__all__ = ["Reading", "add_staged_noise", "level_for"]
+
+_GRID = UNIT**2
+_ONE = Weights(diagonal=1, above=1, moment=1, square=1, count=1)
+_CUT = 2.5
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """A table whose lengths were read, and that will be read twice more. PRIVATE.
+
+    Args:
+        part: The lengths of its rows.
+        again: Gives the state of another statistic of the same table.
+    """
+
+    part: Part[Tally]
+    again: Callable[[Statistic[Any]], Any]
+
+    @property
+    def state(self) -> Tally:
+        """The lengths."""
+        return self.part.whole()
+
+    @staticmethod
+    def first_design(study: Study) -> Design:
+        """The map that lengths are read with."""
+        return staged_design(study.design, plain_radius(study.design, study.clip_radius))
+
+    @classmethod
+    def of(cls, study: Study, source: object) -> Reading:
+        """Reads the lengths. What is in memory is encoded once; a stream that can be read only once is kept in memory.
+
+        Raises:
+            DataError: The source does not fit the declared columns.
+        """
+        lengths = Lengths(design=cls.first_design(study))
+        stays = isinstance(source, str | os.PathLike | FilePart | Elsewhere) or (isinstance(source, Chunks) and not source.once)
+        again = _Stays(source) if stays else _Held(list(lengths.blocks(source)))
+        return cls(part=Part(statistic=lengths, state=again(lengths)), again=again)
+
+
+@dataclass(frozen=True)
+class _Stays:
+    """A source that can be read as often as needed."""
+
+    source: object
+
+    def __call__(self, statistic: Statistic[Any]) -> Any:
+        return state_of(statistic, self.source)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Records in memory, as the statistics of this room take them."""
+
+    blocks: Sequence[Block]
+
+    def __call__(self, statistic: Statistic[Any]) -> Any:
+        return functools.reduce(statistic.add, self.blocks, statistic.zero())
+
+
+def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]:
+    """The released value: a radius, weighted sums, a start, a level, residual sums; whole numbers only.
+
+    Guarantee: (epsilon, delta) of the study for its relation, see `staged.proof.md`. Sizes depend on the study alone.
+
+    Raises:
+        DataError: The table has another number of rows than when it was read first.
+    """
+    tally = table.state
+    shares = shares_of(study, tally.rows if study.relation == "replace-one" else None)
+    step = None if shares.length is None else _chosen(tally, shares, coin)
+    radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
+    design = staged_design(study.design, radius)
+    totals = table.again(Moments(design=design))
+    _must_be_the_same(tally.rows, totals)
+    value = _first(study, totals, shares, coin) | {"radius": step}
+    if shares.second is None:
+        return value | dict.fromkeys(RESIDUALS)
+    start, level = _start(study, design, first_sums(study, value))
+    residuals = table.again(Residuals(design=design, start=start, level=level))
+    _must_be_the_same(tally.rows, residuals)
+    return value | _second(study, residuals, shares, coin) | {"start": list(start), "level": level}
+
+
+def _must_be_the_same(rows: int, state: Totals | Tally) -> None:
+    if state.rows != rows:
+        raise DataError(
+            "the table must stay the same while it is read; it changed. The charge stays spent, nothing was released."
+        )
+
+
+def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
+    """The first radius of the ladder that rows fill by three quarters, by bisection; the last one if none does."""
+    low, high = 0, RADII - 1
+    while low < high:
+        middle = (low + high) // 2
+        noisy = tally.sums[middle] + rounded_gaussian(shares.length or Fraction(0), coin=coin)  # proof: length-noise
+        low, high = (low, middle) if noisy >= 0 else (middle + 1, high)
+    return low
+
+
+def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str, Any]:
+    exact, own = listed_sums(study, totals, _ONE)
+    variance, width = shares.first, study.width
+    on = iter(_drawn(variance, 2 * width, coin))  # proof: first-variance
+    off = iter(_drawn(variance / 2, len(own) - width, coin))  # proof: first-half
+    noise = [next(on) if square else next(off) for square in own] + list(on)
+    noise += _drawn(variance / square_weight(study.relation) ** 2, 1, coin)  # proof: first-square
+    if study.relation == "add-remove":
+        noise += _drawn(variance / (count_weight(study.relation) * _GRID) ** 2, 1, coin)  # proof: first-count
+    return named_sums(study, clamped(exact, noise), rows=totals.rows)
+
+
+def _second(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
+    variance, (square, weight) = shares.second or Fraction(0), residual_weights(study.relation)
+    noise = _drawn(variance, study.width, coin)  # proof: second-variance
+    noise += _drawn(variance / square, 1, coin)  # proof: second-square
+    noise += _drawn(variance / (weight * UNIT**2), 1, coin)  # proof: second-weight
+    noisy = clamped(residuals.sums, noise)
+    return {"residual_moment": noisy[:-2], "residual_square": noisy[-2], "residual_weight": noisy[-1]}
+
+
+def _drawn(variance: Any, count: int, coin: Coin) -> list[int]:
+    return [int(draw) for draw in rounded_gaussian(variance, coin=coin, size=count)]
+
+
+def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:
+    """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
+    posterior = pooled(study, [sums])
+    scaled = posterior.beta * (design.scale / (study.design.scale * design.shrink) * 2**START_BITS)
+    start = np.clip(np.rint(scaled), -LARGEST_START, LARGEST_START)
+    level = level_for(posterior, sums.rows)
+    return tuple(int(number) for number in start), min(max(level, LEVELS[0]), LEVELS[-1])
+
+
+def level_for(posterior: Posterior, rows: float) -> int:
+    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself."""
+    around = posterior.variance + max(posterior.paid, 0.0) / rows
+    return math.ceil(4 * math.log2(_CUT * math.sqrt(max(around, 1e-9))))
