@@ -19,6 +19,7 @@ from sabun.density.reproduction.curves import typical_data_set
 from sabun.density.reproduction.noise_analysis import SWEEPS, run_sweeps, slope
 from sabun.density.reproduction.trials import BLOCK, ulsif_of
 from sabun.density.settings import METHODS
+from sabun.reproduction import unmade
 from sabun.telling.reproduction import Figure, Reproduction
 from sabun.telling.words import number
 
@@ -79,6 +80,7 @@ def facts(results: dict[str, list[Outcome]]) -> Facts:
 
 
 def test_a_quick_run_gives_tables_figures_claims_and_errata(page: Reproduction) -> None:
+    assert unmade(page) == []
     named = [*(f"figure-{place}" for place in (1, 2, 3, 4)), "ours-default", "section-4", "ours-by-epsilon"]
     assert [figure.name for figure in page.figures] == named
     assert [table.name for table in page.tables] == ["section-4", "section-5-curves", "section-5-answers"]

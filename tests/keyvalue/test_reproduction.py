@@ -7,6 +7,7 @@ import pytest
 from sabun.keyvalue.reproduction import ITEMS, measure, paper, reproduce
 from sabun.keyvalue.reproduction.claims import example, gain
 from sabun.keyvalue.reproduction.measured import theory
+from sabun.reproduction import unmade
 from sabun.telling.reproduction import Reproduction
 
 # MSE of frequencies (x 1e-4) and of means, measured independently of this code with 60 trials each.
@@ -63,6 +64,7 @@ def quick() -> tuple[Reproduction, list[float]]:
 
 def test_a_quick_run_has_every_table_and_figure(quick: tuple[Reproduction, list[float]]) -> None:
     found, steps = quick
+    assert unmade(found) == []
     numbered = [f"table-{number}" for number in range(2, 8)]
     assert [table.name for table in found.tables] == ["table-1", "example", *numbered, "far-cells", "ours"]
     assert [figure.name for figure in found.figures] == [f"figure-{number}" for number in range(2, 9)]

@@ -11,7 +11,7 @@ from sabun.learning.reproduction import ITEMS, reproduce
 from sabun.learning.reproduction.claims import other_table
 from sabun.learning.reproduction.contenders import ALL, CHOSEN
 from sabun.learning.reproduction.studies import TEST_FOLDS, studies
-from sabun.reproduction import Reproduction
+from sabun.reproduction import Reproduction, unmade
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "learning"
 
@@ -63,6 +63,7 @@ def test_the_chosen_settings_are_those_that_did_best_in_the_recorded_tuning() ->
 
 def test_a_quick_run_has_every_table_and_figure(quick: tuple[Reproduction, list[float]]) -> None:
     made, heard = quick
+    assert unmade(made) == []
     assert [table.name for table in made.tables] == [
         "baseline",
         "literal",

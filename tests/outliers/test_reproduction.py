@@ -31,6 +31,7 @@ from sabun.outliers.reproduction.small_worlds import (
     widest_changes,
 )
 from sabun.outliers.sensitivity import measure, rungs_of, smooth_bound
+from sabun.reproduction import unmade
 from sabun.telling.reproduction import Item, Reproduction
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,7 @@ def quick() -> tuple[Reproduction, list[float]]:
 
 def test_a_quick_reproduction_has_all_its_parts(quick: tuple[Reproduction, list[float]]) -> None:
     made, steps = quick
+    assert unmade(made) == []
     assert [table.name for table in made.tables] == [
         *("examples", "table-1", "radius", "noise-ionosphere", "noise-wdbc"),
         *("algorithm-2", "floor", "covers"),

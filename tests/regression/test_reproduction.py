@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from sabun.regression.reproduction import reproduce
+from sabun.reproduction import unmade
+
 
 def test_the_reproduction_runs_and_shows_what_it_claims() -> None:
-    from sabun.regression.reproduction import reproduce
-
     said = []
     found = reproduce(quick=True, progress=lambda share, words: said.append((share, words)))
+    assert unmade(found) == []
     tables = {table.name: table for table in found.tables}
     assert tables["eq-8"].rows[2][2] == pytest.approx(0.0226, abs=1e-4)
     narrow = next(row for row in tables["methods"].rows if row[:3] == ("narrow", 1000, "1"))
