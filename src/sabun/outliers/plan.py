@@ -90,7 +90,8 @@ class CountPlan:
             told = f", and the interval reaches about {self.expected_width} up or down"
             lines.append(f"In a table like the reference, {self.forecasts[0]}{told}.")
         if self.vacuous:
-            lines.append("epsilon is too small to be useful here: the interval would cover about everything that is possible.")
+            what = "the error may be" if self.kindest_width is None else "the interval would cover"
+            lines.append(f"epsilon is too small to be useful here: {what} about everything that is possible.")
         elif not self.useful:
             lines.append("epsilon is too small to be useful here: a twentieth of the records could not be told from none.")
         return "\n".join(lines)
