@@ -175,8 +175,8 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
     Path("keys.txt").write_text("\n".join(f"k{number}" for number in range(2000)))
     sabun("study", "study.json", "--keys-file", "keys.txt", "--epsilon", "2", "--keys-per-user", "3")
     found = as_json(capsys, "explain", "study.json")
-    assert found["protocol"] == "pckv-ue"
-    assert found["options"][0]["protocol"] == "pckv-ue"
+    assert found["protocol"] == "set"
+    assert [option["protocol"] for option in found["options"]] == ["set", "pckv-ue", "pckv-grr+", "kv3"]
 
 
 @pytest.mark.parametrize(

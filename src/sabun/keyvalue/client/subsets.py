@@ -68,7 +68,7 @@ def subset_for(*, growth: Fraction, keys: int, padding: int, bits: int) -> Subse
     Example:
         >>> found = subset_for(growth=Fraction(2), keys=100, padding=4, bits=64)
         >>> found.width, found.ratio <= 2
-        (16, True)
+        (14, True)
     """
     accept = math.ceil((1 << bits) / growth)  # proof: accept
 
