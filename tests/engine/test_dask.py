@@ -12,6 +12,7 @@ from engine.worlds import Dying, folder, recipe, truth
 from sabun.engine import spread
 from sabun.engine.dask_engine import Dask
 from sabun.errors import DataError
+from sabun.regression import PrivateRidge
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'sabun[dask]'")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::FutureWarning")
@@ -60,3 +61,12 @@ def test_what_a_worker_says_of_bad_data_arrives_and_what_its_library_says_does_n
     with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
         spread(tmp_path / "bad.csv", engine=client).counted(recipe())
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_release_that_reads_its_table_three_times_is_that_of_one_process(client: Any, table: Path) -> None:
+    terms: dict[str, Any] = {"epsilon": 1, "x_bounds": {"other": (-3, 3)}, "y_bounds": {"age": (0, 120)}, "random_state": 4}
+    sources = table, spread(table, engine=client), spread(table, engine="processes:2")
+    found = [PrivateRidge(**terms).fit(source).release_.value for source in sources]
+    assert found[0]["level"] is not None
+    assert found[1] == found[0]
+    assert found[2] == found[0]

@@ -138,14 +138,21 @@ def test_a_source_is_read_as_often_as_needed(tmp_path: Path) -> None:
     assert all(value == found[0] for value in found)
 
 
-def test_a_table_that_changes_between_readings_is_refused_and_stays_charged(tmp_path: Path) -> None:
-    X, y = table(500)
-    lengths = iter([500, 400, 400])
+@pytest.mark.parametrize("sizes", [[500, 400, 400], [500, 500, 400], [500, 500, None]])
+def test_a_table_that_changes_between_readings_is_refused_and_stays_charged(tmp_path: Path, sizes: list[int | None]) -> None:
+    together, left = np.column_stack(table(500)), iter(sizes)
     book = Ledger.create(tmp_path / "book", name="book", epsilon=2, delta="1e-5")
-    source = chunks(lambda: iter([np.column_stack([X, y])[: next(lengths)]]))
-    bounds = {"x_bounds": [(-1, 1)] * 2, "y_bounds": (-1, 1)}
-    with pytest.raises(DataError, match="must stay the same while it is read"):
-        PrivateRidge(epsilon=1, ledger=book, **bounds).fit(source)
+
+    def pieces() -> Any:
+        size = next(left)
+        if size is None:
+            raise DataError("gone. Nothing was charged.")
+        return iter([together[:size]])
+
+    bounds: dict[str, Any] = {"x_bounds": [(-1, 1)] * 2, "y_bounds": (-1, 1)}
+    with pytest.raises(DataError, match=r"while it is read three times; it did not\. The charge stays spent") as caught:
+        PrivateRidge(epsilon=1, ledger=book, **bounds).fit(chunks(pieces))
+    assert "Nothing was charged" not in str(caught.value)
     assert book.spent.epsilon == 1
 
 

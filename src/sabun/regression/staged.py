@@ -74,6 +74,24 @@ class Reading:
         """The map that lengths are read with."""
         return staged_design(study.design, plain_radius(study.design, study.clip_radius))
 
+    def once_more(self, statistic: Statistic[Any]) -> Any:
+        """The state of another statistic of the same table, after the charge.
+
+        Raises:
+            DataError: The table cannot be read again, or has another number of rows now; what a reader says of it is not passed
+                on, for it may say that nothing was charged.
+        """
+        try:
+            state = self.again(statistic)
+        except DataError:
+            state = None
+        if state is None or state.rows != self.state.rows:
+            raise DataError(
+                "a table must stay where and what it is while it is read three times; it did not. "
+                "The charge stays spent, nothing was released."
+            )
+        return state
+
     @classmethod
     def of(cls, study: Study, source: object) -> Reading:
         """Reads the lengths. What is in memory is encoded once; a stream that can be read only once is kept in memory.
@@ -120,22 +138,13 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
     step = None if shares.length is None else _chosen(tally, shares, coin)
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
-    totals = table.again(Moments(design=design))
-    _must_be_the_same(tally.rows, totals)
+    totals: Totals = table.once_more(Moments(design=design))
     value = _first(study, totals, shares, coin) | {"radius": step}
     if shares.second is None:
         return value | dict.fromkeys(RESIDUALS)
     start, level = _start(study, design, first_sums(study, value))
-    residuals = table.again(Residuals(design=design, start=start, level=level))
-    _must_be_the_same(tally.rows, residuals)
+    residuals: Tally = table.once_more(Residuals(design=design, start=start, level=level))
     return value | _second(study, residuals, shares, coin) | {"start": list(start), "level": level}
-
-
-def _must_be_the_same(rows: int, state: Totals | Tally) -> None:
-    if state.rows != rows:
-        raise DataError(
-            "the table must stay the same while it is read; it changed. The charge stays spent, nothing was released."
-        )
 
 
 def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
