@@ -17,7 +17,7 @@ from sabun.keyvalue import Study
 
 
 def test_errors_are_what_was_foretold_within_a_factor_of_three() -> None:
-    """The paper's sets and three that nobody tuned on, 36 cells; the whole grid is `python -m benchmarks.keyvalue_plans`."""
+    """The paper's sets and three others, 36 cells; the whole grid is `python -m benchmarks.keyvalue_plans`."""
     sets = {name: TUNED[name] for name in ("gaussian", "linear", "power")}
     sets |= {name: FRESH[name] for name in ("geometric", "log-normal", "against")}
     found = foretold(sets, keys=(50,), seed=5, epsilons=(1.0, 3.0))
