@@ -107,7 +107,10 @@ CELL = st.one_of(
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=4), st.sampled_from(["ssp-gauss", "ssp-laplace", "objpert"]))
+@given(
+    st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=4),
+    st.sampled_from(["staged", "ssp-gauss", "ssp-laplace", "objpert"]),
+)
 def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], mechanism: str) -> None:
     table = [[row[0], row[1]] for row in rows]
     target = [row[2] for row in rows]
@@ -119,7 +122,7 @@ def test_no_cell_can_raise_warn_or_change_a_size(rows: list[tuple[Any, ...]], me
     assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])
+@pytest.mark.parametrize("mechanism", ["staged", "ssp-gauss", "ssp-laplace", "objpert"])
 def test_constant_and_collinear_features_are_no_event(mechanism: str) -> None:
     X = np.tile([[60.0, 35.0]], (500, 1))
     assert np.isfinite(PrivateRidge(epsilon=1, method=mechanism, **CLINIC).fit(X, np.full(500, 50.0)).coef_).all()

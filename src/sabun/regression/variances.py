@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -38,7 +39,7 @@ class Variance:
     found: float
     deviation: float
 
-    @property
+    @cached_property
     def points(self) -> Floats:
         """Equally likely values of it."""
         if self.found > LARGEST / 2:  # the same seen from the other end, where the numbers keep their digits
