@@ -86,6 +86,7 @@ MUTANTS = (
         "self.moved * sums.unit / epsilon",
         "self.moved * sums.unit * 99 / (100 * epsilon)",
     ),
+    ("centroids: classes share noise", "learning/centroids.py", "classes, stream, 1 + place)", "classes, stream, 1)"),
     (
         "centroids: each stage at full price",
         "learning/centroids.py",

@@ -43,15 +43,18 @@ def test_no_record_moves_a_coordinate_by_more_than_one() -> None:
 
 def test_a_row_far_from_the_others_adds_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
+    parts: list[int] = []
 
     def listener(self: NoisyCentroids, sums: Any, *rest: Any) -> Any:
         seen.append(float(np.abs(sums.places).max()) / sums.unit)
+        parts.append(rest[-1])
         return sums.places / sums.unit
 
     monkeypatch.setattr(NoisyCentroids, "_noisy", listener)
     rows = np.concatenate([np.zeros((30, 7)), np.ones((1, 7))])
     train(run(), Data(rows=rows, labels=np.array([0] * 30 + [1])), coin=os_coin(), progress=unheard)
     assert seen == [31.0, 30.0, 1.0]
+    assert len(set(parts)) == 3, "no two sums share their noise"
 
 
 def test_pooled_sums_leave_out_squares_of_labels() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from learning.learning_samples import SCHEMA, data, people, points, problem
 from sabun.errors import ParameterError
-from sabun.learning import DpAdamSettings, DpSgdSettings, PrivateClassifier, load_model, verify
+from sabun.learning import DpAdamSettings, DpSgdSettings, PrivateClassifier, dpadam, load_model, standardizing, verify
 from sabun.learning.accounting import whole_events
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.features import Features
@@ -89,6 +89,22 @@ def test_a_state_says_all_that_later_steps_need() -> None:
     again = list(method.states(table, Stream(bytes(32)), progress=unheard, start=steps[2]))
     assert [state.bits for state in again] == [state.bits for state in steps[3:]]
     assert {len(state.velocity) for state in steps} == {len(method.first().velocity)}
+
+
+def test_no_two_draws_share_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+
+    def listener(centre: Any, *, step: int, **how: Any) -> Any:
+        used.append(step)
+        return centre
+
+    for module in (dpadam, standardizing):
+        monkeypatch.setattr(module, "rounded_gaussian", listener)
+    given = dataclasses.replace(problem(), features=BOUNDED)
+    method = run(problem=given, network=given.network(()))
+    table = Data(rows=np.full((4, 7), 0.5), labels=np.zeros(4, dtype=np.int64))
+    train(method, table, coin=os_coin(), progress=unheard)
+    assert len(used) == len(set(used)) == method.steps + 1
 
 
 def test_no_record_adds_more_than_its_length() -> None:

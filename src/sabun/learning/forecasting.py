@@ -17,7 +17,7 @@ from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.network import Network
 from sabun.learning.training import Method
 
-__all__ = ["foretold", "noise_share"]
+__all__ = ["foretold", "noise_share", "trained"]
 
 _SPREAD = 3.0
 _KINDS = ((0.5, "the classes lie well apart"), (2.0, "the classes overlap, or few columns tell them apart"))
@@ -29,8 +29,7 @@ def noise_share(method: Method, n_records: int) -> float | None:
     if isinstance(method, NoisyCentroids):
         return method.noise_for(n_records) ** 2
     if isinstance(method, DpAdam):
-        network = _trained(method, n_records)
-        return math.sqrt(network.n_weights / method.steps) * float(method.multiplier) / n_records
+        return math.sqrt(trained(method, n_records).n_weights / method.steps) * float(method.multiplier) / n_records
     if isinstance(method, DpSgd | LaplaceSgd):
         weights, met = method.network.n_weights, float(method.plan.probability) * n_records * math.sqrt(method.plan.steps)
         if isinstance(method, DpSgd):
@@ -61,6 +60,8 @@ def foretold(method: Method, n_records: int, n_classes: int) -> tuple[Forecast, 
     return tuple(found)
 
 
-def _trained(method: DpAdam, n_records: int) -> Network:
+def trained(method: Method, n_records: int) -> Network:
     """The network that would be taken for so many records."""
-    return method.networks[-1] if n_records >= method.plenty else method.network
+    layered = isinstance(method, DpAdam) and n_records >= method.plenty
+    network: Network = method.networks[-1] if isinstance(method, DpAdam) and layered else method.network  # type: ignore[attr-defined]
+    return network

@@ -12,7 +12,7 @@ from sabun.learning.card import warnings_for
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import foretold, noise_share
+from sabun.learning.forecasting import foretold, noise_share, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.settings import Choices
@@ -85,7 +85,7 @@ class Plan:
         )
         return cls(
             method=choices.method.method,
-            n_weights=method.network.n_weights,
+            n_weights=trained(method, n_records).n_weights,
             joint_epsilon=plain(epsilon),
             scope=method.guarantee.scope,
             delta=plain(Fraction(delta)),
