@@ -20,13 +20,14 @@ from sabun.learning.accounting import price_in
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.choices import Choices
 from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.folder import model_bytes, save_folder, software
 from sabun.learning.methods import calibrated, must_round_by_row, problem_of
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
 from sabun.learning.plan import Plan
-from sabun.learning.settings import FORMER, KINDS, AnonymizingFirstSettings, Choices, TrainingSettings
+from sabun.learning.settings import FORMER, KINDS, AnonymizingFirstSettings, TrainingSettings
 from sabun.learning.stream import Stream
 from sabun.learning.synthetic_table import SyntheticTable
 from sabun.learning.training import NOISY_COUNT, Data, Problem, Progress, Run, unheard

@@ -14,6 +14,7 @@ from sabun.learning.accounting import update_epsilon
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.centroids import NoisyCentroids
+from sabun.learning.choices import Choices
 from sabun.learning.clipping import row_by_row
 from sabun.learning.dpadam import MOST_ROWS, DpAdam
 from sabun.learning.dpsgd import DpSgd
@@ -28,7 +29,6 @@ from sabun.learning.ranges import bound_of
 from sabun.learning.settings import (
     AnonymizedLearningSettings,
     AnonymizingFirstSettings,
-    Choices,
     DpAdamSettings,
     DpSgdSettings,
     LaplaceSgdSettings,

@@ -9,13 +9,13 @@ from typing import Any, Self, final
 from sabun import checks
 from sabun.asking import Forecast
 from sabun.learning.card import warnings_for
+from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
 from sabun.learning.forecasting import foretold, noise_share, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
-from sabun.learning.settings import Choices
 from sabun.privacy import plain
 from sabun.records import Schema
 

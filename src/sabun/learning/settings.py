@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 from sabun import checks
 from sabun.asking import MethodSettings
-from sabun.privacy.amounts import AmountLike, exact, exact_positive
-
-if TYPE_CHECKING:
-    from sabun.asking import Ask
+from sabun.privacy.amounts import AmountLike, exact_positive
 
 __all__ = [
     "FORMER",
     "GAUSSIAN",
     "KINDS",
+    "LARGE",
+    "LEAST_EPSILON",
     "METHODS",
     "SYNTHESES",
     "AnonymizedLearningSettings",
     "AnonymizingFirstSettings",
-    "Choices",
     "DpAdamSettings",
     "DpSgdSettings",
     "LaplaceSgdSettings",
@@ -30,7 +28,6 @@ __all__ = [
     "NoisyCentroidsSettings",
     "ObjectivePerturbationSettings",
     "TrainingSettings",
-    "delta_for",
 ]
 
 FORMER: Mapping[str, Any] = {
@@ -52,9 +49,8 @@ FORMER: Mapping[str, Any] = {
 """What `PrivateClassifier` takes by flat names, most of them once for every method, with the value that means "as usual"."""
 
 SYNTHESES = ("bayes-net", "microaggregation", "histogram")
-_FEW = 10_000
-_SMALL, _LARGE = 1e-6, 1e6
-_LEAST_EPSILON = Fraction(1, 10**6)
+_SMALL, LARGE = 1e-6, 1e6
+LEAST_EPSILON = Fraction(1, 10**6)
 _REPLACE_ONE = ("replace-one",)
 
 
@@ -269,99 +265,6 @@ GAUSSIAN = (DpAdamSettings, DpSgdSettings)
 """Those whose noise is Gaussian, so that they need a delta."""
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """All that a caller chose about a training run, checked once; the terms beside it, the rest as `PrivateClassifier` has it.
-
-    Args:
-        ask: Epsilon, delta, relation, unit, coin, ledger, settled.
-        method: How to train.
-        delta: As it was given, for messages.
-        hidden: Sizes of hidden layers, or "auto".
-        n_public: The number of records, where the caller declares it public.
-        epochs: Passes; None picks by method.
-        learning_rate: None picks by method.
-    """
-
-    ask: Ask
-    method: TrainingSettings
-    delta: AmountLike | None
-    hidden: Sequence[int] | str
-    n_public: int | None
-    epochs: int | None
-    learning_rate: float | None
-
-    def __post_init__(self) -> None:
-        self.method.check()
-        checks.require(self.ask.epsilon >= _LEAST_EPSILON, f"at least {_SMALL}", epsilon=self.ask.epsilon)
-        self._check_delta()
-        self._check_hidden()
-        for name in ("epochs", "n_public"):
-            if getattr(self, name) is not None:
-                checks.whole(minimum=1, **{name: getattr(self, name)})
-                # Whole numbers of another library would wrap around where noise is scaled.
-                object.__setattr__(self, name, int(getattr(self, name)))
-        if self.learning_rate is not None:
-            checks.positive(learning_rate=self.learning_rate)
-            checks.require(self.learning_rate <= _LARGE, f"at most {_LARGE:.0f}", learning_rate=self.learning_rate)
-
-    def _check_delta(self) -> None:
-        if self.ask.delta is None:
-            return
-        name = self.method.method
-        if isinstance(self.method, GAUSSIAN):
-            advice = "Use the method 'noisy-centroids' for delta 0."
-            checks.require(self.ask.delta > 0, f"above 0 for {name!r}", advice, delta=self.delta)
-        if self.method.pure:
-            checks.require(self.ask.delta == 0, f"0 or left out for {name!r}, which needs none", delta=self.delta)
-        if isinstance(self.method, AnonymizingFirstSettings) and self.method.synthesis != "bayes-net":
-            rule = f"0 or left out for the synthesis {self.method.synthesis!r}, which needs none"
-            checks.require(self.ask.delta == 0, rule, delta=self.delta)
-
-    def _check_hidden(self) -> None:
-        if isinstance(self.hidden, str) and self.hidden == "auto":
-            return
-        good = isinstance(self.hidden, tuple | list)
-        checks.require(good, "'auto' or the sizes of the hidden layers, such as (64, 64)", hidden=self.hidden)
-        for size in self.hidden:
-            checks.whole(minimum=1, **{"hidden layer size": size})
-        if isinstance(self.method, ObjectivePerturbationSettings | NoisyCentroidsSettings):
-            checks.require(not self.hidden, f"empty for {self.method.method!r}, which is linear", hidden=self.hidden)
-
-    def stated_delta(self, n_public: int | None) -> Fraction:
-        """The delta of the promise: 0 unless it was given, or the method is 'dp-adam' or 'dp-sgd' (see `delta_for`).
-
-        Raises:
-            ParameterError: Delta is so large that handing out one record in the clear would be allowed.
-        """
-        given = 0 if self.delta is None and not isinstance(self.method, GAUSSIAN) else self.delta
-        return delta_for(given, n_public)
-
-    def layers(self, n_public: int | None) -> tuple[int, ...]:
-        """Sizes of the hidden layers; 'auto' is linear unless n epsilon is known to be at least 10,000 (not 'dp-adam')."""
-        if not isinstance(self.hidden, str):
-            return tuple(int(size) for size in self.hidden)
-        if isinstance(self.method, LearningFirstSettings | AnonymizedLearningSettings):
-            return (32, 32, 32)
-        plenty = n_public is not None and n_public * self.ask.epsilon >= _FEW
-        return (32,) if plenty and isinstance(self.method, DpSgdSettings) else ()
-
-
-def delta_for(delta: AmountLike | None, n_public: int | None) -> Fraction:
-    """The delta of a promise about so many records; None is 1e-5, or a tenth of 1 / n_public where that is less.
-
-    Raises:
-        ParameterError: Delta is so large that handing out one record in the clear would be allowed.
-    """
-    stated = Fraction(1, max(10**5, 10 * (n_public or 1))) if delta is None else Fraction(exact(delta, name="delta"))
-    if n_public is not None:
-        advice = "A larger delta would allow to publish one of the records."
-        rule = f"below 1/{n_public}, one over the number of records"
-        checks.require(stated * n_public < 1, rule, advice, delta=delta)
-    return stated
-
-
 def _within(low: float, high: float, words: str) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
         checks.require(checks.is_number(value) and low <= value <= high, words, **{name: value})
@@ -394,12 +297,12 @@ def _range(name: str, value: Any) -> None:
     if value is None:
         return
     listed = isinstance(value, tuple | list) and len(value) == 2 and all(checks.is_number(end) for end in value)
-    good = listed and max(map(abs, value)) <= _LARGE and value[1] - value[0] >= 2 * _SMALL
+    good = listed and max(map(abs, value)) <= LARGE and value[1] - value[0] >= 2 * _SMALL
     checks.require(good, f"None or two numbers, the second at least {2 * _SMALL} above the first", **{name: value})
 
 
 # Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.
-_BOUND = _within(_SMALL, _LARGE, f"between {_SMALL} and {_LARGE:.0f}")
+_BOUND = _within(_SMALL, LARGE, f"between {_SMALL} and {LARGE:.0f}")
 _RULES: dict[str, Callable[[str, Any], None]] = {
     "clip_norm": _BOUND,
     "threshold": _BOUND,
@@ -420,5 +323,5 @@ _RULES: dict[str, Callable[[str, Any], None]] = {
     "bins": _at_least(2),
     "regularization": _amount(Fraction(0)),
     # An epsilon so small that its noise cannot be drawn is refused before anything is charged.
-    "joint_epsilon": _amount(_LEAST_EPSILON),
+    "joint_epsilon": _amount(LEAST_EPSILON),
 }

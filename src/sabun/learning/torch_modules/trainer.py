@@ -18,8 +18,8 @@ from sabun.errors import ParameterError
 from sabun.learning import Plan
 from sabun.learning.accounting import Target, halved, noise_multiplier, price_in
 from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.choices import delta_for
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
-from sabun.learning.settings import delta_for
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
 from sabun.learning.torch_modules.ghost import check_module, needs_fallback
