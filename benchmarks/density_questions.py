@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.forecasts import Floats, real_tables
+from benchmarks.forecasts import Floats, other_tables, real_tables
 from sabun.density import CoverageWarning, DensityRatio, inference
 from sabun.density.inference import settled_mean
 from sabun.telling.harness import machine, write_record
@@ -33,10 +33,13 @@ _EPSILONS = (0.3, 3.0)
 _REAL = ("iris", "wine", "diabetes", "digits", "ionosphere")
 
 
-def tables(rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
-    """Five real tables and a made-up one."""
+def tables() -> Iterator[tuple[str, Floats]]:
+    """Eight real tables and two made-up ones; those of three columns are large enough for intervals."""
+    rng = np.random.default_rng(7)
     yield from ((name, table) for name, table in real_tables(most=900) if name in _REAL)
     yield "five normal columns", rng.normal(size=(1500, 5))
+    yield "three normal columns", rng.normal(size=(6000, 3))
+    yield from ((name, table) for name, table in other_tables(most=6000) if table.shape[1] == 3)
 
 
 def measured(name: str, table: Floats, epsilon: float, runs: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -87,12 +90,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=4, help="of each table and epsilon")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was measured to this file")
     options = parser.parse_args()
-    rng = np.random.default_rng(7)
     warnings.simplefilter("ignore", CoverageWarning)
     rows = []
-    for name, table in tables(rng):
+    for place, (name, table) in enumerate(tables()):
         for epsilon in _EPSILONS:
-            rows.append(measured(name, table, epsilon, options.runs, rng))
+            rows.append(measured(name, table, epsilon, options.runs, np.random.default_rng([7, place])))
             print(rows[-1], flush=True)
     if options.json:
         write_record(options.json, {"machine": machine(), "rows": rows})
