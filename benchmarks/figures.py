@@ -143,7 +143,7 @@ def _foretold_in(room: str, grid: str) -> str:
     return _held(json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room][grid], "all")
 
 
-_FORETOLD = {
+_FORETOLD: dict[str, Callable[[], str]] = {
     "forecasts": _foretold,
     **{
         f"forecasts.{room}.{grid.replace(' ', '-')}": partial(_foretold_in, room, grid)
@@ -173,7 +173,7 @@ def _question_cover(way: str) -> str:
     return f"{sum(row[f'{what}, held'][way] for row in _questions() for what in ('labels', 'columns')):,}"
 
 
-_ASKED = {
+_ASKED: dict[str, Callable[[], str]] = {
     "density.questions": _asked,
     **{
         f"density.questions.{way.replace(' ', '-')}": partial(_question_cover, way)

@@ -42,7 +42,7 @@ class _World:
 def cases(quick: bool) -> Iterator[Case]:
     """Worlds drawn at random, with normal features, and the real tables."""
     rng = np.random.default_rng(21)
-    for _ in range(4 if quick else 24):
+    for _ in range(2 if quick else 24):
         yield _of_world(_drawn(rng, "normal", (0.3, 1.0, 3.0), most=8), rng)
     for name, table in list(real_tables())[: 0 if quick else None]:
         for epsilon in (1.0, 3.0):
