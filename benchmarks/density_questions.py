@@ -1,47 +1,103 @@
-"""What weights do to questions they say nothing about: 400 made-up labels, of public and private rows alike.
+"""What weights do to questions they say nothing about, and what the rule for such questions costs the others.
 
-    python -m benchmarks.density_questions
+    python -m benchmarks.density_questions [--runs N] [--json docs/results/density/questions.json]
 
-Mean errors in standard deviations of the label: of the weighted mean, of what `DensityRatio.query` answers, of the plain mean.
+Each table is cut in two, in the first run evenly and then with rows that are high in its first column mostly private. Asked are
+made-up labels that public and private rows have alike, and the columns themselves. Errors are means over questions, in standard
+deviations: of the weighted mean, of what `DensityRatio.query` answers, of the plain mean. Intervals are asked for as they are
+and as they would be around the weighted mean alone; counted is how many of those given hold the truth about the covered rows.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from benchmarks.forecasts import real_tables
-from sabun.density import CoverageWarning, DensityRatio
+from benchmarks.forecasts import Floats, other_tables, real_tables
+from sabun.density import CoverageWarning, DensityRatio, inference
 from sabun.density.inference import settled_mean
+from sabun.telling.harness import machine, write_record
 
 _LABELS = 400
+_ASKED = 12
+"""Labels, and columns, whose interval is asked for: each takes a while."""
 _SHARE = 0.3
+_EPSILONS = (0.3, 3.0)
+_REAL = ("iris", "wine", "diabetes", "digits", "ionosphere")
+
+
+def tables() -> Iterator[tuple[str, Floats]]:
+    """Eight real tables and two made-up ones; those of three columns are large enough for intervals."""
+    rng = np.random.default_rng(7)
+    yield from ((name, table) for name, table in real_tables(most=900) if name in _REAL)
+    yield "five normal columns", rng.normal(size=(1500, 5))
+    yield "three normal columns", rng.normal(size=(6000, 3))
+    yield from ((name, table) for name, table in other_tables(most=6000) if table.shape[1] == 3)
+
+
+def measured(name: str, table: Floats, epsilon: float, runs: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Errors and covers of one table, over some runs."""
+    made = [_run(table, epsilon, run, rng) for run in range(runs)]
+    found: dict[str, Any] = {"table": name, "epsilon": epsilon, "runs": runs}
+    for what in ("labels", "columns"):
+        errors = np.mean([one[what] for one in made], axis=0)
+        found[what] = dict(zip(("weighted", "answered", "plain"), (round(float(error), 4) for error in errors), strict=True))
+        held = np.sum([one[f"{what}, held"] for one in made], axis=0)
+        found[f"{what}, held"] = dict(zip(("given", "as it is", "weighted alone"), (int(count) for count in held), strict=True))
+    return found
+
+
+def _run(table: Floats, epsilon: float, run: int, rng: np.random.Generator) -> dict[str, Any]:
+    by = rng.random(len(table)) if run == 0 else table[:, 0]
+    is_private = rng.random(len(table)) < 0.2 + 0.6 * by.argsort().argsort() / len(table)
+    kept = table[~is_private].std(axis=0) > 0
+    private, public = table[is_private][:, kept], table[~is_private][:, kept]
+    ratio = DensityRatio(epsilon=epsilon, random_state=run).fit(private=private, public=public)
+    covered = ratio.covered(private)
+    labels, true_labels = ((rng.random((len(rows), _LABELS)) < _SHARE).astype(float) for rows in (public, private[covered]))
+    questions = {"labels": (labels, true_labels.mean(axis=0)), "columns": (public, private[covered].mean(axis=0))}
+    found: dict[str, Any] = {}
+    for what, (asked, truth) in questions.items():
+        share = ratio.weights_ / ratio.weights_.sum()
+        answers = np.array([share @ asked, [settled_mean(column, share) for column in asked.T], asked.mean(axis=0)])
+        found[what] = (np.abs(answers - truth) / asked.std(axis=0)).mean(axis=1)
+        some = rng.permutation(asked.shape[1])[:_ASKED]
+        found[f"{what}, held"] = np.sum([_held(ratio, asked[:, one], truth[one]) for one in some], axis=0)
+    return found
+
+
+def _held(ratio: DensityRatio, values: Floats, truth: float) -> tuple[bool, bool, bool]:
+    """Whether there is an interval, whether it holds the truth, and whether that around the weighted mean alone does."""
+    now = ratio.query(values).interval  # type: ignore[union-attr]
+    with mock.patch.object(inference, "settled_mean", lambda values, share: float(share @ values)):
+        before = ratio.query(values).interval  # type: ignore[union-attr]
+    return now is not None, _holds(now, truth), _holds(before, truth)
+
+
+def _holds(interval: tuple[float, float] | None, truth: float) -> bool:
+    return interval is not None and bool(interval[0] <= truth <= interval[1])
 
 
 def main() -> int:
-    rng = np.random.default_rng(7)
-    tables = {name: table for name, table in real_tables(most=900) if name in ("wine", "diabetes", "digits")}
-    tables["five normal columns"] = rng.normal(size=(1500, 5))
+    parser = argparse.ArgumentParser(description="Answers to questions that the weights say nothing about.")
+    parser.add_argument("--runs", type=int, default=4, help="of each table and epsilon")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was measured to this file")
+    options = parser.parse_args()
     warnings.simplefilter("ignore", CoverageWarning)
-    for name, table in tables.items():
-        for epsilon in (0.3, 3.0):
-            errors = []
-            for run in range(3):
-                by = rng.random(len(table)) if run == 0 else table[:, 0]
-                private = rng.random(len(table)) < 0.2 + 0.6 * by.argsort().argsort() / len(table)
-                kept = table[~private].std(axis=0) > 0
-                ratio = DensityRatio(epsilon=epsilon, random_state=run)
-                share = ratio.fit(private=table[private][:, kept], public=table[~private][:, kept]).weights_
-                share = share / share.sum()
-                labels = (rng.random((len(share), _LABELS)) < _SHARE).astype(float)
-                truth = (rng.random((int(private.sum()), _LABELS)) < _SHARE).mean(axis=0)
-                settled = np.array([settled_mean(label, share) for label in labels.T])
-                answers = np.array([share @ labels, settled, labels.mean(axis=0)])
-                errors.append(np.abs(answers - truth).mean(axis=1) / (_SHARE * (1 - _SHARE)) ** 0.5)
-            weighted, settled_error, plain = np.mean(errors, axis=0)
-            print(f"{name:<20} epsilon {epsilon:<4g} weighted {weighted:.3f}  answered {settled_error:.3f}  plain {plain:.3f}")
+    rows = []
+    for place, (name, table) in enumerate(tables()):
+        for epsilon in _EPSILONS:
+            rows.append(measured(name, table, epsilon, options.runs, np.random.default_rng([7, place])))
+            print(rows[-1], flush=True)
+    if options.json:
+        write_record(options.json, {"machine": machine(), "rows": rows})
     return 0
 
 

@@ -23,6 +23,7 @@ __all__ = ["FIGURES", "RUNS", "filled", "short", "texts"]
 RUNS = ROOT / "docs" / "results" / "benchmarks"
 COVERAGE = ROOT / "docs" / "results" / "coverage"
 FORECASTS = ROOT / "docs" / "results" / "forecasts.json"
+QUESTIONS = ROOT / "docs" / "results" / "density" / "questions.json"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
 
@@ -123,17 +124,62 @@ def _cover(part: str, value: str, *, about: str = "covered rows") -> str:
     return f"{100 * share:.{2 if value == 'cover' else 0}f}"
 
 
-def _foretold(room: str, what: str) -> str:
-    """Of the kept run of `benchmarks.forecasts`."""
-    kept = json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room]["held"]
-    (held, cases), (real_held, real_cases) = kept["all"], kept["real tables"]
-    return {"held": f"{held:,}", "cases": f"{cases:,}", "real": f"{real_held:,} of {real_cases:,}"}[what]
+def _foretold() -> str:
+    """The table of `benchmarks.forecasts`: cases that were looked at while forecasts were made, and cases that were not."""
+    kept = json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"]
+    lines = ["", "", "| room | looked at | of these, real tables | held out | of these, real tables |", "|---|---|---|---|---|"]
+    for room, grids in kept.items():
+        told = [_held(grids.get(grid), part) for grid in ("looked at", "held out") for part in ("all", "real tables")]
+        lines.append(f"| {room} | {' | '.join(told)} |")
+    return "\n".join([*lines, "", ""])
 
 
-_FORETOLD = {
-    f"forecasts.{room}.{what}": partial(_foretold, room, what)
-    for room in ("outliers", "density", "summaries")
-    for what in ("held", "cases", "real")
+def _held(grid: dict[str, Any] | None, part: str) -> str:
+    held, cases = (0, 0) if grid is None else grid["held"][part]
+    return f"{held:,} of {cases:,}" if cases else "—"
+
+
+def _foretold_in(room: str, grid: str) -> str:
+    return _held(json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room][grid], "all")
+
+
+_FORETOLD: dict[str, Callable[[], str]] = {
+    "forecasts": _foretold,
+    **{
+        f"forecasts.{room}.{grid.replace(' ', '-')}": partial(_foretold_in, room, grid)
+        for room in ("outliers", "density", "keyvalue", "regression")
+        for grid in ("looked at", "held out")
+        if grid == "held out" or room in ("outliers", "density")
+    },
+}
+
+
+def _questions() -> list[dict[str, Any]]:
+    """The kept run of `benchmarks.density_questions`."""
+    found: list[dict[str, Any]] = json.loads(QUESTIONS.read_text(encoding="utf-8"))["rows"]
+    return found
+
+
+def _asked() -> str:
+    """Errors of labels that the weights say nothing about, and of the columns, table by table."""
+    lines = ["", "", "| table | ε | labels: weighted | answered | plain | columns: weighted | answered | plain |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for row in _questions():
+        numbers = [f"{row[what][way]:.3f}" for what in ("labels", "columns") for way in ("weighted", "answered", "plain")]
+        lines.append(f"| {row['table']} | {row['epsilon']:g} | {' | '.join(numbers)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _question_cover(way: str) -> str:
+    return f"{sum(row[f'{what}, held'][way] for row in _questions() for what in ('labels', 'columns')):,}"
+
+
+_ASKED: dict[str, Callable[[], str]] = {
+    "density.questions": _asked,
+    **{
+        f"density.questions.{way.replace(' ', '-')}": partial(_question_cover, way)
+        for way in ("given", "as it is", "weighted alone")
+    },
 }
 
 _COVER = {
@@ -218,6 +264,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "learning.accuracy": _accuracy,
     **_COVER,
     **_FORETOLD,
+    **_ASKED,
     **_ESTIMATED,
     "density.cover.all.cells": partial(_cover, "all", "cells"),
     "density.cover.runs": partial(_cover, "runs", ""),

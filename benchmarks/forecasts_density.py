@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.forecasts import Case, Floats, real_tables
+from benchmarks.forecasts import Case, Floats, other_tables, real_tables
 from sabun.density import CoverageWarning, DensityRatio
 
 _PUBLIC = 600
@@ -31,6 +31,38 @@ def cases(quick: bool) -> Iterator[Case]:
                 yield _case(f"{name}, {cut} n={len(private)} epsilon={epsilon:g}", public, private, epsilon, 2, real=True)
 
 
+def held_out(quick: bool) -> Iterator[Case]:
+    """Other kinds of columns and of shifts, other sizes and amounts, other tables cut another way."""
+    rng = np.random.default_rng(13)
+    for d, n, rows in ((3, 800, 400),) if quick else ((3, 800, 400), (5, 5000, 1000)):
+        for shift in ("rotation",) if quick else ("rotation", "mixture", "tails", "chosen rows"):
+            public, private = _other(shift, rng, rows, n, d)
+            for epsilon in (0.7,) if quick else (0.1, 0.7, 6.0):
+                words = f"{shift}, {d} columns n={n} public={rows} epsilon={epsilon:g}"
+                yield _case(words, public, private, epsilon, 2, real=False)
+    for name, table in list(other_tables(most=900))[: 1 if quick else None]:
+        for cut in ("by the last column",) if quick else ("a quarter", "by the last column"):
+            public, private = _cut(table, cut, rng)
+            for epsilon in (0.7,) if quick else (0.1, 0.7, 6.0):
+                yield _case(f"{name}, {cut} n={len(private)} epsilon={epsilon:g}", public, private, epsilon, 2, real=True)
+
+
+def _other(shift: str, rng: np.random.Generator, rows: int, n: int, d: int) -> tuple[Floats, Floats]:
+    if shift == "rotation":
+        turned = rng.normal(size=(n, d))
+        turned[:, 1] = 0.6 * turned[:, 0] + 0.8 * turned[:, 1]
+        return rng.normal(size=(rows, d)), turned
+    if shift == "mixture":
+        return tuple(
+            rng.normal(size=(many, d)) * 0.6 + 2.0 * (rng.random((many, 1)) < part) for many, part in ((rows, 0.5), (n, 0.25))
+        )  # type: ignore[return-value]
+    if shift == "tails":
+        return rng.standard_t(4, size=(rows, d)), rng.standard_t(4, size=(n, d)) * 0.9 + 0.2
+    table = rng.random((4 * (rows + n), d))
+    private = rng.random(len(table)) < 0.15 + 0.7 * table[:, 0] * table[:, 1]
+    return table[~private][:rows], table[private][:n]
+
+
 def _shifted(shift: str, rng: np.random.Generator, n: int, d: int) -> Floats:
     table = rng.normal(size=(n, d))
     if shift == "mean":
@@ -43,9 +75,10 @@ def _shifted(shift: str, rng: np.random.Generator, n: int, d: int) -> Floats:
 
 
 def _cut(table: Floats, cut: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The public and the private half: drawn evenly, or with rows that are high in one column mostly private."""
-    rank = table[:, 0].argsort().argsort() / len(table)
-    private = rng.random(len(table)) < (0.5 if cut == "even" else 0.2 + 0.6 * rank)
+    """Public and private rows: drawn evenly (halves, or a quarter public), or rows high in a column mostly private."""
+    rank = table[:, -1 if cut == "by the last column" else 0].argsort().argsort() / len(table)
+    chance = {"even": 0.5, "a quarter": 0.75}.get(cut, 0.2 + 0.6 * rank)
+    private = rng.random(len(table)) < chance
     return table[~private], table[private]
 
 

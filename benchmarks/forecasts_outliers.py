@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from benchmarks.forecasts import Case, Floats, real_tables
+from benchmarks.forecasts import Case, Floats, other_tables, real_tables
 from sabun.outliers import OutlierCount, suggest_radius
 from sabun.outliers.sensitivity import measure
 from sabun.outliers.settings import Amounts
@@ -24,26 +25,47 @@ def cases(quick: bool) -> Iterator[Case]:
     for real, tables in ((False, grid), (True, list(real_tables()))):
         for name, table in tables[: 3 if quick else None]:
             for part in (2, 4) if not quick else (2,):
-                yield from _of_table(name, table, part, rng, real=real, quick=quick)
+                epsilons = ("1",) if quick else ("1/2", "3")
+                yield from _of_table(name, table, part, rng, real=real, shares=(0.02, 0.1), epsilons=epsilons, k=_K)
 
 
-def _of_table(name: str, table: Floats, part: int, rng: np.random.Generator, *, real: bool, quick: bool) -> Iterator[Case]:
+def held_out(quick: bool) -> Iterator[Case]:
+    """Other tables, another k, other shares and amounts, another size of the reference."""
+    rng = np.random.default_rng(12)
+    grid = [(name, make(rng)) for name, make in _OTHERS.items()]
+    for real, tables in ((False, grid), (True, list(other_tables(most=2400)))):
+        for name, table in tables[: 1 if quick else None]:
+            terms: dict[str, Any] = {"shares": (0.01, 0.05), "epsilons": ("1/4", "1", "2"), "k": 10}
+            yield from _of_table(name, table, 3, rng, real=real, **terms)
+
+
+def _of_table(
+    name: str,
+    table: Floats,
+    part: int,
+    rng: np.random.Generator,
+    *,
+    real: bool,
+    shares: Sequence[float],
+    epsilons: Sequence[str],
+    k: int,
+) -> Iterator[Case]:
     order = rng.permutation(len(table))
     reference, private = table[order[: len(table) // part]], table[order[len(table) // part :]]
-    for share in (0.02, 0.1):
-        radius = suggest_radius(reference, k=_K, share=share)
-        for epsilon in ("1",) if quick else ("1/2", "3"):
-            asked = OutlierCount(k=_K, radius=radius, epsilon=Fraction(epsilon))
+    for share in shares:
+        radius = suggest_radius(reference, k=k, share=share)
+        for epsilon in epsilons:
+            asked = OutlierCount(k=k, radius=radius, epsilon=Fraction(epsilon))
             plan = asked.plan(n_records=len(private), like=reference)
             words = f"{name} n={len(private)} reference={len(reference)} share={share} epsilon={epsilon}"
-            yield Case.of("outliers", words, plan, _errors(private, radius, Fraction(epsilon)), real=real, step=1)
+            yield Case.of("outliers", words, plan, _errors(private, radius, Fraction(epsilon), k), real=real, step=1)
 
 
-def _errors(private: Floats, radius: float, epsilon: Fraction) -> list[float]:
+def _errors(private: Floats, radius: float, epsilon: Fraction, k: int) -> list[float]:
     """What `OutlierCount.fit` would be off: the bound is worked out once, for it is the same in every run."""
     law = Amounts.of(epsilon=epsilon, delta=0, method="power", beta=None, error_bar=0.3).law
     assert law is not None
-    exact, bound = measure(private, k=_K, radius=radius, beta=law.beta, cover="degeneracy", relation="replace-one")
+    exact, bound = measure(private, k=k, radius=radius, beta=law.beta, cover="degeneracy", relation="replace-one")
     coin = seeded_coin(1)
     drawn = (exact + law.draw(bound, coin=coin) for _ in range(_RUNS))
     return [float(abs(min(max(count, 0), len(private)) - exact)) for count in drawn]
@@ -53,10 +75,21 @@ def _blobs(rng: np.random.Generator) -> Floats:
     return rng.normal(size=(2000, 3)) * 0.3 + rng.integers(0, 5, size=(2000, 1)) * 2.0
 
 
+def _ring(rng: np.random.Generator, rows: int) -> Floats:
+    angle, length = rng.uniform(0, 2 * np.pi, rows), 1 + 0.1 * rng.normal(size=rows)
+    return np.column_stack([length * np.cos(angle), length * np.sin(angle)])
+
+
 _GRID = {
     "normal, 2 columns": lambda rng: rng.normal(size=(2000, 2)),
     "normal, 6 columns": lambda rng: rng.normal(size=(2000, 6)),
     "blobs, 3 columns": _blobs,
     "uniform, 3 columns": lambda rng: rng.random((2000, 3)),
     "heavy tails, 2 columns": lambda rng: rng.standard_t(3, size=(4000, 2)),
+}
+_OTHERS = {
+    "logistic, 4 columns": lambda rng: rng.logistic(size=(1500, 4)),
+    "ring, 2 columns": lambda rng: _ring(rng, 3000),
+    "lognormal, 3 columns": lambda rng: rng.lognormal(sigma=0.8, size=(2400, 3)),
+    "two spheres, 5 columns": lambda rng: rng.normal(size=(1800, 5)) * np.where(rng.random((1800, 1)) < 0.2, 2.0, 0.5),
 }
