@@ -29,6 +29,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -46,7 +47,10 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Posterior", "pooled", "pull_of"]
+__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+
+Before: TypeAlias = tuple[Floats, Floats]
+"""Precision of each coefficient before anything was released; how large it can be."""
 
 _PASSES = 3
 _UNKNOWN = Variance(found=0.25, deviation=1e-9)
@@ -69,6 +73,8 @@ class Posterior:
         doubt: What is not known about the error.
         length: How long the coefficients are that the noise of A meets, as estimated.
         farthest: How long they can be at most.
+        seen: A without its negative directions, as the noise lets it be seen.
+        moved: By how much the estimate was moved where it fell back to a constant; None where it was not.
     """
 
     beta: Floats
@@ -82,6 +88,8 @@ class Posterior:
     doubt: Doubt
     length: float
     farthest: float
+    seen: Floats
+    moved: Floats | None = None
 
     @cached_property
     def error(self) -> Floats:
@@ -102,9 +110,13 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
         releases: Noisy sums; may be empty if there is home data.
         home: Exact sums; the result is then not private for the home organisation.
     """
-    before = _prior(study)
+    return pooled_from(prior_of(study), float(study.coef_bound), releases, home)
+
+
+def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
+    """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(study.width), float(study.coef_bound) ** 2 / 4)
+    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(len(before[0])), bound**2 / 4)
     # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
     for _ in range(_PASSES):
         posterior = _posterior(mixed_sums, home, before, _Residual(own=own, released=spread))
@@ -169,13 +181,13 @@ def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
 
     The estimate's expectation is beta - covariance @ diag(prior) @ beta, as far as A is known.
     """
-    prior, radius = _prior(study)
+    prior, radius = prior_of(study)
     parts = (rows @ covariance) * (prior * radius)
     split = len(prior) - study.fit_intercept
     return np.asarray(np.linalg.norm(parts[:, :split], axis=1) + np.abs(parts[:, split:]).sum(axis=1))
 
 
-def _prior(study: Study) -> tuple[Floats, Floats]:
+def prior_of(study: Study) -> Before:
     """Precision of each coefficient before anything was released; how large it can be."""
     width, bound = study.width, float(study.coef_bound)
     prior, radius = np.full(width, width / bound**2), np.full(width, bound)
@@ -221,7 +233,7 @@ class _Residual:
     records: Floats | None = None
 
 
-def _posterior(total: _Mixed | None, home: Home | None, before: tuple[Floats, Floats], residual: _Residual) -> Posterior:
+def _posterior(total: _Mixed | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
     (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
@@ -276,6 +288,7 @@ def _posterior(total: _Mixed | None, home: Home | None, before: tuple[Floats, Fl
         doubt=doubt,
         length=0.0 if total is None else math.sqrt(total.meets),
         farthest=float(radius.max()) + (0.0 if total is None else total.shift),
+        seen=clipped,
     )
 
 
