@@ -118,18 +118,18 @@ def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Ho
     own = _HomeVariance.of(home, before[0])
     spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(len(before[0])), bound**2 / 4)
     # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
+    axes = None if mixed_sums is None else _Axes.of(mixed_sums)
+    if mixed_sums is None or axes is None:
+        return _posterior(None, None, home, before, _Residual(own=own, released=spread))
+    rows = sum(effective_rows(one) for one in releases)
     for _ in range(_PASSES):
-        posterior = _posterior(mixed_sums, home, before, _Residual(own=own, released=spread))
-        mixed_sums = _Mixed.of(releases, posterior.beta)
-        if releases:
-            paid = posterior.paid / sum(effective_rows(one) for one in releases)
-            spread = released_variance(releases, posterior.beta, paid)
-    if not releases:
-        return posterior
-    each = drawn_together([released_variance([one], posterior.beta, paid) for one in releases], spread)
+        estimate = _Estimate.of(mixed_sums, axes, home, before[0], own.weighed, spread.mean)
+        mixed_sums, paid = _Mixed.of(releases, estimate.beta), estimate.paid / rows
+        spread = released_variance(releases, estimate.beta, paid)
+    each = drawn_together([released_variance([one], estimate.beta, paid) for one in releases], spread)
     uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
     residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
-    return _posterior(mixed_sums, home, before, residual)
+    return _posterior(mixed_sums, axes, home, before, residual)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -233,36 +233,68 @@ class _Residual:
     records: Floats | None = None
 
 
-def _posterior(total: _Mixed | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """The eigenvalues of the pooled A, none below 0, with their directions: the same whatever the weights."""
+
+    values: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, total: _Mixed) -> _Axes:
+        values, vectors = np.linalg.eigh(_calmed(total))
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def turned(self, along: Floats) -> Floats:
+        """The matrix with these numbers along the directions."""
+        return np.asarray((self.vectors * along) @ self.vectors.T)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Estimate:
+    """Coefficients for one guess of the variances: their covariance, what was paid for, the weight along each direction."""
+
+    beta: Floats
+    covariance: Floats
+    paid: float
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls, total: _Mixed | None, axes: _Axes | None, home: Home | None, prior: Floats, weighed: float | None, released: float
+    ) -> _Estimate:
+        precision, right, paid, weights = np.diag(prior), np.zeros(len(prior)), 0.0, np.zeros(len(prior))
+        if home is not None:
+            precision = precision + home.gram / (weighed or released)
+            right = right + home.moment / (weighed or released)
+        if total is not None and axes is not None:
+            noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
+            # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its
+            # own, which goes to 0 where A drowns in the noise.
+            weights = axes.values / (released * axes.values + noise)
+            precision = precision + axes.turned(axes.values * weights)
+            right = right + axes.turned(weights) @ total.moment
+        # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
+        covariance = _even(np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior))))
+        if axes is not None:
+            paid = float(np.sum(axes.turned(axes.values) * covariance))
+        return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
+
+
+def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
     (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
-    precision, right = np.diag(prior), np.zeros(len(prior))
-    at_home, known, shaken, slope = (np.zeros_like(precision) for _ in range(4))
-    clipped = np.zeros_like(precision)
+    estimate = _Estimate.of(total, axes, home, prior, own.weighed, released)
+    covariance, weights = estimate.covariance, estimate.weights
+    at_home, known, shaken, slope, seen = (np.zeros_like(covariance) for _ in range(5))
     if home is not None:
-        precision = precision + home.gram / weighed
-        right = right + home.moment / weighed
         at_home = home.gram * own.stated / weighed**2
-    if total is not None:
-        values, vectors = np.linalg.eigh(_calmed(total))
-        values = np.maximum(values, 0.0)
-        noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
-        # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its own,
-        # which goes to 0 where A drowns in the noise.
-        weights = values / (released * values + noise)
-
-        def turned(along: Floats) -> Floats:
-            return np.asarray((vectors * along) @ vectors.T)
-
-        precision = precision + turned(values * weights)
-        right = right + turned(weights) @ total.moment
-        sampled = _positive(turned(released * values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
-        known = turned(weights) @ sampled @ turned(weights)
-        shaken, slope, clipped = turned(weights**2 * total.noise_gram), turned(weights**2 * values), turned(values)
-    # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
-    inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
-    covariance = _even(inverse)
+    if total is not None and axes is not None:
+        sampled = _positive(axes.turned(released * axes.values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
+        known = axes.turned(weights) @ sampled @ axes.turned(weights)
+        shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
+        seen = axes.turned(axes.values)
     if home is not None:
         # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
         weight = home.gram / weighed
@@ -277,18 +309,18 @@ def _posterior(total: _Mixed | None, home: Home | None, before: Before, residual
         freedom=own.freedom,
     )
     return Posterior(
-        beta=covariance @ right,
+        beta=estimate.beta,
         covariance=covariance,
         variance=released if home is None else weighed,
         known=known + at_home,
         shaken=shaken,
         prior=prior,
         radius=radius,
-        paid=float(np.sum(clipped * covariance)),
+        paid=estimate.paid,
         doubt=doubt,
         length=0.0 if total is None else math.sqrt(total.meets),
         farthest=float(radius.max()) + (0.0 if total is None else total.shift),
-        seen=clipped,
+        seen=seen,
     )
 
 
