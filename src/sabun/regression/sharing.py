@@ -30,7 +30,7 @@ QUERIES = 4
 
 _RADIUS, _FIRST, _SECOND = Fraction(3, 100), Fraction(50, 100), Fraction(47, 100)
 _GRID = UNIT**2
-_FEWEST = 8
+_FEWEST = 6
 """The radius is chosen where the deviation of a length is at most so small a part of the rows: 1 / _FEWEST of them."""
 _CLEAR = 25
 """Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
