@@ -62,7 +62,7 @@ def test_what_is_shared_out_is_not_more_than_the_budget(
 def test_the_radius_is_not_chosen_where_it_is_given_or_noise_would_choose() -> None:
     assert shares_of(boxed(), 10_000).length is not None
     assert shares_of(boxed(clip_radius=1), 10_000).length is None
-    assert shares_of(boxed(), 100).length is None
+    assert shares_of(boxed(), 200).length is None  # noise of a quarter of the rows: choices cost half as much again as none
     assert shares_of(boxed(relation="add-remove"), None).length is not None
     assert shares_of(boxed(), 10_000).second is not None
     assert shares_of(boxed(), 20).second is None

@@ -14,7 +14,7 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.regression.combining import METHODS, combine
     from sabun.regression.contribution import Contribution, read_all
-    from sabun.regression.foretelling import Shape
+    from sabun.regression.forecasting import Shape
     from sabun.regression.mirror import mirror_weights
     from sabun.regression.models import HomeModel, Influence, PublicModel
     from sabun.regression.plan import Plan, plan_of
@@ -54,7 +54,7 @@ _HOMES = {
     "PrivateRidge": "ridge",
     "PublicModel": "models",
     "RiskBound": "theorem_three",
-    "Shape": "foretelling",
+    "Shape": "forecasting",
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",

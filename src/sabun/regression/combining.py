@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.records import Schema, open_source
 from sabun.regression.contribution import Contribution, read_all
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.falling import CONSTANT, fallen
 from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
@@ -108,7 +109,7 @@ def combine(
         if note.startswith("Implausible"):
             warnings.warn(note, stacklevel=2)
     result = _combined(method, contributions, home, tau, convention)
-    notes += _remarks(contributions, home, result.get("doubt"))
+    notes += _remarks(contributions, home, result)
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
     facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
@@ -123,7 +124,7 @@ def own_model(study: Study, release: Release) -> PublicModel:
     method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
-    facts["ledger_rows"] = (contribution.ledger_row,)
+    facts |= {"ledger_rows": (contribution.ledger_row,), "findings": _fallen(result)}
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
@@ -156,11 +157,16 @@ class _Home:
         return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets, weights) / UNIT, totals=totals)
 
 
-def _remarks(contributions: Sequence[Contribution], home: _Home | None, doubt: Doubt | None) -> tuple[str, ...]:
+def _remarks(contributions: Sequence[Contribution], home: _Home | None, result: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reader of the model should know about its making."""
     if home is None:
-        return (_ONE_RELEASE,) if len(contributions) == 1 else ()
+        return (*((_ONE_RELEASE,) if len(contributions) == 1 else ()), *_fallen(result))
+    doubt: Doubt | None = result.get("doubt")
     return (_FEW_ROWS,) if doubt is not None and math.isinf(doubt.freedom) else ()
+
+
+def _fallen(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return () if result.get("moved") is None else (CONSTANT,)
 
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:
@@ -199,12 +205,12 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
         return pooled(study, [*sums[:place], *sums[place + 1 :]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    return {"influences": found, **facts_of(whole)}
+    return {"influences": found, **facts_of(fallen(study, sums, whole) if own is None else whole)}
 
 
 def facts_of(posterior: Posterior) -> dict[str, Any]:
     """What a model of the pool keeps of its posterior."""
-    return {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt")}
+    return {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt", "moved")}
 
 
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:

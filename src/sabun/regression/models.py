@@ -18,9 +18,10 @@ from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
+from sabun.regression.falling import CONSTANT
 from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
 from sabun.regression.pooling import pull_of
-from sabun.regression.saved import check_possible, check_promises, doubt_of, doubt_record, spread_of
+from sabun.regression.saved import check_possible, check_promises, doubt_of, doubt_record, moved_of, spread_of
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
@@ -72,6 +73,7 @@ class _Model(abc.ABC):
     error: Floats | None = None
     variance: float | None = None
     doubt: Doubt | None = None
+    moved: Floats | None = None
     weights: tuple[float, ...] | None = None
     findings: tuple[str, ...] = ()
     influences: tuple[Influence, ...] = ()
@@ -214,7 +216,9 @@ class _Model(abc.ABC):
         half = self.study.design.target_range[1]
         units = rows @ self.study.design.original_units()[0] / half
         doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
-        return np.asarray(half * measure(units, error, doubt, pull_of(self.study, covariance, units), confidence))
+        reach = measure(units, error, doubt, pull_of(self.study, covariance, units), confidence)
+        # Around a constant that the model fell back to, as long as it takes to hold the interval around what it was before.
+        return np.asarray(half * (reach if self.moved is None else reach + np.abs(units @ self.moved)))
 
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()
@@ -289,6 +293,8 @@ class PublicModel(_Model):
             "ledger_rows": list(self.ledger_rows),
             "warnings": list(self.warnings),
         }
+        if self.moved is not None:
+            record["moved"] = self.moved.tolist()
         write_whole(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n", overwrite=overwrite)
 
     @classmethod
@@ -314,9 +320,9 @@ class PublicModel(_Model):
             method = str(record["method"])
             promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
             rows = tuple(None if row is None else str(row) for row in record["ledger_rows"])
-            doubt = doubt_of(record.get("doubt"), study.width)
+            doubt, moved = doubt_of(record.get("doubt"), study.width), moved_of(record.get("moved"), study.width)
             check_possible(method, beta, covariance, error, variance)
-            if doubt is not None and error is None:
+            if error is None and (doubt is not None or moved is not None):
                 raise ValueError
             check_promises(study, names, promises)
             if not len(names) == len(promises) == len(rows) > 0:
@@ -324,7 +330,8 @@ class PublicModel(_Model):
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
         facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance, "doubt": doubt}
-        facts |= {"findings": (_OLD_FILE,) if error is not None and doubt is None else ()}
+        notes = (*((_OLD_FILE,) if error is not None and doubt is None else ()), *(() if moved is None else (CONSTANT,)))
+        facts |= {"findings": notes, "moved": moved}
         facts |= {"guarantees": promises, "ledger_rows": rows}
         return cls(study=study, method=method, organisations=names, beta=beta, **facts)
 

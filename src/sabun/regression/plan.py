@@ -15,7 +15,7 @@ from sabun.asking import Forecast, renamed
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import LARGE_EPSILON
-from sabun.regression.foretelling import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect
+from sabun.regression.forecasting import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect
 from sabun.regression.sensitivity import gradient_diameter, noise_share
 from sabun.regression.study import STATISTICS, Study
 from sabun.regression.sufficient import noise_level

@@ -29,6 +29,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -46,7 +47,10 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Posterior", "pooled", "pull_of"]
+__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+
+Before: TypeAlias = tuple[Floats, Floats]
+"""Precision of each coefficient before anything was released; how large it can be."""
 
 _PASSES = 3
 _UNKNOWN = Variance(found=0.25, deviation=1e-9)
@@ -69,6 +73,8 @@ class Posterior:
         doubt: What is not known about the error.
         length: How long the coefficients are that the noise of A meets, as estimated.
         farthest: How long they can be at most.
+        seen: A without its negative directions, as the noise lets it be seen.
+        moved: By how much the estimate was moved where it fell back to a constant; None where it was not.
     """
 
     beta: Floats
@@ -82,6 +88,8 @@ class Posterior:
     doubt: Doubt
     length: float
     farthest: float
+    seen: Floats
+    moved: Floats | None = None
 
     @cached_property
     def error(self) -> Floats:
@@ -102,22 +110,26 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
         releases: Noisy sums; may be empty if there is home data.
         home: Exact sums; the result is then not private for the home organisation.
     """
-    before = _prior(study)
+    return pooled_from(prior_of(study), float(study.coef_bound), releases, home)
+
+
+def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
+    """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(study.width), float(study.coef_bound) ** 2 / 4)
+    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(len(before[0])), bound**2 / 4)
     # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
+    axes = None if mixed_sums is None else _Axes.of(mixed_sums)
+    if mixed_sums is None or axes is None:
+        return _posterior(None, None, home, before, _Residual(own=own, released=spread))
+    rows = sum(effective_rows(one) for one in releases)
     for _ in range(_PASSES):
-        posterior = _posterior(mixed_sums, home, before, _Residual(own=own, released=spread))
-        mixed_sums = _Mixed.of(releases, posterior.beta)
-        if releases:
-            paid = posterior.paid / sum(effective_rows(one) for one in releases)
-            spread = released_variance(releases, posterior.beta, paid)
-    if not releases:
-        return posterior
-    each = drawn_together([released_variance([one], posterior.beta, paid) for one in releases], spread)
+        estimate = _Estimate.of(mixed_sums, axes, home, before[0], own.weighed, spread.mean)
+        mixed_sums, paid = _Mixed.of(releases, estimate.beta), estimate.paid / rows
+        spread = released_variance(releases, estimate.beta, paid)
+    each = drawn_together([released_variance([one], estimate.beta, paid) for one in releases], spread)
     uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
     residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
-    return _posterior(mixed_sums, home, before, residual)
+    return _posterior(mixed_sums, axes, home, before, residual)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,13 +181,13 @@ def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
 
     The estimate's expectation is beta - covariance @ diag(prior) @ beta, as far as A is known.
     """
-    prior, radius = _prior(study)
+    prior, radius = prior_of(study)
     parts = (rows @ covariance) * (prior * radius)
     split = len(prior) - study.fit_intercept
     return np.asarray(np.linalg.norm(parts[:, :split], axis=1) + np.abs(parts[:, split:]).sum(axis=1))
 
 
-def _prior(study: Study) -> tuple[Floats, Floats]:
+def prior_of(study: Study) -> Before:
     """Precision of each coefficient before anything was released; how large it can be."""
     width, bound = study.width, float(study.coef_bound)
     prior, radius = np.full(width, width / bound**2), np.full(width, bound)
@@ -221,36 +233,68 @@ class _Residual:
     records: Floats | None = None
 
 
-def _posterior(total: _Mixed | None, home: Home | None, before: tuple[Floats, Floats], residual: _Residual) -> Posterior:
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """The eigenvalues of the pooled A, none below 0, with their directions: the same whatever the weights."""
+
+    values: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, total: _Mixed) -> _Axes:
+        values, vectors = np.linalg.eigh(_calmed(total))
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def turned(self, along: Floats) -> Floats:
+        """The matrix with these numbers along the directions."""
+        return np.asarray((self.vectors * along) @ self.vectors.T)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Estimate:
+    """Coefficients for one guess of the variances: their covariance, what was paid for, the weight along each direction."""
+
+    beta: Floats
+    covariance: Floats
+    paid: float
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls, total: _Mixed | None, axes: _Axes | None, home: Home | None, prior: Floats, weighed: float | None, released: float
+    ) -> _Estimate:
+        precision, right, paid, weights = np.diag(prior), np.zeros(len(prior)), 0.0, np.zeros(len(prior))
+        if home is not None:
+            precision = precision + home.gram / (weighed or released)
+            right = right + home.moment / (weighed or released)
+        if total is not None and axes is not None:
+            noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
+            # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its
+            # own, which goes to 0 where A drowns in the noise.
+            weights = axes.values / (released * axes.values + noise)
+            precision = precision + axes.turned(axes.values * weights)
+            right = right + axes.turned(weights) @ total.moment
+        # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
+        covariance = _even(np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior))))
+        if axes is not None:
+            paid = float(np.sum(axes.turned(axes.values) * covariance))
+        return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
+
+
+def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
     (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
-    precision, right = np.diag(prior), np.zeros(len(prior))
-    at_home, known, shaken, slope = (np.zeros_like(precision) for _ in range(4))
-    clipped = np.zeros_like(precision)
+    estimate = _Estimate.of(total, axes, home, prior, own.weighed, released)
+    covariance, weights = estimate.covariance, estimate.weights
+    at_home, known, shaken, slope, seen = (np.zeros_like(covariance) for _ in range(5))
     if home is not None:
-        precision = precision + home.gram / weighed
-        right = right + home.moment / weighed
         at_home = home.gram * own.stated / weighed**2
-    if total is not None:
-        values, vectors = np.linalg.eigh(_calmed(total))
-        values = np.maximum(values, 0.0)
-        noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
-        # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its own,
-        # which goes to 0 where A drowns in the noise.
-        weights = values / (released * values + noise)
-
-        def turned(along: Floats) -> Floats:
-            return np.asarray((vectors * along) @ vectors.T)
-
-        precision = precision + turned(values * weights)
-        right = right + turned(weights) @ total.moment
-        sampled = _positive(turned(released * values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
-        known = turned(weights) @ sampled @ turned(weights)
-        shaken, slope, clipped = turned(weights**2 * total.noise_gram), turned(weights**2 * values), turned(values)
-    # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
-    inverse = np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior)))
-    covariance = _even(inverse)
+    if total is not None and axes is not None:
+        sampled = _positive(axes.turned(released * axes.values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
+        known = axes.turned(weights) @ sampled @ axes.turned(weights)
+        shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
+        seen = axes.turned(axes.values)
     if home is not None:
         # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
         weight = home.gram / weighed
@@ -265,17 +309,18 @@ def _posterior(total: _Mixed | None, home: Home | None, before: tuple[Floats, Fl
         freedom=own.freedom,
     )
     return Posterior(
-        beta=covariance @ right,
+        beta=estimate.beta,
         covariance=covariance,
         variance=released if home is None else weighed,
         known=known + at_home,
         shaken=shaken,
         prior=prior,
         radius=radius,
-        paid=float(np.sum(clipped * covariance)),
+        paid=estimate.paid,
         doubt=doubt,
         length=0.0 if total is None else math.sqrt(total.meets),
         farthest=float(radius.max()) + (0.0 if total is None else total.shift),
+        seen=seen,
     )
 
 

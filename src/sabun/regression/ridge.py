@@ -19,7 +19,7 @@ from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
-from sabun.regression.foretelling import Shape
+from sabun.regression.forecasting import Shape
 from sabun.regression.models import PublicModel
 from sabun.regression.plan import Plan, plan_of
 from sabun.regression.releasing import release_totals, request_key
@@ -144,8 +144,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         """
         refuse_seeded(coin_for(self.random_state), self.ledger)
         signer = None if self.signing_key is None else _private_key(self.signing_key)
-        sums = X if isinstance(X, Part | Reading) else self.read(X, y)
-        study = self._study_of(sums)
+        study, sums = (self._study_of(X), X) if isinstance(X, Part | Reading) else self._read(X, y)
         totals = sums if isinstance(sums, Reading) else sums.whole()
         release = release_totals(study, totals, self._asked(study), organisation=self.organisation)
         if signer is not None:
@@ -170,6 +169,9 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         Raises:
             DataError: The tables do not fit the declared columns.
         """
+        return self._read(X, y)[1]
+
+    def _read(self, X: object, y: object) -> tuple[Study, Part[Totals] | Reading]:
         _check_table(X)
         if y is None and isinstance(X, np.ndarray | list | tuple):
             raise DataError(
@@ -182,9 +184,9 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             )
         study, source = self._terms(_names_of(X, self.x_bounds)), X if y is None else Labelled(X, y)
         if study.method == "staged":
-            return Reading.of(study, source)
+            return study, Reading.of(study, source)
         moments = Moments(design=study.design)
-        return Part(statistic=moments, state=state_of(moments, source))
+        return study, Part(statistic=moments, state=state_of(moments, source))
 
     def predict(self, X: object) -> Floats:
         """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""

@@ -48,6 +48,16 @@ def doubt_of(given: Any, width: int) -> Doubt | None:
     return Doubt(slope=slope, spread=spread, variances=variances, home=np.zeros((width, width)))
 
 
+def moved_of(given: Any, width: int) -> Floats | None:
+    """By how much a model fell back to a constant, from a file; nothing in one of a model that did not."""
+    if given is None:
+        return None
+    moved = np.array(given, dtype=np.float64).reshape(width)
+    if not np.isfinite(moved).all():
+        raise ValueError
+    return moved
+
+
 def check_possible(method: str, beta: Floats, covariance: Floats | None, error: Floats | None, variance: float | None) -> None:
     """Only `pool` knows its precision; `average` is the other method that needs no home data."""
     precise = [part is not None for part in (covariance, error, variance)]

@@ -30,8 +30,8 @@ QUERIES = 4
 
 _RADIUS, _FIRST, _SECOND = Fraction(3, 100), Fraction(50, 100), Fraction(47, 100)
 _GRID = UNIT**2
-_FEWEST = 8
-"""The radius is chosen where the deviation of a length is at most so small a part of the rows: 2 / _FEWEST of them."""
+_FEWEST = 6
+"""The radius is chosen where the deviation of a length is at most so small a part of the rows: 1 / _FEWEST of them."""
 _CLEAR = 25
 """Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
 _MOST_NOISE = 2.0**55
@@ -74,7 +74,7 @@ def shares_of(study: Study, rows: int | None) -> Shares:
 def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rows: int | None) -> Shares:
     budget, moved = _budget(epsilon, delta), _moved(relation, people)
     length = _up(QUERIES * moved[0] / (_RADIUS * budget))
-    chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * 2 * rows)
+    chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * rows)
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
     twice = rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
     left = budget * (1 - _RADIUS if chosen else 1)

@@ -21,6 +21,7 @@ from sabun.asking import renamed, state_of
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.falling import public_posterior
 from sabun.regression.intervals import half_lengths
 from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.paper import printed_estimate
@@ -110,7 +111,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
     estimates = {"alone": pooled(study, [], own).beta, "all raw data": pooled(study, [], _everything(study, world)).beta}
     if study.method in STATISTICS:
         sums: list[Sums] = [sums_of(study, value) for value in released]
-        estimates |= {"pool": pooled(study, sums, own).beta, "public": pooled(study, sums).beta}
+        estimates |= {"pool": pooled(study, sums, own).beta, "public": public_posterior(study, sums).beta}
         candidates = np.array([_inside(pooled(study, [one]).beta) for one in sums] if mirror else [])
     else:
         shrink = study.design.shrink

@@ -43,7 +43,17 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """Noisy sums of one organisation in row units; public."""
+    """Noisy sums of one organisation in row units; public.
+
+    Args:
+        gram: A.
+        moment: c.
+        square: q.
+        rows: How many rows, or about how many.
+        noise: Variances of the noise.
+        refined: Residual sums, where there are some.
+        near: The radius that rows were shortened to, in units of the study's own.
+    """
 
     gram: Floats
     moment: Floats
@@ -51,6 +61,7 @@ class Sums:
     rows: float
     noise: NoiseLevel
     refined: Refined | None = None
+    near: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +86,9 @@ def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     shares, radius = shares_of(study, value["rows"]), released_radius(study, value)
     near = radius / study.design.scale
     found = _plain_sums(study, value, gauss_level(study, shares.first))
-    return replace(found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near))
+    return replace(
+        found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near), near=near
+    )
 
 
 def near_radius(noise: NoiseLevel, near: float) -> NoiseLevel:

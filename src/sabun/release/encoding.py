@@ -60,6 +60,8 @@ def check_amount(text: object, where: str) -> None:
 
 def encode(tree: Any) -> Any:
     """A frozen tree as JSON types."""
+    if type(tree) is int or type(tree) is str:
+        return tree
     if isinstance(tree, Mapping):
         branches = {key: encode(value) for key, value in tree.items()}
         return {"mapping": branches} if _TAGS & set(branches) else branches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +28,13 @@ _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
 
 def installed() -> dict[str, str]:
     """The versions that make a result: Sabun, Python, numpy."""
-    return {"sabun": version("sabun"), "python": platform.python_version(), "numpy": np.__version__}
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Looked up once: to read them from what is installed takes longer than many a release."""
+    return ("sabun", version("sabun")), ("python", platform.python_version()), ("numpy", np.__version__)
 
 
 def now() -> str:

@@ -27,6 +27,7 @@ DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", 
 DEEPEST = 16
 """How deep lists and mappings may nest."""
 
+_PLAIN = (int, str, float, bool)
 _SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 
@@ -96,6 +97,8 @@ def _kept(value: object, where: str, depth: int) -> Any:
     """The form a tree is stored in."""
     if depth > DEEPEST:
         raise ParameterError(f"{where} must nest at most {DEEPEST} deep; got a deeper list or mapping. Flatten it.")
+    if type(value) in _PLAIN:  # most of a tree, and to ask whether a number is a mapping takes long
+        return _leaf(value, where)
     if isinstance(value, Mapping):
         return Frozen(value, where=where, depth=depth)
     if isinstance(value, list | tuple):

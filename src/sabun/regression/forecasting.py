@@ -15,6 +15,7 @@ import numpy as np
 from sabun import checks
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.regression.design import UNIT, Floats
+from sabun.regression.falling import public_posterior
 from sabun.regression.pooling import pooled
 from sabun.regression.sensitivity import residual_weights
 from sabun.regression.sharing import plain_radius, shares_of
@@ -96,7 +97,7 @@ def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin
         tables.append(np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn)
     residual = shape.deviation**2 * (1 - shape.r_squared)
     made = [_released(study, one, truth, residual, rows, coin, organisations / len(tables)) for one in tables]
-    found = pooled(study, made)
+    found = public_posterior(study, made)
     off = np.concatenate(tables) @ (found.beta / scale - truth)
     explained = float(np.var(np.concatenate(tables) @ truth))
     return float(np.mean(off**2)) / max(explained, 1e-12)
@@ -128,6 +129,7 @@ def _released(study: Study, rows: Floats, truth: Floats, residual: float, count:
             moment=moment + root * math.sqrt(noise.moment) * normals(coin, beta.shape),
             square=square + root * math.sqrt(noise.square) * float(normals(coin, (1,))[0]),
             rows=many * count,
+            near=radius / scale,
             noise=NoiseLevel(**{name: many * value for name, value in asdict(noise).items()}),
         )
         return sums, moment, square
