@@ -82,5 +82,29 @@ MUTANTS = (
         "_COIN.sample(own, most)",
         "own[:most]",
     ),
+    (
+        "a yes too often",
+        "keyvalue/client/probabilities.py",
+        "_ceil(size / (growth + 1))  # proof: yes-no",
+        "_ceil(size / (growth**2 + 1))  # proof: yes-no",
+    ),
+    (
+        "a no of somebody who does not hold a key is looked at by the signs of others",
+        "keyvalue/client/channel.py",
+        "word < table.signs * table.each",
+        "word < 2 * table.each",
+    ),
+    (
+        "unsigned sets of signed size",
+        "keyvalue/client/subsets.py",
+        "return self.signs * self.keys + self.padding",
+        "return 2 * self.keys + self.padding",
+    ),
+    (
+        "who says no holds it all the same",
+        "keyvalue/client/device.py",
+        "return _WHOLE if held else None",
+        "return _WHOLE if held or value is None else None",
+    ),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
 )

@@ -37,7 +37,9 @@ def pairs_of(given: list[str], made: Study) -> dict[str | int, float]:
     held: dict[str | int, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals:
+        if made.terms.valueless and not equals:
+            value = "yes"
+        elif not equals:
             raise ParameterError("pair must be KEY=VALUE; it has no '='.")
         held[names.get(name, name)] = value
     return held
