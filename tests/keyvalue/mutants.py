@@ -89,16 +89,10 @@ MUTANTS = (
         "_ceil(size / (growth**2 + 1))  # proof: yes-no",
     ),
     (
-        "a no of somebody who does not hold a key is looked at by the signs of others",
+        "an absent key says minus where there are no signs",
         "keyvalue/client/channel.py",
         "word < table.signs * table.each",
         "word < 2 * table.each",
-    ),
-    (
-        "unsigned sets of signed size",
-        "keyvalue/client/subsets.py",
-        "return self.signs * self.keys + self.padding",
-        "return 2 * self.keys + self.padding",
     ),
     (
         "who says no holds it all the same",

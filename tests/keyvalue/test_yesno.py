@@ -48,7 +48,7 @@ NO = (0, 0.0, False, None, math.nan, "", " ", "0", "no", "No", "FALSE", Decimal(
 
 @pytest.mark.parametrize(("values", "held"), [(YES, True), (NO, False)])
 def test_what_stands_beside_a_key_says_yes_or_no(values: tuple[Any, ...], held: bool) -> None:
-    """At epsilon 60 a device says what it is told: at most once in 10^26 another thing."""
+    """At epsilon 60 a device says what it is told: another thing with a probability of 2^-64."""
     with pytest.warns(UserWarning, match="epsilon above 20"):
         device = Client(Terms(keys=("a",), epsilon=Fraction(60), protocol="rr-f", rounds=1000, answers="fresh"))
     for place, value in enumerate(values):
@@ -285,3 +285,6 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert not (tmp_path / "x.svg").exists()
     assert "no values are asked" in sabun("plan", str(file), "--n-records", "1000")
     assert json.loads(sabun("simulate", str(file), "--seed", "0", "--n", "1000", "--json"))["mse_mean"] is None
+    truth = tmp_path / "truth.csv"
+    truth.write_text("key,frequency\na,0.5\nb,0.1\nc,0\n", encoding="utf-8")
+    assert "mean 0" not in sabun("simulate", str(file), "--truth", str(truth), "--seed", "0")
