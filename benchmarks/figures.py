@@ -208,6 +208,10 @@ def _cells(keys: int, what: str, which: str) -> str:
     return f"{_one('keyvalue_estimators', name).ours:.2f}"
 
 
+def _advised(aim: str, words: str) -> str:
+    return f"{_one('keyvalue_advice', f'regret of the advice, aim {aim}, {words}').ours:.2f}"
+
+
 def _on_average(place: str, what: str) -> str:
     figures = [
         one for one in _figures("keyvalue_estimators", f": {what}") if "right on average" in one.name and place in one.name
@@ -233,6 +237,22 @@ _ESTIMATED |= {
     for keys in (5, 50, 300)
     for what in ("frequencies", "means")
     for which in ("geometric mean", "largest")
+}
+_ESTIMATED |= {
+    f"keyvalue.advice.{aim}.{short_name}": partial(_advised, aim, words)
+    for aim in ("both", "f", "m")
+    for short_name, words in (
+        ("mean", "on average"),
+        ("largest", "largest"),
+        ("any-mean", "with any width, on average"),
+        ("any-largest", "with any width, largest"),
+    )
+}
+_ESTIMATED |= {
+    f"keyvalue.advice.{aim}.gain": partial(
+        _ratio, "keyvalue_advice", f"RMSE of the advice, aim {aim}, best protocol before sets in hindsight"
+    )
+    for aim in ("both", "f", "m")
 }
 _ESTIMATED |= {
     "keyvalue.average.alike": partial(_on_average, "", "covered, keys alike"),

@@ -30,7 +30,7 @@ from sabun.keyvalue.client import (
     subsets,
 )
 
-TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "pckv-ue", "pckv-grr", "pckv-grr+", "set"}
+TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "rr-f", "pckv-ue", "pckv-grr", "pckv-grr+", "set", "set-f"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -116,7 +116,7 @@ def laws_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[Any]]
 
 @pytest.mark.parametrize(
     ("protocol", "padding"),
-    [(name, ell) for name in PROTOCOLS if name != "set" for ell in ((1, 2) if name.startswith("pckv") else (1,))],
+    [(name, ell) for name in PROTOCOLS if not name.startswith("set") for ell in ((1, 2) if name.startswith("pckv") else (1,))],
 )
 def test_no_report_is_likelier_than_the_certified_epsilon_allows(
     protocol: str, padding: int, laws_of: Callable[..., list[Counter[Any]]]
@@ -148,10 +148,13 @@ class _Coin:
         return [of[place] for place in self.cut]
 
 
+@pytest.mark.parametrize("protocol", ["set", "set-f"])
 @pytest.mark.parametrize(("width", "ell"), [(1, 1), (2, 1), (2, 2), (1, 2)])
-def test_no_set_is_likelier_than_the_certified_epsilon_allows(width: int, ell: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_set_is_likelier_than_the_certified_epsilon_allows(
+    width: int, ell: int, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The device's own steps, carried out for every subset, every word of 16 bits and every way to cut."""
-    terms = Terms(keys=("a", "b"), epsilon=Fraction(2), protocol="set", padding_length=ell, table_bits=16)
+    terms = Terms(keys=("a", "b"), epsilon=Fraction(2), protocol=protocol, padding_length=ell, table_bits=16)
     monkeypatch.setitem(terms.__dict__, "subset", dataclasses.replace(terms.subset, width=width))
     coin, kept = _Coin(), list[int]()
 
@@ -166,7 +169,7 @@ def test_no_set_is_likelier_than_the_certified_epsilon_allows(width: int, ell: i
         found: Counter[bytes] = Counter()
         cuts = list(itertools.combinations(range(len(held)), ell)) if len(held) > ell else [None]
         for coin.cut in cuts:
-            for coin.subset in itertools.combinations(range(4 + ell), width):
+            for coin.subset in itertools.combinations(range(terms.subset.symbols), width):
                 kept.clear()
                 report = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef").report(held)
                 found[report] += kept[0]

@@ -33,7 +33,8 @@ def enumerated_ratio(terms: Terms) -> Fraction:
     """
     if len(terms.keys) > _MOST_KEYS:
         raise ParameterError(f"keys must be at most {_MOST_KEYS} to count everything out; got {len(terms.keys)}.")
-    laws = [report_law(terms, states) for states in itertools.product((0, 1, 2), repeat=len(terms.keys))]
+    known = range(terms.signs + 1)
+    laws = [report_law(terms, states) for states in itertools.product(known, repeat=len(terms.keys))]
     ratio = max(max(law[z] for law in laws) / min(law[z] for law in laws) for z in range(len(laws[0])))
     if terms.protocol == "privkvm":
         keep, turned = later_round(epsilon=terms.epsilon, rounds=terms.rounds, bits=terms.table_bits)
@@ -48,7 +49,7 @@ def report_law(terms: Terms, states: _States) -> list[Fraction]:
         # The asked key does not depend on the data; each (key, symbol) is one report.
         share = Fraction(1, len(states))
         return [share * entry for state in states for entry in _row(terms, state)]
-    if terms.protocol == "set":
+    if terms.subsets:
         return _set_law(terms, states)
     law = _joint_law if terms.protocol in JOINT else _unary_law
     picks = _picks(states, terms.padding_length)
@@ -59,16 +60,17 @@ def report_law(terms: Terms, states: _States) -> list[Fraction]:
 def _set_law(terms: Terms, states: _States) -> list[Fraction]:
     """Every subset counted out, for every way to cut what is held; each report in the order of the product of its symbols."""
     subset, keys, ell = terms.subset, len(states), terms.padding_length
-    own = [2 * key + state - 1 for key, state in enumerate(states) if state]
-    dummies = range(2 * keys, 2 * keys + ell)
+    signs = terms.signs
+    own = [signs * key + min(state, signs) - 1 for key, state in enumerate(states) if state]
+    dummies = range(signs * keys, signs * keys + ell)
     held = [{*cut, *dummies[: ell - len(cut)]} for cut in itertools.combinations(own, min(ell, len(own)))]
     miss = Fraction(subset.accept, 1 << terms.table_bits)
     law = dict.fromkeys(itertools.product((0, 1, 2), repeat=keys), Fraction(0))
     whole = Fraction(0)
-    for drawn in itertools.combinations(range(2 * keys + ell), subset.width):
+    for drawn in itertools.combinations(range(signs * keys + ell), subset.width):
         weight = sum((Fraction(1) if one & set(drawn) else miss for one in held), Fraction(0))
-        signs = [(2 * key in drawn, 2 * key + 1 in drawn) for key in range(keys)]
-        law[tuple(0 if plus == minus else 1 if plus else 2 for plus, minus in signs)] += weight
+        said = [(signs * key in drawn, signs == 2 and 2 * key + 1 in drawn) for key in range(keys)]
+        law[tuple(0 if plus == minus else 1 if plus else 2 for plus, minus in said)] += weight
         whole += weight
     return [share / whole for share in law.values() if share]
 
@@ -85,12 +87,15 @@ def privkv_epsilon(key_epsilon: float, value_epsilon: float) -> float:
     return max(value_epsilon, shown, hidden)
 
 
-def _row(terms: Terms, state: int) -> tuple[Fraction, Fraction, Fraction]:
-    """The law of the symbols 0, 1, 2 about one key."""
+def _row(terms: Terms, state: int) -> tuple[Fraction, ...]:
+    """The law of the symbols 0, 1, 2 about one key; of 0 and 1 where no values are asked."""
     table = terms.table
+    if terms.valueless:
+        yes = table.keep if state else table.each
+        return Fraction(table.size - yes, table.size), Fraction(yes, table.size)
     some = (table.each, table.each) if state == 0 else (table.keep, table.opposite)
     plus, minus = reversed(some) if state == 2 else some
-    return tuple(Fraction(x, table.size) for x in (table.size - plus - minus, plus, minus))  # type: ignore[return-value]
+    return tuple(Fraction(x, table.size) for x in (table.size - plus - minus, plus, minus))
 
 
 def _picks(states: _States, padding: int) -> Iterator[tuple[Fraction, tuple[int, int] | None]]:

@@ -82,5 +82,23 @@ MUTANTS = (
         "_COIN.sample(own, most)",
         "own[:most]",
     ),
+    (
+        "a yes too often",
+        "keyvalue/client/probabilities.py",
+        "_ceil(size / (growth + 1))  # proof: yes-no",
+        "_ceil(size / (growth**2 + 1))  # proof: yes-no",
+    ),
+    (
+        "an absent key says minus where there are no signs",
+        "keyvalue/client/channel.py",
+        "word < table.signs * table.each",
+        "word < 2 * table.each",
+    ),
+    (
+        "who says no holds it all the same",
+        "keyvalue/client/device.py",
+        "return _WHOLE if held else None",
+        "return _WHOLE if held or value is None else None",
+    ),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
 )

@@ -41,6 +41,15 @@ def test_the_advice_is_about_the_best_there_is() -> None:
     assert {one.taken for one in found} == {"kv3", "pckv-ue", "pckv-grr+", "set"}
 
 
+@pytest.mark.parametrize(("aim", "taken"), [("f", {"rr-f", "set-f"}), ("m", {"kv3", "pckv-ue", "pckv-grr+", "set"})])
+def test_the_advice_is_about_the_best_there_is_for_other_aims(aim: str, taken: set[str]) -> None:
+    found = list(regrets(every=7, aim=aim))
+    assert np.mean([one.regret for one in found]) <= 0.005
+    assert max(one.regret for one in found) <= 0.1
+    assert max(one.widths for one in found) <= 0.1
+    assert {one.taken for one in found} == taken
+
+
 def test_who_holds_one_key_is_asked_by_unary_encoding() -> None:
     assert advise(keys=1000, epsilon=Fraction(1), keys_per_user=1).best.protocol == "pckv-ue"
     assert advise(keys=6, epsilon=Fraction(1), keys_per_user=5).best.protocol == "kv3"

@@ -11,7 +11,7 @@ from typing import Any
 
 from sabun.keyvalue.client import PROTOCOLS, Report, Terms, assigned_index, pack, report_id, to_json
 from sabun.keyvalue.client.channel import joint_symbol, ternary_symbol
-from sabun.keyvalue.client.probabilities import JOINT, PADDED, PER_KEY
+from sabun.keyvalue.client.probabilities import JOINT, PADDED, PER_KEY, SETS
 from sabun.keyvalue.client.subsets import drawn_symbols, is_kept, symbols_of
 
 CREDENTIAL = bytes(range(16))
@@ -31,7 +31,7 @@ def vector(name: str, terms: Terms) -> dict[str, Any]:
         "symbols": symbols(terms),
         "reports": reports(terms, identity),
     }
-    if terms.protocol == "set":
+    if terms.protocol in SETS:
         record |= {"accept": str(terms.subset.accept), "width": terms.subset.width}
     return record | ({"assigned_index": assigned_index(terms, identity)} if terms.sampled else {})
 
@@ -51,10 +51,10 @@ def symbols(terms: Terms) -> list[dict[str, Any]]:
         )
         return [
             {"state": state, "word": str(word), "symbol": ternary_symbol(table, state, word)}
-            for state in (0, 1, 2)
+            for state in range(terms.signs + 1)
             for word in words
         ]
-    if terms.protocol == "set":
+    if terms.protocol in SETS:
         return subsets(terms)
     if terms.protocol not in JOINT:
         return []
@@ -69,8 +69,8 @@ def symbols(terms: Terms) -> list[dict[str, Any]]:
 def subsets(terms: Terms) -> list[dict[str, Any]]:
     """Drawn subsets with a word each: whether they are the report, and what they say then."""
     subset = terms.subset
-    holdings: tuple[list[tuple[int, int]], ...] = ([], [(0, 1)], [(2, 2), (4, 1)])
-    tried = ([*range(subset.width)], [2 * subset.keys - 1 - place for place in range(subset.width)])
+    holdings: tuple[list[tuple[int, int]], ...] = ([], [(0, 1)], [(2, terms.signs), (4, 1)])
+    tried = ([*range(subset.width)], [terms.signs * subset.keys - 1 - place for place in range(subset.width)])
     words = (0, subset.accept - 1, subset.accept, (1 << subset.bits) - 1)
     return [
         {
@@ -89,9 +89,9 @@ def subsets(terms: Terms) -> list[dict[str, Any]]:
 
 def reports(terms: Terms, identity: bytes) -> list[dict[str, str]]:
     index = 2 if terms.sampled and terms.index_mode == "chosen" else None
-    known: list[int | tuple[int, ...]] = [0, 1, 2]
+    known: list[int | tuple[int, ...]] = [*range(terms.signs + 1)]
     if terms.protocol in PER_KEY:
-        known = [(0, 1, 2, 1, 0) if terms.protocol == "pckv-ue" else (0, 2, 0, 0, 0), (0, 0, 0, 0, 0)]
+        known = [(0, 1, 2, 1, 0) if terms.protocol == "pckv-ue" else (0, terms.signs, 0, 0, 0), (0, 0, 0, 0, 0)]
     elif terms.protocol in JOINT:
         known = [0, 1, 10]
     packed = [pack(terms, Report(round=0, report_id=identity, index=index, symbol=symbol)) for symbol in known]

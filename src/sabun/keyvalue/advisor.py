@@ -5,7 +5,8 @@ Zipf law with the same sum, with means of half the range to either side; what su
 `python -m benchmarks.keyvalue_advice`). A guess of a typical frequency takes their place.
 
 Notation: d keys, n reports, L the most keys a person holds, ell the padding length, s = min(1, ell/L) the share of holdings
-that padding keeps. Predicted squared error: Var f + Var(f m), plus the bias (f(1-s))^2.
+that padding keeps, g = f m. Predicted squared error: Var f + Var g of a study that wants both, Var f where it wants frequencies
+alone, Var(g - m f), which is f^2 times the variance of the mean, where it wants means; plus the bias (f(1-s))^2.
 """
 
 from __future__ import annotations
@@ -15,14 +16,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from sabun.keyvalue.channel import Channel, Floats, channel_of
+from sabun import checks
+from sabun.keyvalue.channel import Channel, Floats
 from sabun.keyvalue.client import ClientError, table_for
-from sabun.keyvalue.client.probabilities import PADDED, SAMPLED
+from sabun.keyvalue.client.probabilities import SAMPLED
+from sabun.keyvalue.yesno import channel_seen
 
-__all__ = ["Advice", "Option", "advise", "channel_for", "supposed_frequencies"]
+__all__ = ["AIMS", "Advice", "Option", "advise", "channel_for", "squared_error", "supposed_frequencies"]
 
+AIMS = ("both", "f", "m")
+"""What a study wants to know: frequencies and means, frequencies alone, or above all means."""
 _REPORTS = 100_000
-_CANDIDATES = ("pckv-ue", "pckv-grr+", "set")
+_SAMPLED = {"both": "kv3", "m": "kv3", "f": "rr-f"}
+_CANDIDATES = {"both": ("pckv-ue", "pckv-grr+", "set"), "m": ("pckv-ue", "pckv-grr+", "set"), "f": ("set-f",)}
+"""Beside a protocol that asks about one key; where values are not wanted, only such as do not ask for them."""
+_MEAN = 0.5
 _SUPPOSED = 8
 _MOST = 0.9
 
@@ -40,7 +48,8 @@ class Option:
 class Advice:
     """The options, best first, with what was assumed.
 
-    The order is by the errors of frequencies and of frequencies times means together, not by the errors shown alone.
+    The order is by what the study aims at (unless told otherwise, the errors of frequencies and of frequencies times means
+    together), not by the errors shown alone.
     """
 
     options: tuple[Option, ...]
@@ -65,6 +74,7 @@ def advise(
     typical_frequency: Fraction | None = None,
     expected_reports: int | None = None,
     bits: int = 64,
+    aim: str = "both",
 ) -> Advice:
     """Compares the protocols on public facts; nothing here may come from the data.
 
@@ -75,22 +85,29 @@ def advise(
         typical_frequency: Guess of a key's frequency; None derives some from `keys_per_user` and allows no bias at all.
         expected_reports: Guess of the number of reports; None for 100,000.
         bits: Resolution of the table.
+        aim: What the study wants to know: `both`, `f` (frequencies alone: values are not asked) or `m` (above all means).
+
+    Raises:
+        ParameterError: There is no such aim.
 
     Example:
         >>> advise(keys=50, epsilon=Fraction(2)).best.protocol
         'kv3'
         >>> advise(keys=5000, epsilon=Fraction(2), keys_per_user=3).best.protocol
         'set'
+        >>> advise(keys=5000, epsilon=Fraction(2), keys_per_user=3, aim="f").best.protocol
+        'set-f'
     """
+    checks.one_of(AIMS, aim=aim)
     n = _REPORTS if expected_reports is None else expected_reports
     most = min(keys if keys_per_user is None else keys_per_user, keys)
     guess = None if typical_frequency is None else float(typical_frequency)
     f = supposed_frequencies(keys, most) if guess is None else np.array([guess])
-    found = [_predicted("kv3", epsilon, keys, 1, most, f, n, bits)]
+    found = [_predicted(_SAMPLED[aim], aim, epsilon, keys, 1, most, f, n, bits)]
     if keys_per_user is not None:
         lengths = {most} if guess is None else {most, *(2**step for step in range(most.bit_length()) if 2**step < most)}
-        for protocol in _CANDIDATES:
-            tried = [_predicted(protocol, epsilon, keys, ell, most, f, n, bits) for ell in sorted(lengths)]
+        for protocol in _CANDIDATES[aim]:
+            tried = [_predicted(protocol, aim, epsilon, keys, ell, most, f, n, bits) for ell in sorted(lengths)]
             found += sorted((one for one in tried if one is not None), key=lambda one: one[0])[:1]
     options = [one for _, one in sorted((one for one in found if one is not None), key=lambda one: one[0])]
     known = f"at most {most} keys per person" if keys_per_user is not None else "people may hold any number of keys"
@@ -112,11 +129,11 @@ def channel_for(protocol: str, epsilon: Fraction, keys: int, padding: int, bits:
         ClientError: No table fits.
     """
     table = table_for(protocol=protocol, epsilon=epsilon, keys=keys, padding=padding, bits=bits)
-    return channel_of(table, padding if protocol in PADDED and protocol != "set" else 1)
+    return channel_seen(protocol, table, padding)
 
 
 def _predicted(
-    protocol: str, epsilon: Fraction, keys: int, ell: int, most: int, f: Floats, n: int, bits: int
+    protocol: str, aim: str, epsilon: Fraction, keys: int, ell: int, most: int, f: Floats, n: int, bits: int
 ) -> tuple[float, Option] | None:
     """What decides, and the option; None where no table fits."""
     try:
@@ -126,5 +143,14 @@ def _predicted(
     kept, about = (1.0, n / keys) if protocol in SAMPLED else (min(1.0, ell / most), float(n))
     bias = float(np.mean((f * (1 - kept)) ** 2))
     of_f = float(np.mean(channel.frequency_variance(f * kept, about))) + bias
-    of_g = float(np.mean(channel.product_variance(f * kept, 0.5, about)))
-    return of_f + of_g, Option(protocol=protocol, padding_length=ell, error=of_f**0.5)
+    decides = float(np.mean(squared_error(channel, aim, f * kept, _MEAN, about))) + bias
+    return decides, Option(protocol=protocol, padding_length=ell, error=of_f**0.5)
+
+
+def squared_error(channel: Channel, aim: str, f: Floats, m: float, n: float) -> Floats:
+    """What an aim wants to be small, for keys of those frequencies and that mean, from n reports about each."""
+    of_f = channel.frequency_variance(f, n)
+    if aim == "f":
+        return of_f
+    of_g = channel.product_variance(f, m, n)
+    return of_f + of_g if aim == "both" else of_g - 2 * m * channel.covariance(f, m, n) + m * m * of_f

@@ -60,7 +60,7 @@ def fake_counts(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Co
         return _sampled(terms, attack, fakes, generator)
     if terms.protocol in JOINT:
         return _joint(terms, attack, fakes, generator)
-    if terms.protocol == "set":
+    if terms.subsets:
         return _subsets(terms, attack, fakes, generator)
     return _unary(terms, attack, fakes, generator)
 
@@ -74,7 +74,7 @@ def _sampled(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Count
     shares = targets / targets.sum() if aims else np.full(keys, 1 / keys)
     asked = generator.multinomial(fakes, shares)
     if attack.kind == "rma":
-        return np.asarray(generator.multinomial(asked, np.full(3, 1 / 3)))
+        return np.asarray(generator.multinomial(asked, np.array([0.5, 0.0, 0.5]) if terms.valueless else np.full(3, 1 / 3)))
     plus = np.array([1.0, 0.0, 0.0]) if attack.kind == "m2ga" else present_row(table)
     rows = np.where(targets[:, None], plus, absent_row(table))
     return np.asarray(generator.multinomial(asked, rows))
@@ -103,8 +103,9 @@ def _subsets(terms: Terms, attack: Attack, fakes: int, generator: Any) -> _Count
     chosen = list(attack.targets)
     if attack.kind == "rma":
         size, width = subset.symbols, subset.width
-        single = width * (size - width) / (size * (size - 1))
-        rows[:] = single, single, 1 - 2 * single
+        # One sign without the other; without signs, the symbol.
+        single = width / size if terms.valueless else width * (size - width) / (size * (size - 1))
+        rows[:] = single, (terms.signs - 1) * single, 1 - terms.signs * single
     elif attack.kind == "m2ga":
         claimed = min(1.0, subset.width / len(chosen))
         rows[chosen] = claimed, 0.0, 1 - claimed
@@ -133,7 +134,7 @@ def present_row(table: Table) -> NDArray[np.float64]:
 
 def absent_row(table: Table) -> NDArray[np.float64]:
     """The law of a symbol about any other key."""
-    row = np.array([table.each, table.each, table.size - 2 * table.each], dtype=float)
+    row = np.array([table.each, (table.signs - 1) * table.each, table.size - table.signs * table.each], dtype=float)
     return np.asarray(row / row.sum())
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError
 from sabun.keyvalue.client import ClientError, from_json
@@ -96,8 +96,10 @@ def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> Regist
 
 def read_holdings(
     path: str | os.PathLike[str], study: Study, odd: Counter[str] | None = None
-) -> Iterator[dict[str | int, float]]:
+) -> Iterator[dict[str | int, Any]]:
     """What people hold: one line each after the header, one column per key, an empty cell for a key that is not held.
+
+    Where no values are asked, cells are handed on as texts, for the device to tell yes from no.
 
     Every line is a person, a blank one somebody who holds nothing; a line or a cell that cannot be read is not held. An error,
     or a line left out, would tell what somebody holds. Only a file in which lines cannot be told apart is refused, as a whole.
@@ -123,10 +125,11 @@ def read_holdings(
             if names.count(str(key)) != 1:
                 found = "two" if str(key) in names else "none"
                 raise DataError(f"{os.fspath(path)} must have a column for every key; {key!r} has {found}.")
+        read = _text if study.terms.valueless else _cell
         columns = {key: names.index(str(key)) for key in study.terms.keys}
         for line in file:
             row = _split(line)
-            yield {key: value for key, column in columns.items() if (value := _cell(row, column, odd)) is not None}
+            yield {key: value for key, column in columns.items() if (value := read(row, column, odd)) is not None}
 
 
 def _split(line: str) -> list[str]:
@@ -162,6 +165,10 @@ def _cell(row: Sequence[str], column: int, odd: Counter[str] | None) -> float | 
     if math.isnan(value) and odd is not None:
         odd["cells"] += 1
     return None if math.isnan(value) else value
+
+
+def _text(row: Sequence[str], column: int, _: Counter[str] | None) -> str | None:
+    return row[column] if column < len(row) else None
 
 
 def _of_line(line: bytes, study: Study) -> bytes:

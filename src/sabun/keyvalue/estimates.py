@@ -17,6 +17,7 @@ from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.inversion import unbiased, ye
 from sabun.keyvalue.posterior import posterior_mean
 from sabun.keyvalue.shrinkage import shrunk
+from sabun.keyvalue.yesno import YesNo, frequencies
 from sabun.privacy import Guarantee
 from sabun.release import Release, derived
 
@@ -69,26 +70,32 @@ _REASONS = {
     "weak": "the frequency is within noise of 0",
 }
 _NOTICE = "NOT PRIVATE: simulated"
+_UNASKED = "values were not asked for"
 
 
 def point_estimates(method: str, channel: Channel, counts: Counts, iteration: Iteration | None = None) -> tuple[Floats, Floats]:
     """Frequency and mean (in [-1, 1]) of each key by a named method; `iteration` is for `em` and `em3`.
 
     Raises:
-        ParameterError: There is no such method, or it does not iterate that way.
+        ParameterError: There is no such method, or it does not iterate that way, or it needs signs that were not asked for.
     """
     checks.one_of(METHODS, method=method)
+    if isinstance(channel, YesNo):
+        found = frequencies(method, channel, counts)
+        checks.require(iteration is None, "left out where no values are asked", iteration=iteration)
+        return found
     return _ESTIMATORS[method](channel, counts, *([] if iteration is None else [iteration.for_method(method)]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates:
-    """Frequencies and means with intervals, one entry per key.
+    """Frequencies and means with intervals, one entry per key; without values (`valued`), frequencies alone.
 
     Attributes:
         keys: The study's keys.
         frequency: Share of people who hold the key; NaN without reports. Only `unbiased` and `ye` may leave [0, 1].
-        mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none. Where the key is
+        mean: Mean value of those who hold it, in the study's units; NaN where the reports determine none, and throughout where
+            values were not asked for: tables, files and releases then have no columns of means. Where the key is
             flagged `weak` it is noise: `shown_mean`, tables and releases leave it out and say why.
         frequency_interval: Lower and upper ends, one row per key.
         mean_interval: The same for the mean; the whole range where the reports say nothing, and for a mean from PrivKVM's later
@@ -106,6 +113,7 @@ class Estimates:
         confidence: Of each interval by itself, or of all together.
         guarantee: What each person was promised.
         parameters: The study's public facts.
+        valued: Whether values were asked for.
         interval: `each`, or `average`: intervals that hold with that confidence on average over the keys, not for each.
     """
 
@@ -122,6 +130,7 @@ class Estimates:
     guarantee: Guarantee
     parameters: Mapping[str, Any]
     interval: str = "each"
+    valued: bool = True
 
     def to_frame(self, *, suppress: bool = False) -> pd.DataFrame:
         """A pandas frame with one row per key; `suppress` blanks the means flagged `weak`; `note` says that it is simulated."""
@@ -133,6 +142,8 @@ class Estimates:
     @property
     def mean_reason(self) -> tuple[str | None, ...]:
         """Why a key has no mean worth showing; None where it has one."""
+        if not self.valued:
+            return (_UNASKED,) * len(self.keys)
         return tuple(next((reason for word, reason in _REASONS.items() if word in words), None) for words in self.flags)
 
     @property
@@ -144,7 +155,8 @@ class Estimates:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; a number that does not exist is None, and so is a mean that is too weak to be used."""
         columns = {name: _plain(column) for name, column in self._columns(self.shown_mean).items()}
-        columns |= {"flags": [list(words) for words in self.flags], "mean_reason": list(self.mean_reason)}
+        columns["flags"] = [list(words) for words in self.flags]
+        columns |= {"mean_reason": list(self.mean_reason)} if self.valued else {}
         facts = {**self._way, "guarantee": self.guarantee.to_dict()}
         return {**facts, "study": dict(self.parameters), "rows": columns}
 
@@ -156,18 +168,19 @@ class Estimates:
         columns = self._columns(self.shown_mean)
         values = {name: _plain(column) for name, column in columns.items() if name not in ("key", "flags")}
         values |= {"key": [str(key) for key in self.keys], "flags": [", ".join(words) for words in self.flags]}
-        values["mean_reason"] = list(self.mean_reason)
+        values |= {"mean_reason": list(self.mean_reason)} if self.valued else {}
         facts = {**self._way, **self.parameters}
         return derived(values, kind="keyvalue.estimates", promise=self.guarantee, facts=facts)
 
     @property
     def _way(self) -> dict[str, Any]:
         """How it was estimated; intervals of the usual kind go without saying."""
-        known = {"method": self.method, "confidence": self.confidence}
+        known: dict[str, Any] = {"method": self.method, "confidence": self.confidence}
+        known |= {} if self.valued else {"means": _UNASKED}
         return known if self.interval == "each" else known | {"interval": self.interval}
 
     def _columns(self, mean: Floats) -> dict[str, Any]:
-        return {
+        columns = {
             "key": list(self.keys),
             "frequency": self.frequency,
             "frequency_low": self.frequency_interval[:, 0],
@@ -179,9 +192,12 @@ class Estimates:
             "n": self.reports,
             "flags": [", ".join(words) for words in self.flags],
         }
+        return {name: column for name, column in columns.items() if self.valued or not name.startswith("mean")}
 
     def __str__(self) -> str:
         notice = f"{_NOTICE}.\n" if self.guarantee.simulated else ""
+        if not self.valued:
+            return notice + "\n".join(self._frequency_lines())
         head = f"{'key':<16} {'frequency':>9}  {'interval':^15} {'mean':>8}  {'interval':^17} {'n':>9}  flags"
         rows = [
             f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
@@ -197,6 +213,18 @@ class Estimates:
             )
         ]
         return notice + "\n".join([head, *rows])
+
+    def _frequency_lines(self) -> list[str]:
+        """The table where there are no means."""
+        rows = zip(self.keys, self.frequency, self.frequency_interval, self.reports, self.flags, strict=True)
+        return [
+            f"{'key':<16} {'frequency':>9}  {'interval':^15} {'n':>9}  flags",
+            *(
+                f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(ends):^15} {n:>9}  {', '.join(words)}"
+                for key, f, ends, n, words in rows
+            ),
+            f"No means: {_UNASKED}.",
+        ]
 
 
 def estimates_of(
@@ -222,16 +250,19 @@ def estimates_of(
     say all the same which key is weak and which estimate was pulled.
     """
     frequency, mean = found
+    valued = not isinstance(channel, YesNo)
     low, high = scale
     middle, half = (low + high) / 2, (high - low) / 2
     ends = frequency_interval(channel, counts, confidence=confidence, comparisons=comparisons)
     means = np.tile([-1.0, 1.0], (len(keys), 1))
-    if mean_known:
+    if mean_known and valued:
         means = mean_interval(channel, counts, confidence=confidence, comparisons=comparisons)
     pulled = (_outside(frequency, ends) | _outside(mean, means)) & (method == "shrunk")
-    flags = _flags(counts, mean, ends, pulled)
+    flags = _flags(counts, np.isnan(mean) & valued, ends, pulled)
     if average is not None:
         ends, means = average
+    if not valued:
+        means = np.full_like(means, np.nan)
     return Estimates(
         keys=keys,
         frequency=frequency,
@@ -246,6 +277,7 @@ def estimates_of(
         guarantee=guarantee,
         parameters=parameters,
         interval=INTERVALS[average is not None],
+        valued=valued,
     )
 
 
@@ -253,8 +285,10 @@ def _outside(points: Floats, ends: Floats) -> NDArray[np.bool_]:
     return np.asarray((points < ends[:, 0]) | (points > ends[:, 1]))
 
 
-def _flags(counts: Counts, mean: Floats, frequency_ends: Floats, pulled: NDArray[np.bool_]) -> tuple[tuple[str, ...], ...]:
-    weak, nothing, undetermined = frequency_ends[:, 0] <= 0, counts.total == 0, np.isnan(mean)
+def _flags(
+    counts: Counts, undetermined: NDArray[np.bool_], frequency_ends: Floats, pulled: NDArray[np.bool_]
+) -> tuple[tuple[str, ...], ...]:
+    weak, nothing = frequency_ends[:, 0] <= 0, counts.total == 0
     codes = nothing * 1 + undetermined * 2 + (weak & ~nothing) * 4 + pulled * 8
     words = [tuple(word for bit, word in enumerate(_WORDS) if code >> bit & 1) for code in range(16)]
     return tuple(words[code] for code in codes.tolist())

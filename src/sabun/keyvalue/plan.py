@@ -39,8 +39,9 @@ class Plan:
         reports_per_key: Reports that say something about the key.
         frequency_error: Standard deviation of the frequency, from the key's own reports.
         frequency_reach: About how far the interval of the frequency reaches up or down.
-        mean_error: Standard deviation of the mean (first order), in the study's units.
-        mean_reach: About how far the interval of the mean reaches; half of the range where the key is too rare to tell.
+        mean_error: Standard deviation of the mean (first order), in the study's units; None where no values are asked.
+        mean_reach: About how far the interval of the mean reaches; half of the range where the key is too rare to tell. None
+            where no values are asked.
         mean_is_weak: Whether the frequency will not stand out from noise, so that the mean says little.
         confidence: The planned confidence of both.
         forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, at best and
@@ -53,8 +54,8 @@ class Plan:
     reports_per_key: float
     frequency_error: float
     frequency_reach: float
-    mean_error: float
-    mean_reach: float
+    mean_error: float | None
+    mean_reach: float | None
     mean_is_weak: bool
     confidence: float
     forecasts: tuple[Forecast, ...]
@@ -62,11 +63,13 @@ class Plan:
 
     def __str__(self) -> str:
         weak = " The key is too rare to learn its mean." if self.mean_is_weak else ""
+        error = "; no values are asked" if self.mean_error is None else f", of a mean {self.mean_error:.3g}"
+        reach = "; it" if self.mean_reach is None else f", that of the mean about {self.mean_reach:.3g}; each"
         lines = [
             f"epsilon {self.epsilon:.6g} per person; about {self.reports_per_key:.0f} reports per key; expected error of a "
-            f"frequency {self.frequency_error:.3g}, of a mean {self.mean_error:.3g}.{weak}",
-            f"The interval of the frequency reaches about {self.frequency_reach:.3g} up or down, that of the mean about "
-            f"{self.mean_reach:.3g}; each holds the truth with probability {self.confidence:g}.",
+            f"frequency {self.frequency_error:.3g}{error}.{weak}",
+            f"The interval of the frequency reaches about {self.frequency_reach:.3g} up or down{reach} holds the truth with "
+            f"probability {self.confidence:g}.",
             *(f"{one.quantity}: {one.middle:.3g} ({one.low:.3g} to {one.high:.3g})." for one in self.forecasts),
             "Assumes " + "; ".join(dict.fromkeys(words for one in self.forecasts for words in one.assumed)) + ".",
         ]
@@ -95,9 +98,10 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
+    valued = not study.terms.valueless
     sd_f, sd_m = _deviations(study, n_records, float(known), m)
     reach = normal_quantile(confidence)
-    weak = float(known) <= reach * sd_f
+    weak = valued and float(known) <= reach * sd_f
     supposed = ((known, ""),) if named is not None else ((_RARE, ", at best"), (_COMMON, ", at worst"))
     return Plan(
         epsilon=float(study.terms.certified),
@@ -105,8 +109,8 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
         reports_per_key=_reports(study, n_records),
         frequency_error=sd_f,
         frequency_reach=min(reach * sd_f, 1.0),
-        mean_error=half * sd_m,
-        mean_reach=half if weak else half * min(reach * sd_m, 1.0),
+        mean_error=half * sd_m if valued else None,
+        mean_reach=(half if weak else half * min(reach * sd_m, 1.0)) if valued else None,
         mean_is_weak=weak,
         confidence=float(confidence),
         forecasts=tuple(one for f, words in supposed for one in _forecasts(study, n_records, float(f), m, half, words)),
@@ -126,7 +130,7 @@ def _deviations(study: Study, n_records: int, f: float, m: float) -> tuple[float
     return var_f**0.5, max(var_g - 2 * m * cov + m * m * var_f, 0.0) ** 0.5 / f  # of g / f
 
 
-def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, words: str) -> tuple[Forecast, Forecast]:
+def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, words: str) -> tuple[Forecast, ...]:
     """Errors of frequencies and means over all keys, when they scatter around those values.
 
     What reports say and what the other keys say are two pieces of evidence, whose precisions add up; with few keys there is
@@ -142,10 +146,10 @@ def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, wo
         f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)",
         "means scattered by a quarter of the range",
     )
-    return (
-        _forecast(f"error of the frequencies, root mean square over keys{words}", own, assumed[:1]),
-        _forecast(f"error of the means, root mean square over holders{words}", half * other, assumed),
-    )
+    of_f = _forecast(f"error of the frequencies, root mean square over keys{words}", own, assumed[:1])
+    if study.terms.valueless:
+        return (of_f,)
+    return of_f, _forecast(f"error of the means, root mean square over holders{words}", half * other, assumed)
 
 
 def _forecast(quantity: str, middle: float, assumed: tuple[str, ...]) -> Forecast:

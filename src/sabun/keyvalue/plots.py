@@ -16,6 +16,8 @@ __all__ = ["draw_means", "means_svg"]
 
 def draw_means(axes: Any, estimates: Estimates, truth: ArrayLike | None = None) -> None:
     """Draws each key's mean with its interval, and the truth where it is known."""
+    if not estimates.valued:
+        raise ParameterError("estimates must be of a study that asks for values; this one has no means to draw.")
     places = np.arange(len(estimates.keys))
     mean, ends = estimates.shown_mean, estimates.mean_interval
     shown = ~np.isnan(mean)

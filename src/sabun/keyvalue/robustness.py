@@ -105,7 +105,7 @@ class Influence:
         share: The share of fakes among the reports about a key that the bounds are for.
         frequency_up: Largest rise of a frequency.
         frequency_down: Largest fall of a frequency of 1 (less for a rarer key).
-        product: Largest change of frequency times mean (mean scaled to [-1, 1]).
+        product: Largest change of frequency times mean (mean scaled to [-1, 1]); NaN where no values are asked.
     """
 
     share: float
@@ -153,7 +153,7 @@ def influence_bounds(study: Study, *, fraction: float, n: int | None = None, sig
         share=share,
         frequency_up=share * (1 - channel.b) / channel.gap,
         frequency_down=share * (channel.b / channel.gap + 1),
-        product=share * (1 / channel.kappa + 1),
+        product=math.nan if study.terms.valueless else share * (1 / channel.kappa + 1),
     )
 
 

@@ -45,7 +45,7 @@ def generator_of(random_state: int | None) -> Any:
 
 
 def simulate_marginals(
-    study: Study, frequencies: ArrayLike, means: ArrayLike, *, n: int, random_state: int | None, attack: Attack | None
+    study: Study, frequencies: ArrayLike, means: ArrayLike | None, *, n: int, random_state: int | None, attack: Attack | None
 ) -> Tally:
     """The tally of n made-up people of whom that share holds each key, with that mean."""
     checks.whole(minimum=1, n=n)
@@ -66,10 +66,10 @@ def simulate_marginals(
 
 
 def _picked(study: Study, f: Floats, m: Floats, n: int, generator: Any) -> NDArray[np.int64]:
-    """How many people report about a pair they hold, by key and sign: about one each, or about up to ell with `set`."""
+    """How many people report about a pair they hold, by key and sign: about one each, or about up to ell with sets."""
     ell = study.terms.padding_length
     shares = f * pick_probabilities(f, ell)
-    if study.terms.protocol == "set":
+    if study.terms.subsets:
         held = np.minimum(ell * shares, 1.0)
         rows = np.column_stack([held * (1 + m) / 2, held * (1 - m) / 2, 1 - held])
         return np.asarray(generator.multinomial(n, rows)[:, :2])
@@ -89,8 +89,8 @@ def simulate_people(study: Study, people: People, *, random_state: int | None) -
         return tally
     _check_keys(study, people)
     generator = generator_of(random_state)
-    if terms.protocol == "set":
-        picked = _kept_pairs(people, len(terms.keys), terms.padding_length, generator)
+    if terms.subsets:
+        picked = _kept_pairs(_told(study, people), len(terms.keys), terms.padding_length, generator)
     else:
         picked = np.zeros((len(terms.keys), 2), dtype=np.int64)
         seed = np.uint64(generator.bit_generator.random_raw())
@@ -111,10 +111,11 @@ def _kept_pairs(people: People, keys: int, ell: int, generator: Any) -> NDArray[
 def sampled_reports(study: Study, people: People, *, random_state: int | None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """The asked key and the symbol of each person, for protocols that ask about one key."""
     _check_keys(study, people)
+    people = _told(study, people)
     table, n = study.terms.table, len(people)
     seed = np.uint64(generator_of(random_state).bit_generator.random_raw())
     scale = 1 << (64 - table.bits)
-    cuts = (table.keep, table.keep + table.opposite, table.each, 2 * table.each)
+    cuts = (table.keep, table.keep + table.opposite, table.each, table.signs * table.each)
     index, symbol = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
     ends = np.array([min(cut * scale, 2**64 - 1) for cut in cuts], dtype=np.uint64)
     sampled_kernel()(people.starts, people.keys, people.places, seed, np.uint64(len(study.terms.keys)), ends, index, symbol)
@@ -191,17 +192,24 @@ def _padded_counts(study: Study, picked: NDArray[np.int64], n: int, generator: A
     return np.asarray((plus + minus + rest)[:, :2])
 
 
+def _told(study: Study, people: People) -> People:
+    """The people as the study sees them: where no values are asked, whoever holds a key says yes, which is counted as plus."""
+    return People(starts=people.starts, keys=people.keys, values=np.ones(len(people.keys))) if study.terms.valueless else people
+
+
 def _check_keys(study: Study, people: People) -> None:
     largest = int(people.keys.max()) if people.keys.size else 0
     checks.require(largest < len(study.terms.keys), "below the number of the study's keys", keys=largest)
 
 
-def _marginals(study: Study, frequencies: ArrayLike, means: ArrayLike) -> tuple[Floats, Floats]:
+def _marginals(study: Study, frequencies: ArrayLike, means: ArrayLike | None) -> tuple[Floats, Floats]:
+    keys, low, high = len(study.terms.keys), *(float(end) for end in study.terms.value_range)
+    if study.terms.valueless:
+        means = np.full(keys, high)  # whoever holds a key says yes, which is counted as plus
+    checks.require(means is not None, "given where values are asked", means=means)
     f, m = np.asarray(frequencies, dtype=float), np.asarray(means, dtype=float)
-    keys = len(study.terms.keys)
     for name, array in (("frequencies", f), ("means", m)):
         checks.require(array.shape == (keys,), f"one number per key ({keys})", **{name: array.shape})
     checks.require(bool(np.all((f >= 0) & (f <= 1))), "numbers from 0 to 1", frequencies="others")
-    low, high = (float(end) for end in study.terms.value_range)
     checks.require(bool(np.all((m >= low) & (m <= high))), f"numbers from {low} to {high}", means="others")
     return f, 2 * (m - low) / (high - low) - 1

@@ -1,7 +1,8 @@
 """The counters behind a tally: how often each symbol was reported about each key; a `Statistic`.
 
 State: 24 bytes per key (+, -, nothing) for sampled protocols, 16 bytes per key (+, -) for padded ones, plus the number of
-reports. The recipe knows nothing of who reported; which report counts is the collector's business.
+reports; where no values are asked, + is yes and there is never a -. The recipe knows nothing of who reported; which report
+counts is the collector's business.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sabun.errors import DataError
 from sabun.keyvalue.channel import Counts
-from sabun.keyvalue.client.probabilities import JOINT, PER_KEY, SAMPLED
+from sabun.keyvalue.client.probabilities import JOINT, PER_KEY, SAMPLED, VALUELESS
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.kernels import count_kernel
 
@@ -114,6 +115,11 @@ class SymbolCounts:
         """Whether each report is about one key."""
         return self.protocol in SAMPLED
 
+    @property
+    def known(self) -> int:
+        """How many symbols there are about one key: nothing and plus, and minus where values are asked."""
+        return 2 if self.protocol in VALUELESS else 3
+
     def blocks(self, source: Iterable[Answer]) -> Iterator[Answers]:
         """Answers that a collector let pass, some at a time."""
         wide = self.keys if self.protocol in PER_KEY else 1
@@ -149,7 +155,7 @@ class SymbolCounts:
         return Counters(cells=state.cells, n=state.n + size)
 
     def _add_unary(self, cells: NDArray[np.int64], symbols: ArrayLike) -> int:
-        table = _checked("symbols", symbols, 3, ndim=2)
+        table = _checked("symbols", symbols, self.known, ndim=2)
         if len(table) and table.shape[1] != self.keys:
             raise DataError(f"symbols must have one column per key ({self.keys}); got {table.shape[1]}.")
         for column, symbol in enumerate((1, 2)):
@@ -158,10 +164,10 @@ class SymbolCounts:
 
     def _add_sampled(self, cells: NDArray[np.int64], row: NDArray[Any], places: NDArray[Any]) -> int:
         many = _counted_fast(row, places, self.keys)
-        if many is not None:
+        if many is not None and (self.known == 3 or not many[:, 1].any()):
             cells += many
             return len(row)
-        row, places = _checked("symbols", row, 3), _checked("indices", places, self.keys)
+        row, places = _checked("symbols", row, self.known), _checked("indices", places, self.keys)
         if row.shape != places.shape:
             raise DataError("symbols and indices must have one length; they do not.")
         np.add.at(cells, (places, _COLUMN[row]), 1)
@@ -201,16 +207,18 @@ class SymbolCounts:
     def sample(self) -> Answers:
         """Made-up symbols, each of them somewhere."""
         if self.protocol in PER_KEY:
-            return Answers(symbols=np.add.outer(np.arange(3), np.arange(self.keys)) % 3)
+            return Answers(symbols=np.add.outer(np.arange(self.known), np.arange(self.keys)) % self.known)
         if self.protocol in JOINT:
             return Answers(symbols=np.arange(2 * self.keys + 1))
-        turns = np.arange(3 * self.keys)
-        return Answers(symbols=turns % 3, indices=turns // 3)
+        turns = np.arange(self.known * self.keys)
+        return Answers(symbols=turns % self.known, indices=turns // self.known)
 
     def possible(self, state: Counters) -> bool:
         """Whether counters can be those of their number of reports (of all rounds together, for PrivKVM)."""
         cells, n = state.cells, state.n
         if not 0 <= n <= _MOST or (cells.size and (cells.min() < 0 or cells.max() > n)):
+            return False
+        if self.known == 2 and cells[..., 1].any():
             return False
         # In floats first: counters of a crafted file could wrap around when they are added.
         total = float(cells.sum(dtype=np.float64))

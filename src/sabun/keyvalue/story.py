@@ -19,13 +19,13 @@ __all__ = ["story"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """The estimates, the most frequent key first; NaN where a number does not exist."""
+    """The estimates, the most frequent key first; NaN where a number does not exist, no means where none were asked for."""
 
     keys: tuple[str, ...]
     frequency: Floats
     frequency_ends: Floats
-    mean: Floats
-    mean_ends: Floats
+    mean: Floats | None
+    mean_ends: Floats | None
     reports: Floats
     flags: tuple[str, ...]
 
@@ -34,22 +34,20 @@ class _Rows:
         value = release.value
         keys = texts_at(value, "key")
         size = len(keys)
-        columns = {
-            name: numbers_at(value, name, size=size)
-            for name in ("frequency", "frequency_low", "frequency_high", "mean", "mean_low", "mean_high", "n")
-        }
+        valued = has(value, "mean") or not has(release.provenance.parameters, "means")
+        names = ("frequency", "frequency_low", "frequency_high", "n", *(("mean", "mean_low", "mean_high") if valued else ()))
+        columns = {name: numbers_at(value, name, size=size) for name in names}
         flags = texts_at(value, "flags", size=size) if has(value, "flags") else ("",) * size
         if not size or np.isnan(columns["frequency"]).all():
             raise Unfit("frequency")
         order = np.argsort(-np.nan_to_num(columns["frequency"], nan=-1.0), kind="stable")
         weak = np.array(["weak" in flags[place] for place in order])
-        mean = np.where(weak, np.nan, columns["mean"][order])
         return cls(
             keys=tuple(keys[place] for place in order),
             frequency=columns["frequency"][order],
             frequency_ends=np.column_stack([columns["frequency_low"], columns["frequency_high"]])[order],
-            mean=mean,
-            mean_ends=np.column_stack([columns["mean_low"], columns["mean_high"]])[order],
+            mean=np.where(weak, np.nan, columns["mean"][order]) if valued else None,
+            mean_ends=np.column_stack([columns["mean_low"], columns["mean_high"]])[order] if valued else None,
             reports=columns["n"][order],
             flags=tuple(flags[place] for place in order),
         )
@@ -102,11 +100,15 @@ def _steps(release: Release) -> tuple[str, ...]:
 
 def _cautions(rows: _Rows) -> tuple[str, ...]:
     weak, pulled = (sum(word in words for words in rows.flags) for word in ("weak", "pulled"))
+    few = "For {keys} so few people seem to hold the key that it may be held by nobody."
+    if rows.mean is not None:
+        few = "For {keys} so few people seem to hold the key that a mean would be noise; it is left out."
     told = (
-        (weak, "For {keys} so few people seem to hold the key that a mean would be noise; it is left out."),
+        (weak, few),
         (pulled, "For {keys} the other keys pulled the estimate out of the interval of its own reports."),
     )
-    return tuple(said(words, keys=count(some, "key")) for some, words in told if some)
+    unasked = () if rows.mean is not None else (said("Values were not asked for: there are no means."),)
+    return (*unasked, *(said(words, keys=count(some, "key")) for some, words in told if some))
 
 
 def _frequencies(rows: _Rows, note: str) -> Chart | None:
@@ -123,6 +125,8 @@ def _frequencies(rows: _Rows, note: str) -> Chart | None:
 
 
 def _means(rows: _Rows, note: str) -> Chart | None:
+    if rows.mean is None or rows.mean_ends is None:
+        return None
     return dots(
         rows.keys[:MOST_ROWS],
         rows.mean[:MOST_ROWS],
@@ -136,15 +140,8 @@ def _means(rows: _Rows, note: str) -> Chart | None:
 
 
 def _table(rows: _Rows) -> Grid:
-    columns = (
-        said("key"),
-        said("share of people"),
-        said("interval"),
-        said("mean"),
-        said("interval of the mean"),
-        said("reports"),
-        said("remarks"),
-    )
+    valued = () if rows.mean is None else (said("mean"), said("interval of the mean"))
+    columns = (said("key"), said("share of people"), said("interval"), *valued, said("reports"), said("remarks"))
     cells = tuple(
         (
             key,
@@ -152,8 +149,7 @@ def _table(rows: _Rows) -> Grid:
             said(
                 "{low} to {high} %", low=_percent(rows.frequency_ends[place, 0]), high=_percent(rows.frequency_ends[place, 1])
             ),
-            _short(rows.mean[place]),
-            said("{low} to {high}", low=_short(rows.mean_ends[place, 0]), high=_short(rows.mean_ends[place, 1])),
+            *_mean_cells(rows, place),
             number(float(rows.reports[place])),
             rows.flags[place],
         )
@@ -162,6 +158,13 @@ def _table(rows: _Rows) -> Grid:
     left = len(rows.keys) - MOST_ROWS
     note = said("{more} in the release file.", more=count(left, "more key")) if left > 0 else ""
     return Grid(title=said("Estimates by key"), columns=columns, rows=cells, note=note)
+
+
+def _mean_cells(rows: _Rows, place: int) -> tuple[str, ...]:
+    if rows.mean is None or rows.mean_ends is None:
+        return ()
+    low, high = rows.mean_ends[place]
+    return _short(rows.mean[place]), said("{low} to {high}", low=_short(low), high=_short(high))
 
 
 def _short(value: float) -> str:

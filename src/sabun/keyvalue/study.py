@@ -17,16 +17,18 @@ from numpy.typing import ArrayLike
 from sabun import checks
 from sabun.asking.names import renamed
 from sabun.errors import DataError, ParameterError
-from sabun.keyvalue.advisor import Advice, advise
+from sabun.keyvalue.advisor import AIMS, Advice, advise
 from sabun.keyvalue.attacks import Attack
-from sabun.keyvalue.channel import Channel, channel_of
+from sabun.keyvalue.channel import Channel
 from sabun.keyvalue.client import PROTOCOLS, Client, ClientError, Diary, Terms, report_size
 from sabun.keyvalue.client.assignment import check_seed
 from sabun.keyvalue.client.probabilities import PADDED
+from sabun.keyvalue.client.terms import ADVISED
 from sabun.keyvalue.plan import Plan, plan_of
 from sabun.keyvalue.population import People
 from sabun.keyvalue.simulation import simulate_marginals, simulate_people
 from sabun.keyvalue.tally import Tally
+from sabun.keyvalue.yesno import channel_seen
 from sabun.privacy import AmountLike, Guarantee, exact_positive, plain
 
 __all__ = ["Study"]
@@ -47,7 +49,7 @@ class Study:
         keys: The public list of keys.
         epsilon: The budget of one participation.
         protocol: `auto` (the advisor chooses from the public facts below), or `kv3`, `privkv`, `privkv-tight`, `privkvm`,
-            `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`.
+            `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`; or, for frequencies alone, `rr-f`, `set-f`.
         value_range: Smallest and largest value, for all keys.
         padding_length: ell of the padded (`pckv-…`, `set`) protocols; None takes the advisor's, or `keys_per_user`, or else the
             number of keys, which is never biased.
@@ -62,6 +64,8 @@ class Study:
         keys_per_user: Public bound on how many keys a person holds.
         typical_frequency: Public guess of a key's frequency.
         expected_reports: Public guess of the number of reports.
+        aim: What the advisor is to make precise: `both`, `m` (above all means), or `f`: frequencies alone, and then values
+            are not asked for and there are no means. None takes `both`, or what a named protocol can tell.
 
     Raises:
         ParameterError: A term breaks its rule.
@@ -91,11 +95,15 @@ class Study:
     keys_per_user: int | None = None
     typical_frequency: AmountLike | None = None
     expected_reports: int | None = None
+    aim: str | None = None
     terms: Terms = field(init=False, repr=False)
     """What devices and tallies work with; its JSON is what is hashed."""
 
     def __post_init__(self) -> None:
         checks.one_of(("auto", *PROTOCOLS), protocol=self.protocol)
+        if self.aim is not None:
+            checks.one_of(AIMS, aim=self.aim)
+            checks.require(self.protocol == "auto", "left out where the protocol is named", aim=self.aim)
         # A text is a sequence too, and never a list of keys.
         listed = isinstance(self.keys, Sequence) and not isinstance(self.keys, str | bytes)
         keys = tuple(self.keys) if listed or hasattr(self.keys, "tolist") else self.keys
@@ -104,6 +112,7 @@ class Study:
         for name in ("keys", "epsilon", "value_range", "rounds", "padding_length", "protocol", "not_before", "not_after"):
             object.__setattr__(self, name, getattr(terms, name))
         object.__setattr__(self, "typical_frequency", terms.typical_frequency)
+        object.__setattr__(self, "aim", _aim(terms))
         object.__setattr__(self, "terms", terms)
 
     def _terms(self, keys: Any, epsilon: Fraction) -> Terms:
@@ -121,13 +130,14 @@ class Study:
         # Checked once as the simplest study: the advisor and the defaults below may then rely on the public facts.
         checked = Terms(**given, protocol="kv3")
         protocol, length = self._protocol(checked)
-        given |= {"protocol": protocol, "requested": self.protocol, "padding_length": length}
+        requested = _requested(self.aim) if self.protocol == "auto" else self.protocol
+        given |= {"protocol": protocol, "requested": requested, "padding_length": length}
         return Terms(**given, index_commitment=self.index_commitment)
 
     def _protocol(self, checked: Terms) -> tuple[str, Any]:
         """The protocol with its padding length, settled."""
         if self.protocol == "auto":
-            best = _advice(checked).best
+            best = _advice(checked, self.aim or "both").best
             wanted = best.padding_length if self.padding_length is None else self.padding_length
             return best.protocol, wanted if best.protocol in PADDED else 1
         if self.padding_length is not None:
@@ -159,7 +169,7 @@ class Study:
     @cached_property
     def channel(self) -> Channel:
         """The channel the estimators invert, with padding mixed in."""
-        return channel_of(self.terms.table, 1 if self.protocol == "set" else self.terms.padding_length)
+        return channel_seen(self.protocol, self.terms.table, self.terms.padding_length)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -216,7 +226,7 @@ class Study:
     def simulate(
         self,
         frequencies: ArrayLike,
-        means: ArrayLike,
+        means: ArrayLike | None = None,
         *,
         n: int,
         random_state: int | None = None,
@@ -226,7 +236,7 @@ class Study:
 
         Args:
             frequencies: Share of people who hold each key.
-            means: Mean value of those who do, in the study's units.
+            means: Mean value of those who do, in the study's units; not used where no values are asked.
             n: Number of people.
             random_state: A seed, or None for another run each time.
             attack: Fake people to add.
@@ -261,12 +271,12 @@ class Study:
     @property
     def advice(self) -> Advice:
         """How the protocols compare on this study's public facts."""
-        return _advice(self.terms)
+        return _advice(self.terms, _aim(self.terms))
 
     def explain(self) -> str:
         """The choice of protocol and its cost, in plain words."""
         terms = self.terms
-        chosen = "chosen by the advisor" if terms.requested == "auto" else "asked for"
+        chosen = "chosen by the advisor" if terms.requested in ADVISED else "asked for"
         padding = f" with padding length {terms.padding_length}" if terms.padded else ""
         nominal = f"(nominal {plain(terms.epsilon)}), certified from its integer table"
         spent = f"epsilon {plain(terms.certified)} per participation {nominal}"
@@ -274,6 +284,8 @@ class Study:
         if terms.sampled:
             who = "the server assigns" if terms.index_mode == "assigned" else "the device chooses"
             lines.append(f"Each person answers about one of {len(terms.keys)} keys, which {who}.")
+        if terms.valueless:
+            lines.append("Frequencies alone: values are not asked for, and there are no means.")
         return "\n".join([*lines, "", str(self.advice)])
 
     def to_json(self) -> str:
@@ -291,10 +303,11 @@ class Study:
             terms = Terms.from_json(text)
         except ClientError as error:
             raise DataError(str(error)) from None
-        names = [name for name in cls.__dataclass_fields__ if name not in ("terms", "protocol")]
+        names = [name for name in cls.__dataclass_fields__ if name not in ("terms", "protocol", "aim")]
         study = cls(**{name: getattr(terms, name) for name in names}, protocol=terms.protocol)
         # The advisor is not asked again: what was chosen when the study began stays.
         object.__setattr__(study, "terms", terms)
+        object.__setattr__(study, "aim", _aim(terms))
         return study
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -315,7 +328,17 @@ class Study:
         return cls.from_json(text)
 
 
-def _advice(terms: Terms) -> Advice:
+def _requested(aim: str | None) -> str:
+    """How the terms write down that the advisor chose, and for what."""
+    return next(word for word, known in ADVISED.items() if known == (aim or "both"))
+
+
+def _aim(terms: Terms) -> str:
+    """What a study wants to know, from its terms."""
+    return "f" if terms.valueless else ADVISED.get(terms.requested or "", "both")
+
+
+def _advice(terms: Terms, aim: str) -> Advice:
     return advise(
         keys=len(terms.keys),
         epsilon=terms.epsilon,
@@ -323,6 +346,7 @@ def _advice(terms: Terms) -> Advice:
         typical_frequency=terms.typical_frequency,
         expected_reports=terms.expected_reports,
         bits=terms.table_bits,
+        aim=aim,
     )
 
 

@@ -190,7 +190,8 @@ class Tally:
         """Frequencies and means with intervals.
 
         Args:
-            method: `shrunk` (default), `mle`, `unbiased`, `ye`, `em`, `em3` or `posterior`. PrivKVM's own estimator is `ye`
+            method: `shrunk` (default), `mle`, `unbiased`, `ye`, `em`, `em3` or `posterior` (the first three and the last where
+                no values are asked). PrivKVM's own estimator is `ye`
                 (its default): the frequency of its first round, the mean of the last one that was answered; any other method
                 uses its first round.
             confidence: Of each interval.

@@ -54,13 +54,15 @@ def simulate(
         counters.save(out)
     found = counters.estimate()
     error_f = float(np.nanmean((found.frequency - f) ** 2))
-    error_m = float(np.mean((np.nan_to_num(found.mean, nan=float(sum(made.terms.value_range)) / 2) - m) ** 2))
+    middle = float(sum(made.terms.value_range)) / 2
+    error_m = float(np.mean((np.nan_to_num(found.mean, nan=middle) - m) ** 2)) if found.valued else None
     gains = {} if fakes is None else {str(made.terms.keys[t]): _gain(found, honest.estimate(), t) for t in fakes.targets}
     if json:
         print_json({"n": counters.n, "mse_frequency": error_f, "mse_mean": error_m, "gains": gains, "simulated": True})
         return
     print_line(str(found))
-    print_line(f"Mean squared error: frequency {error_f:.3g}, mean {error_m:.3g}.", style="bold")
+    of_means = "" if error_m is None else f", mean {error_m:.3g}"
+    print_line(f"Mean squared error: frequency {error_f:.3g}{of_means}.", style="bold")
     for key, gain in gains.items():
         print_line(f"The fakes moved the frequency of {key!r} by {gain:+.4f}.", style="bold")
 

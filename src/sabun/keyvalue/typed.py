@@ -37,7 +37,9 @@ def pairs_of(given: list[str], made: Study) -> dict[str | int, float]:
     held: dict[str | int, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals:
+        if made.terms.valueless and not equals:
+            value = "yes"
+        elif not equals:
             raise ParameterError("pair must be KEY=VALUE; it has no '='.")
         held[names.get(name, name)] = value
     return held
@@ -104,13 +106,15 @@ def truth_of(made: Study, file: Path | None, population: str | None, frequency: 
         f, m = keyvalue_population(population)
         low, high = (float(end) for end in made.terms.value_range)
         return f, low + (m + 1) / 2 * (high - low)
+    middle = float(sum(made.terms.value_range)) / 2 if mean is None else mean
     if file is None:
-        middle = float(sum(made.terms.value_range)) / 2 if mean is None else mean
         return [frequency] * keys, [middle] * keys
+    valued = not made.terms.valueless
     with open(file, newline="", encoding="utf-8") as text:
         rows = {row.get("key"): row for row in csv.DictReader(text)}
     try:
         chosen = [rows[str(key)] for key in made.terms.keys]
-        return [float(row["frequency"]) for row in chosen], [float(row["mean"]) for row in chosen]
+        return [float(row["frequency"]) for row in chosen], [float(row["mean"]) if valued else middle for row in chosen]
     except (KeyError, ValueError, TypeError):
-        raise DataError(f"{file} must have the columns key, frequency, mean with a row for every key; it does not.") from None
+        columns = "key, frequency, mean" if valued else "key, frequency"
+        raise DataError(f"{file} must have the columns {columns} with a row for every key; it does not.") from None

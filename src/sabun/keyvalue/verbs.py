@@ -45,8 +45,12 @@ def study(
     keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas.")] = None,
     keys_file: Annotated[Path | None, typer.Option(help="A text file with one key per line instead.")] = None,
     protocol: Annotated[
-        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr, pckv-grr+ or set.")
+        str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr, pckv-grr+, set, rr-f or set-f.")
     ] = "auto",
+    aim: Annotated[
+        str | None,
+        typer.Option(help="For auto: both, m (above all means) or f (frequencies alone: values are not asked for)."),
+    ] = None,
     value_range: Annotated[str, typer.Option(help="Smallest and largest value, low:high.")] = "-1:1",
     keys_per_user: Annotated[int | None, typer.Option(help="The most keys a person holds, if that is public.")] = None,
     padding_length: Annotated[int | None, typer.Option(help="Padding of the pckv protocols and of set.")] = None,
@@ -65,6 +69,8 @@ def study(
     Example:
 
         sabun keyvalue study study.json --keys YouTube,LINE,Maps --epsilon 2 --value-range 0:10
+
+        sabun keyvalue study who.json --keys YouTube,LINE,Maps --epsilon 2 --aim f
     """
     from sabun.keyvalue import Study
 
@@ -73,6 +79,7 @@ def study(
         keys=keys_of(keys, keys_file),
         epsilon=epsilon,
         protocol=protocol,
+        aim=aim,
         value_range=range_of(value_range),
         keys_per_user=keys_per_user,
         padding_length=padding_length,
@@ -90,6 +97,8 @@ def study(
         print_json(_written(out) | _facts(made))
         return
     print_line(f"Wrote {str(out)!r}: {len(made.terms.keys)} keys, protocol {made.protocol}.", style="bold")
+    if made.terms.valueless:
+        print_line("Frequencies alone: values are not asked for, and there will be no means.")
     print_line(str(made.guarantee))
     warn_if_large(made.terms.certified)
     print_line(f"Task id {made.task_id}")
@@ -152,7 +161,8 @@ def report(
     file: _Study,
     out: Annotated[Path, typer.Option(help="The new file for the report or reports.")],
     pair: Annotated[
-        list[str] | None, typer.Option(help="What the person holds, KEY=VALUE; may be given several times.")
+        list[str] | None,
+        typer.Option(help="What the person holds, KEY=VALUE (KEY where no values are asked); may be given several times."),
     ] = None,
     table: Annotated[
         Path | None, typer.Option(help="A CSV with one line per person and one column per key, to play many devices.")
@@ -209,7 +219,9 @@ def report(
     print_line(f"Wrote {count} reports of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
     if table is not None:
         low, high = made.terms.value_range
-        print_line(f"A cell that is no number from {plain(low)} to {plain(high)} counts as not held, as on a device.")
+        number = f"that is no number from {plain(low)} to {plain(high)}"
+        which = "that is empty, 0, no or false" if made.terms.valueless else number
+        print_line(f"A cell {which} counts as not held, as on a device.")
     if made.protocol == "privkvm":
         print_line(
             f"All {made.terms.rounds} rounds together cost a person epsilon {plain(made.terms.certified)}, this among them."
@@ -309,6 +321,8 @@ def estimate(
     for name, new in (("plot", plot), ("out", out), ("release", release)):
         if new is not None:
             new_file(new, name=name)
+    if plot is not None and made.terms.valueless:
+        raise ParameterError("plot must be left out where no values are asked; there are no means to draw.")
     rows = None if out is None or out.suffix == ".json" else out
     if release is not None and rows is None and out is not None:
         raise ParameterError("release must be named once; got --release and an --out that ends in .json. Leave out one.")

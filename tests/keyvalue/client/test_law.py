@@ -100,12 +100,27 @@ def _set(epsilon: float, held: dict[str, float]) -> Law:
     return dict(total)
 
 
+def _unsigned_set(epsilon: float, held: dict[str, float]) -> Law:
+    """Every subset of the two keys and two dummies, e times as likely when it meets what is held; values do not matter."""
+    width = Terms(keys=KEYS, epsilon=Fraction(2), protocol="set-f", padding_length=PADDING).subset.width
+    own = {KEYS.index(key) for key in held} | set(range(2, 2 + PADDING - len(held)))
+    total: Counter[Any] = Counter()
+    for drawn in itertools.combinations(range(4), width):
+        total[tuple(int(key in drawn) for key in range(2))] += math.exp(epsilon) if own & set(drawn) else 1.0  # type: ignore[assignment]
+    return {said: weight / sum(total.values()) for said, weight in total.items()}
+
+
 def law_of(protocol: str, epsilon: float, held: dict[str, float], asked: str) -> Law:
     """The probability of each report (of both rounds, for PrivKVM)."""
     if protocol in JOINT:
         return _joint(protocol, epsilon, held)
     if protocol == "set":
         return _set(epsilon, held)
+    if protocol == "set-f":
+        return _unsigned_set(epsilon, held)
+    if protocol == "rr-f":
+        yes = math.exp(epsilon if asked in held else 0) / (math.exp(epsilon) + 1)
+        return {1: yes, 0: 1 - yes}
     present, absent = _rows(protocol, epsilon)
     if protocol == "pckv-ue":
         total: Counter[Any] = Counter()

@@ -15,7 +15,7 @@ from sabun.keyvalue.client.bounds import decimal_text, exact, exp_down, log_up
 from sabun.privacy import certified
 
 EPSILONS = (Fraction(1, 2), Fraction(2), Fraction(4))
-PADDED = [name for name in PROTOCOLS if name.startswith("pckv") or name == "set"]
+PADDED = [name for name in PROTOCOLS if name.startswith(("pckv", "set"))]
 
 
 def terms(protocol: str, epsilon: Fraction, keys: int = 2, padding: int = 1, bits: int = 64) -> Terms:
@@ -39,7 +39,7 @@ def test_counting_everything_out_never_exceeds_the_certified_epsilon(protocol: s
     assert small.certified <= epsilon
 
 
-@pytest.mark.parametrize("protocol", ["kv3", "privkv-tight", *PADDED])
+@pytest.mark.parametrize("protocol", ["kv3", "privkv-tight", "rr-f", *PADDED])
 def test_a_fine_table_spends_the_whole_epsilon(protocol: str) -> None:
     spent = log_up(enumerated_ratio(terms(protocol, Fraction(2), keys=3)))
     assert 2 - spent < Fraction(1, 10**12)

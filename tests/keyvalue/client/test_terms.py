@@ -50,7 +50,7 @@ GOOD: dict[str, Any] = {"keys": ("a", "b"), "epsilon": Fraction(2), "protocol": 
         ({"not_before": date(2026, 1, 2), "not_after": date(2026, 1, 1)}, "not_after must be at least 2026-01-02"),
         ({"typical_frequency": 0}, "typical_frequency must be above 0 and at most 1; got 0"),
         ({"keys_per_user": 0}, "keys_per_user must be a whole number from 1"),
-        ({"requested": "privkv"}, "requested must be one of 'auto', 'kv3'; got 'privkv'"),
+        ({"requested": "privkv"}, "requested must be one of 'auto', 'auto-f', 'auto-m', 'kv3'; got 'privkv'"),
     ],
 )
 def test_a_term_that_breaks_its_rule_is_named(change: dict[str, Any], message: str) -> None:

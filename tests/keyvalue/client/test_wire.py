@@ -52,7 +52,7 @@ def test_golden_vectors(vector: dict[str, Any]) -> None:
         assert assigned_index(study, report_id(study, credential)) == vector["assigned_index"]
     for case in vector["symbols"]:
         word = int(case["word"])
-        if study.protocol == "set":
+        if study.protocol in ("set", "set-f"):
             own = symbols_of(study.subset, [(key, state) for key, state in case["held"]])
             assert sorted(own) == case["own"]
             assert is_kept(study.subset, own, case["drawn"], word) is case["kept"]

@@ -22,9 +22,9 @@ def sign_of(threshold: int, word: int) -> int:
 
 
 def ternary_symbol(table: Table, state: int, word: int) -> int:
-    """A symbol about one key: 0 nothing, 1 plus, 2 minus."""
+    """A symbol about one key: 0 nothing, 1 plus, 2 minus; where no values are asked, 1 is yes and 2 is never said."""
     if state == 0:
-        return 1 if word < table.each else 2 if word < 2 * table.each else 0  # proof: absent-row
+        return 1 if word < table.each else 2 if word < table.signs * table.each else 0  # proof: absent-row
     if word < table.keep:
         return state  # proof: present-row
     return 3 - state if word < table.keep + table.opposite else 0

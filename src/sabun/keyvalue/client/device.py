@@ -27,6 +27,8 @@ __all__ = ["Client"]
 _LARGE_EPSILON = 20
 _STATIC = b"static"
 _WHOLE = 1 << SIGN_BITS
+_NO = ("", "0", "0.0", "no", "false", "nan")
+"""What a text says of a key that is not held."""
 _COIN = secrets.SystemRandom()
 """Even choices from the operating system's bits."""
 
@@ -57,6 +59,9 @@ class Client:
         |                                              | moves numbers outside the range to its end                   |
         | a key the study does not know                | ignored                                                      |
         | a mapping that breaks while it is read       | holds what was read until then                               |
+
+    A study without values (`terms.valueless`) asks whether a key is held: a value of 0, False, None, NaN or an empty text, and
+    the texts 0, no and false, say no; whatever else is there says yes, within the range or not, and is looked at no further.
 
     Args:
         terms: The study's terms.
@@ -164,7 +169,7 @@ class Client:
         bad = [
             f"the value of {key!r} is not a number in the study's range"
             for key, value in pairs.items()
-            if key in self.terms.position and self._threshold(value, self._clip) is None
+            if not self.terms.valueless and key in self.terms.position and self._threshold(value, self._clip) is None
         ]
         return (*unknown, *bad)
 
@@ -225,7 +230,8 @@ class Client:
     def _thresholds(self, pairs: Mapping[str | int, float]) -> dict[int, int]:
         """Where each held value stands in its range; whatever an odd mapping, key or value raises, the device must not."""
         found: dict[int, int] = {}
-        known, threshold_of, clip = self.terms.position, self._threshold, self._clip
+        known, clip = self.terms.position, self._clip
+        threshold_of = _yes if self.terms.valueless else self._threshold
         with Undisturbed():  # proof: whatever
             for key, value in pairs.items():
                 try:
@@ -259,12 +265,12 @@ class Client:
         if self.terms.sampled:
             assert self._place is not None
             return [(self._place, pairs[self._place])] if self._place in pairs else []
-        pick = _cut if self.terms.protocol == "set" else _pick
+        pick = _cut if self.terms.subsets else _pick
         return pick(pairs, self.terms.padding_length)
 
     def _draw(self, about: list[tuple[int, int]]) -> int | tuple[int, ...]:
         """The symbol for picked keys and their states."""
-        if self.terms.protocol == "set":
+        if self.terms.subsets:
             return self._drawn_set(about)
         table, keys, picked = self.terms.table, len(self.terms.keys), about[0] if about else None
         if self.terms.sampled:
@@ -299,6 +305,15 @@ class Client:
 
     def _payload(self, symbol: int | tuple[int, ...]) -> bytes:
         return payload(self.terms, self._place if self.terms.index_mode == "chosen" else None, symbol)
+
+
+def _yes(value: Any, _: bool) -> int | None:
+    """The threshold of a sure plus where a key is held, None where it is not; of an odd object too, whatever it raises."""
+    try:
+        held = bool(value) and value == value and not (isinstance(value, str) and value.strip().lower() in _NO)
+    except Exception:
+        held = False
+    return _WHOLE if held else None  # proof: yes
 
 
 class _SignWords(dict[int, int]):

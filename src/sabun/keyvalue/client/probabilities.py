@@ -20,6 +20,8 @@ __all__ = [
     "PER_KEY",
     "PROTOCOLS",
     "SAMPLED",
+    "SETS",
+    "VALUELESS",
     "Table",
     "certified_epsilon",
     "later_round",
@@ -27,17 +29,23 @@ __all__ = [
     "table_for",
 ]
 
-SAMPLED = ("kv3", "privkv", "privkv-tight", "privkvm")
+SAMPLED = ("kv3", "privkv", "privkv-tight", "privkvm", "rr-f")
 """Protocols that ask each person about one key."""
 
 JOINT = ("pckv-grr", "pckv-grr+")
 """Protocols whose report is one symbol over all keys."""
 
-PER_KEY = ("pckv-ue", "set")
+SETS = ("set", "set-f")
+"""Protocols whose report is a subset of all symbols."""
+
+PER_KEY = ("pckv-ue", *SETS)
 """Protocols whose report is one symbol per key."""
 
-PADDED = ("pckv-ue", *JOINT, "set")
-"""Protocols that pad what a person holds; `set` reports all of it at once, the others one pair that is picked."""
+PADDED = ("pckv-ue", *JOINT, *SETS)
+"""Protocols that pad what a person holds; sets report all of it at once, the others one pair that is picked."""
+
+VALUELESS = ("rr-f", "set-f")
+"""Protocols that ask whether a person holds a key, and for no value."""
 
 PROTOCOLS = (*SAMPLED, *PADDED)
 
@@ -46,7 +54,7 @@ _LARGEST_EXPONENT = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One ternary channel in whole numbers out of 2**bits.
+    """One channel of three symbols, or of two where no values are asked, in whole numbers out of 2**bits.
 
     Attributes:
         bits: The table's resolution.
@@ -55,6 +63,7 @@ class Table:
         each: One sign is reported about a key that is absent or was not picked.
         none_present: Nothing is reported, although a pair was picked.
         none_absent: Nothing is reported, and no pair was picked.
+        signs: How many signs there are: 1 where a report says yes or nothing, and then `opposite` is 0.
     """
 
     bits: int
@@ -63,9 +72,10 @@ class Table:
     each: int
     none_present: int
     none_absent: int
+    signs: int = 2
 
     def __post_init__(self) -> None:
-        if not (self.keep > self.opposite >= 1 and self.keep > self.each >= 1 and self.a > self.b):
+        if not (self.keep > self.opposite >= self.signs - 1 and self.keep > self.each >= 1 and self.a > self.b):
             raise ClientError(
                 f"epsilon must be large enough to leave a trace in a table of {self.bits} bits; it is not. "
                 "Choose a larger epsilon, fewer keys or more table_bits."
@@ -84,7 +94,7 @@ class Table:
     @property
     def b(self) -> Fraction:
         """The probability that any other key is reported with some sign."""
-        return Fraction(2 * self.each, self.size)
+        return Fraction(self.signs * self.each, self.size)
 
     @property
     def p(self) -> Fraction:
@@ -105,6 +115,9 @@ def table_for(*, protocol: str, epsilon: Fraction, keys: int, padding: int = 1, 
     if protocol == "kv3":
         other = _ceil(size / (growth + 2))  # proof: kv3
         return _single(bits, size - 2 * other, other, other)
+    if protocol == "rr-f":
+        other = _ceil(size / (growth + 1))  # proof: yes-no
+        return _single(bits, size - other, 0, other, signs=1)
     if protocol == "privkv-tight":
         other = _ceil(size / (growth + 3))  # proof: tight
         return _single(bits, size - 3 * other, other, other)
@@ -113,22 +126,23 @@ def table_for(*, protocol: str, epsilon: Fraction, keys: int, padding: int = 1, 
     if protocol == "pckv-ue":
         keep = _floor(size // 2 * growth / (growth + 1))  # proof: ue
         return _single(bits, keep, size // 2 - keep, _ceil(size / (growth + 3)))
-    if protocol == "set":
-        return _seen_from_one_key(subsets_of(epsilon=epsilon, keys=keys, padding=padding, bits=bits))
+    if protocol in SETS:
+        return _seen_from_one_key(subsets_of(protocol=protocol, epsilon=epsilon, keys=keys, padding=padding, bits=bits))
     return _joint(protocol, bits, growth, keys, padding)
 
 
-def subsets_of(*, epsilon: Fraction, keys: int, padding: int, bits: int = 64) -> Subset:
-    """How a device of the `set` protocol draws."""
+def subsets_of(*, protocol: str = "set", epsilon: Fraction, keys: int, padding: int, bits: int = 64) -> Subset:
+    """How a device of a `set` protocol draws."""
     if padding > LONGEST:
-        raise ClientError(f"padding_length must be at most {LONGEST} for 'set'; got {padding}. Name keys_per_user.")
-    return subset_for(growth=_growth(epsilon), keys=keys, padding=padding, bits=bits)
+        raise ClientError(f"padding_length must be at most {LONGEST} for {protocol!r}; got {padding}. Name keys_per_user.")
+    signs = 1 if protocol in VALUELESS else 2
+    return subset_for(growth=_growth(epsilon), keys=keys, padding=padding, bits=bits, signs=signs)
 
 
 def _seen_from_one_key(subset: Subset) -> Table:
     """What reports of `set` say of one key, rounded to 64 bits for the estimators; nothing is drawn from it."""
-    keep, opposite, each = (max(1, _floor(share * (1 << 64))) for share in subset.law)
-    return _single(64, keep, opposite, each)
+    keep, opposite, each = (max(1, _floor(share * (1 << 64))) if share else 0 for share in subset.law)
+    return _single(64, keep, opposite, each, signs=subset.signs)
 
 
 def later_round(*, epsilon: Fraction, rounds: int, bits: int = 64) -> tuple[int, int]:
@@ -149,8 +163,9 @@ def certified_epsilon(
         [2.0, 1.379885]
     """
     table = table_for(protocol=protocol, epsilon=epsilon, keys=keys, padding=padding, rounds=rounds, bits=bits)
-    if protocol == "set":
-        ratio = subsets_of(epsilon=epsilon, keys=keys, padding=padding, bits=bits).ratio  # proof: subsets
+    if protocol in SETS:
+        subset = subsets_of(protocol=protocol, epsilon=epsilon, keys=keys, padding=padding, bits=bits)
+        ratio = subset.ratio  # proof: subsets
     else:
         ratio = _ratio(protocol, table, padding)
     if protocol == "privkvm":
@@ -171,6 +186,8 @@ def _ratio(protocol: str, table: Table, padding: int) -> Fraction:
     if protocol in JOINT:
         sign = 1 + (Fraction(table.keep, table.each) - 1) / padding  # proof: amplified
         return max(sign, Fraction(table.none_absent, table.none_present))
+    if table.signs == 1:
+        return max(Fraction(table.keep, table.each), Fraction(table.none_absent, table.none_present))  # proof: two-rows
     present = (table.keep, table.opposite, table.none_present)
     turned = (table.opposite, table.keep, table.none_present)
     absent = (table.each, table.each, table.none_absent)
@@ -181,10 +198,10 @@ def _ratio(protocol: str, table: Table, padding: int) -> Fraction:
     return max(Fraction(x, y) for first in rows for second in rows for x, y in zip(first, second, strict=True))  # proof: rows
 
 
-def _single(bits: int, keep: int, opposite: int, each: int) -> Table:
+def _single(bits: int, keep: int, opposite: int, each: int, signs: int = 2) -> Table:
     size = 1 << bits
-    none_present, none_absent = size - keep - opposite, size - 2 * each
-    return Table(bits=bits, keep=keep, opposite=opposite, each=each, none_present=none_present, none_absent=none_absent)
+    silent = {"none_present": size - keep - opposite, "none_absent": size - signs * each}
+    return Table(bits=bits, keep=keep, opposite=opposite, each=each, **silent, signs=signs)
 
 
 def _privkv(bits: int, key_growth: Fraction, value_growth: Fraction) -> Table:

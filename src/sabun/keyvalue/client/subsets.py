@@ -1,10 +1,11 @@
-"""The `set` protocol: a report is a random subset of all signed keys, likelier when it meets what the person holds.
+"""The `set` protocols: a report is a random subset of all signed keys, likelier when it meets what the person holds.
 
-Notation: d keys; ell = padding length; D = 2d + ell symbols (both signs of each key, and ell dummies); S the ell symbols that a
-person holds, padded with dummies or cut at random to exactly ell; w the size of a report y. y is drawn evenly among all subsets
-of w symbols and kept if it meets S; if it misses S it is kept with probability r = accept / 2**bits, otherwise drawn again.
-Dummies, and keys of which both signs are in y, say nothing; proved in subsets.proof.md. Subset selection for sets of keys is
-PrivSet (Wang et al., 2018); signs, and the merging of both into nothing, were added here.
+Notation: d keys; ell = padding length; D = 2d + ell symbols (both signs of each key, and ell dummies; d + ell where no values
+are asked, `set-f`, and a key has one symbol); S the ell symbols that a person holds, padded with dummies or cut at random to
+exactly ell; w the size of a report y. y is drawn evenly among all subsets of w symbols and kept if it meets S; if it misses S
+it is kept with probability r = accept / 2**bits, otherwise drawn again. Dummies, and keys of which both signs are in y, say
+nothing; proved in subsets.proof.md. Subset selection for sets of keys is PrivSet (Wang et al., 2018); signs, and the merging of
+both into nothing, were added here.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Subset:
         bits: The resolution of the one probability.
         accept: r 2**bits: how often a subset is kept that misses everything.
         width: w.
+        signs: Symbols of a key: 2, or 1 where no values are asked.
     """
 
     keys: int
@@ -38,11 +40,12 @@ class Subset:
     bits: int
     accept: int
     width: int
+    signs: int = 2
 
     @property
     def symbols(self) -> int:
         """D."""
-        return 2 * self.keys + self.padding
+        return self.signs * self.keys + self.padding
 
     @property
     def ratio(self) -> Fraction:
@@ -54,6 +57,9 @@ class Subset:
         """What a report says of one key: the held sign alone, the other sign alone, and one given sign of a key not held."""
         size, width, less = self.symbols, self.width, 1 - Fraction(self.accept, 1 << self.bits)
         misses = _misses(self.padding, size - width, size)
+        if self.signs == 1:
+            share = Fraction(width, size) / (1 - misses * less)
+            return share, Fraction(0), share * (1 - _misses(self.padding, size - width, size - 1) * less)  # proof: one-symbol
         other = _misses(self.padding - 1, size - 1 - width, size - 2)
         absent = other * Fraction(size - width - self.padding, size - 1 - self.padding)
         # One sign without the other: w (D - w) / (D (D - 1)) of all subsets.
@@ -62,7 +68,7 @@ class Subset:
 
 
 @lru_cache(maxsize=64)
-def subset_for(*, growth: Fraction, keys: int, padding: int, bits: int) -> Subset:
+def subset_for(*, growth: Fraction, keys: int, padding: int, bits: int, signs: int = 2) -> Subset:
     """The subsets of a study: `growth` is a rational not above exp(epsilon).
 
     Example:
@@ -73,7 +79,7 @@ def subset_for(*, growth: Fraction, keys: int, padding: int, bits: int) -> Subse
     accept = math.ceil((1 << bits) / growth)  # proof: accept
 
     def of(width: int) -> Subset:
-        return Subset(keys=keys, padding=padding, bits=bits, accept=accept, width=width)
+        return Subset(keys=keys, padding=padding, bits=bits, accept=accept, width=width, signs=signs)
 
     low, high = 1, keys
     while low < high:  # the noise falls, then rises: the first width that is not better with one more symbol
@@ -83,9 +89,10 @@ def subset_for(*, growth: Fraction, keys: int, padding: int, bits: int) -> Subse
 
 
 def symbols_of(subset: Subset, held: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """S: plus of key k is 2k, minus 2k + 1; dummies fill it up to ell. At most ell pairs (key, state) are given."""
-    own = [2 * key + state - 1 for key, state in held]
-    return frozenset([*own, *range(2 * subset.keys, 2 * subset.keys + subset.padding - len(own))])  # proof: exactly-ell
+    """S: plus of key k is 2k, minus 2k + 1 (k itself without signs); dummies fill it up to ell. At most ell pairs are given."""
+    first = subset.signs * subset.keys
+    own = [subset.signs * key + state - 1 for key, state in held]
+    return frozenset([*own, *range(first, first + subset.padding - len(own))])  # proof: exactly-ell
 
 
 def is_kept(subset: Subset, own: frozenset[int], drawn: Iterable[int], word: int) -> bool:
@@ -98,8 +105,8 @@ def drawn_symbols(subset: Subset, drawn: Iterable[int]) -> tuple[int, ...]:
     """What a subset says of each key: 1 plus, 2 minus, 0 nothing or both."""
     found = [0] * subset.keys
     for symbol in drawn:
-        if symbol < 2 * subset.keys:
-            found[symbol // 2] += 1 + symbol % 2
+        if symbol < subset.signs * subset.keys:
+            found[symbol // subset.signs] += 1 + symbol % subset.signs
     return tuple(said % 3 for said in found)  # proof: both-is-nothing
 
 
@@ -109,9 +116,11 @@ def _misses(held: int, rest: int, all_: int) -> Fraction:
 
 
 def _noise(subset: Subset) -> Fraction:
-    """n times the variances of frequency and of frequency times mean, of a key that nobody holds; together."""
+    """n times the variances of frequency and, with signs, of frequency times mean, of a key that nobody holds; together."""
     keep, opposite, each = subset.law
-    gap = keep + opposite - 2 * each
+    gap = keep + opposite - subset.signs * each
     if gap <= 0:
         return Fraction(10**30)
+    if subset.signs == 1:
+        return each * (1 - each) / gap**2
     return 2 * each * (1 - 2 * each) / gap**2 + 2 * each / (keep - opposite) ** 2

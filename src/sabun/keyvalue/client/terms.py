@@ -19,14 +19,27 @@ from numbers import Integral
 from typing import Any, Self, TypeVar
 
 from .bounds import decimal_text, exact
-from .probabilities import PADDED, PROTOCOLS, SAMPLED, Table, certified_epsilon, later_round, subsets_of, table_for
+from .probabilities import (
+    PADDED,
+    PROTOCOLS,
+    SAMPLED,
+    SETS,
+    VALUELESS,
+    Table,
+    certified_epsilon,
+    later_round,
+    subsets_of,
+    table_for,
+)
 from .refusals import ClientError, require, shown
 from .subsets import Subset
 
-__all__ = ["ANSWERS", "INDEX_MODES", "Terms"]
+__all__ = ["ADVISED", "ANSWERS", "INDEX_MODES", "Terms"]
 
 ANSWERS = ("memoised", "fresh")
 INDEX_MODES = ("assigned", "chosen")
+ADVISED = {"auto": "both", "auto-f": "f", "auto-m": "m"}
+"""What was requested where the advisor chose, and what it was to aim at."""
 _VERSION = 1
 _FARTHEST = 10**100
 """Ends of a value range beyond this are refused: sums and differences of values must stay finite numbers."""
@@ -56,7 +69,7 @@ class Terms:
         min_batch: Estimates are refused below this many reports.
         not_before: First day, or None.
         not_after: Last day, or None.
-        requested: The protocol that was asked for, `auto` when the advisor chose.
+        requested: The protocol that was asked for; `auto`, `auto-f` or `auto-m` when the advisor chose.
         keys_per_user: Public bound on how many keys a person holds, or None.
         typical_frequency: Public guess of a key's frequency, or None.
         expected_reports: Public guess of the number of reports, or None.
@@ -122,7 +135,7 @@ class Terms:
             require(0 < frequency <= 1, "typical_frequency", "above 0 and at most 1", self.typical_frequency)
             self._set("typical_frequency", frequency)
         self._set("requested", self.protocol if self.requested is None else self.requested)
-        _choice(("auto", self.protocol), requested=self.requested)
+        _choice((*ADVISED, self.protocol), requested=self.requested)
 
     def _check_dates(self) -> None:
         for name in _DATES:
@@ -144,6 +157,21 @@ class Terms:
         """Whether what a person holds is padded."""
         return self.protocol in PADDED
 
+    @property
+    def valueless(self) -> bool:
+        """Whether frequencies alone are asked for."""
+        return self.protocol in VALUELESS
+
+    @property
+    def signs(self) -> int:
+        """How many signs a report knows: plus and minus, or yes alone."""
+        return 1 if self.valueless else 2
+
+    @property
+    def subsets(self) -> bool:
+        """Whether a report is a subset of all symbols."""
+        return self.protocol in SETS
+
     @cached_property
     def table(self) -> Table:
         """The integer table devices draw from (the first round's); for `set`, what its reports say of one key."""
@@ -151,8 +179,10 @@ class Terms:
 
     @cached_property
     def subset(self) -> Subset:
-        """How devices of the `set` protocol draw."""
-        return subsets_of(epsilon=self.epsilon, keys=len(self.keys), padding=self.padding_length, bits=self.table_bits)
+        """How devices of a `set` protocol draw."""
+        facts = self._table_facts
+        del facts["rounds"]
+        return subsets_of(**facts)
 
     @cached_property
     def later_table(self) -> tuple[int, int]:

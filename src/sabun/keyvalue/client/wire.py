@@ -2,10 +2,10 @@
 
     ver u8 | task 16 bytes | round u32 | report id 16 bytes | [index u32] | symbol
 
-All numbers big-endian. The symbol is one byte (sampled protocols: 0 nothing, 1 plus, 2 minus; the index is there when the
-device chose it), a u32 (joint protocols: 0 nothing, 1 + 2k plus and 2 + 2k minus for key k), or two bits per key (unary
-encoding and sets: 0 nothing, 1 plus, 2 minus, key 0 in the highest bits of the first byte). The size depends on the study
-alone.
+All numbers big-endian. The symbol is one byte (sampled protocols: 0 nothing, 1 plus, 2 minus, of `rr-f` 0 nothing and 1 yes;
+the index is there when the device chose it), a u32 (joint protocols: 0 nothing, 1 + 2k plus and 2 + 2k minus for key k), or two
+bits per key (unary encoding and sets: 0 nothing, 1 plus, 2 minus, of `set-f` 0 nothing and 1 yes; key 0 in the highest bits of
+the first byte). The size depends on the study alone.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def _unpacked(terms: Terms, content: bytes) -> tuple[int | None, int | tuple[int
     keys = len(terms.keys)
     if terms.protocol in PER_KEY:
         symbols = unpack_symbols(content, keys)
-        if terms.protocol == "set" and keys - symbols.count(0) > terms.subset.width:
+        if terms.valueless and 2 in symbols:
+            raise ReportError("each symbol must be 0 or 1 where no values are asked; they are not.")
+        if terms.subsets and keys - symbols.count(0) > terms.subset.width:
             raise ReportError(f"a report must speak of at most {terms.subset.width} keys; it speaks of more.")
         return None, symbols
     if terms.protocol in JOINT:
@@ -122,8 +124,8 @@ def _unpacked(terms: Terms, content: bytes) -> tuple[int | None, int | tuple[int
     index = int.from_bytes(content[:4], "big") if terms.index_mode == "chosen" else None
     if index is not None and index >= keys:
         raise ReportError(f"index must be below {keys}; got {index}.")
-    if content[-1] > 2:
-        raise ReportError(f"symbol must be 0, 1 or 2; got {content[-1]}.")
+    if content[-1] > terms.signs:
+        raise ReportError(f"symbol must be {'0, 1 or 2' if terms.signs == 2 else '0 or 1'}; got {content[-1]}.")
     return index, content[-1]
 
 
