@@ -25,7 +25,7 @@ from sabun.ledger.statement import Budget, Entry, Terms, Verification
 from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import RELATIONS
 
-__all__ = ["WINDOW", "Book", "check_payload", "followed", "inspected", "opened", "read_entry", "walk"]
+__all__ = ["WINDOW", "Book", "append", "check_payload", "followed", "inspected", "opened", "read_entry", "walk"]
 
 WINDOW = 64
 """How many of the newest rows are checked on every look; a forgery further back shows when the whole book is read."""
@@ -88,6 +88,19 @@ def followed(view: Transaction, book: Book, *, place: str) -> Book:
     for row, _ in _checked(view.rows(head.sequence), head, book.terms, _through_index(view), place):
         head = row
     return Book(terms=book.terms, head=head)
+
+
+def append(view: Transaction, row: Row, opening: Row, *, terms: Terms, place: str) -> None:
+    """Adds a row, once whoever reads it later will accept it; `opening` is the one that reserved its entry, or the row itself.
+
+    A row in the book stays there: one that broke a rule would make all of it unreadable.
+    """
+    head = view.last()
+    try:
+        list(_checked((row,), head, terms, lambda _: opening, place))
+    except LedgerError as error:
+        raise LedgerError(f"{error} Nothing was written.") from None
+    view.append(row)
 
 
 def walk(
@@ -303,7 +316,7 @@ def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) 
 
 def _obeyed_change(row: Row, head: Row, terms: Terms, place: str) -> Row:
     """The row itself, once it changes the terms by the rules and nothing else."""
-    before = standing_in(head, terms=terms)
+    before = Book(terms=terms, head=head).standing
     same = (row.entry, row.key, row.entries, row.spent) == (0, None, head.entries, head.spent)
     if not same or row.standing != changed(before, row.body, ceiling=terms.ceiling):
         raise _broken(place, row.sequence, "must change the terms by the rules")
