@@ -119,9 +119,16 @@ MUTANTS = (
     (
         "changed tables on a server pass",
         "ledger/postgres_tables.py",
-        "len(found) == len(_made(schema)) and set(found) ==",
+        "len(found) == len(made) and set(found) ==",
         "set(found) >=",
     ),
     ("anybody may change the terms", "ledger/postgres_tables.py", "AND NOT pg_has_role(", "AND NOT true AND NOT pg_has_role("),
+    (
+        "a charge that raises the limit on a server",
+        "ledger/postgres_tables.py",
+        "AND 1 < (\n",
+        "AND 2 < (\n",
+    ),
+    ("a base beyond the promise", "ledger/chain.py", "standing.limit <= terms.promised.epsilon", "standing.limit > 0"),
     ("seeded results are charged", "release/publish.py", "    if promise.simulated:", "    if False:"),
 )

@@ -74,17 +74,18 @@ class Piece:
 
 def opened(view: Transaction, *, place: str) -> Book:
     """The book in a view: its first row and its newest ones, checked."""
-    return followed(view, _beginning(view, place), place=place)
+    book, newest = _beginning(view, place), view.last()
+    if newest.sequence > WINDOW:
+        base = view.at(newest.sequence - WINDOW)
+        if base is None or not _may_stand(base, book):
+            raise _broken(place, newest.sequence - WINDOW, "must be there and stand within what the ledger promises")
+        book = Book(terms=book.terms, head=base)
+    return followed(view, book, place=place)
 
 
 def followed(view: Transaction, book: Book, *, place: str) -> Book:
-    """The book as it stands now: the rows since it was last seen are checked, or the newest ones where those are more."""
-    newest, head = view.last(), book.head
-    if newest.sequence - head.sequence > WINDOW:
-        base = view.at(newest.sequence - WINDOW)
-        if base is None or base.entries < head.entries:
-            raise _broken(place, newest.sequence - WINDOW, "must be there, with no fewer entries than the rows before it")
-        head = base
+    """The book as it stands now: all rows since it was last seen are checked, however many."""
+    head = book.head
     for row, _ in _checked(view.rows(head.sequence), head, book.terms, _through_index(view), place):
         head = row
     return Book(terms=book.terms, head=head)
@@ -275,6 +276,21 @@ def _may_begin(terms: Terms, standing: Standing) -> bool:
     )
 
 
+def _may_stand(row: Row, beginning: Book) -> bool:
+    """Whether a row from which the newest ones are followed can be one of this book at all; its totals are taken on trust."""
+    terms, standing = beginning.terms, row.standing
+    if standing is None:
+        within = all(spent <= most for spent, most in zip(row.spent, terms.budget, strict=True))
+        return within and beginning.head.standing is None
+    return (
+        standing.limit <= terms.promised.epsilon
+        and standing.delta == terms.budget.delta
+        and (standing.shares is None or standing.shares.total <= standing.delta)
+        and all(0 < account.part <= 1 for account in standing.accounts.values())
+        and standing.admits()
+    )
+
+
 def _checked(
     rows: Iterable[Row], head: Row, terms: Terms, reserving: Callable[[Row], Row | None], place: str
 ) -> Iterator[tuple[Row, Row]]:
@@ -324,11 +340,13 @@ def _obeyed_change(row: Row, head: Row, terms: Terms, place: str) -> Row:
 
 
 def _through_index(view: Transaction) -> Callable[[Row], Row | None]:
-    """Finds the row that opened an entry by its number, however far back it lies."""
+    """Finds the row that opened an entry: among the rows seen so far, or by its number, however far back it lies."""
+    seen = _by_memory()
 
     def reserving(row: Row) -> Row | None:
-        if row.kind in ("reserve", "change"):
-            return row
+        opening = seen(row)
+        if opening is not None:
+            return opening
         match [known for known in view.of_entry(row.entry) if known.sequence < row.sequence]:
             case [opening] if opening.kind == "reserve":
                 return opening
