@@ -115,6 +115,8 @@ MUTANTS = (
         "        if rows or kept:\n",
         "        if False:\n",
     ),
+    ("a standby that nobody waits for", "ledger/postgres_transaction.py", "        if warnings:\n", "        if False:\n"),
+    ("a found change that nobody waits for", "ledger/postgres_store.py", "view.mark()", "pass"),
     ("a cut commit taken for certain", "ledger/postgres_transaction.py", "self.ending = True", "self.ending = False"),
     (
         "changed tables on a server pass",
