@@ -95,7 +95,7 @@ def percent(share: Fraction) -> str:
         >>> percent(Fraction(1, 3)), percent(Fraction(0))
         ('33.4 %', '0 %')
     """
-    return f"{float(-(-share * 1000 // 1)) / 10:g} %"
+    return f"{at_least(Fraction(-(-share * 1000 // 1), 10))} %"
 
 
 def bar(share: Fraction, width: int = _BAR) -> str:
