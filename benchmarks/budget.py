@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
