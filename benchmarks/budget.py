@@ -10,10 +10,10 @@ release, its size and the moment of stopping are chosen from earlier answers.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -113,4 +113,6 @@ def main(*pythons: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python", nargs="*", help="an interpreter that has Tumult Core")
+    main(*parser.parse_args().python)

@@ -115,13 +115,22 @@ MUTANTS = (
         "        if rows or kept:\n",
         "        if False:\n",
     ),
+    ("a standby that nobody waits for", "ledger/postgres_transaction.py", "        if warnings:\n", "        if False:\n"),
+    ("a found change that nobody waits for", "ledger/postgres_store.py", "view.mark()", "pass"),
     ("a cut commit taken for certain", "ledger/postgres_transaction.py", "self.ending = True", "self.ending = False"),
     (
         "changed tables on a server pass",
         "ledger/postgres_tables.py",
-        "len(found) == len(_made(schema)) and set(found) ==",
+        "len(found) == len(made) and set(found) ==",
         "set(found) >=",
     ),
     ("anybody may change the terms", "ledger/postgres_tables.py", "AND NOT pg_has_role(", "AND NOT true AND NOT pg_has_role("),
+    (
+        "a charge that raises the limit on a server",
+        "ledger/postgres_tables.py",
+        "AND 1 < (\n",
+        "AND 2 < (\n",
+    ),
+    ("a base beyond the promise", "ledger/chain.py", "standing.limit <= terms.promised.epsilon", "standing.limit > 0"),
     ("seeded results are charged", "release/publish.py", "    if promise.simulated:", "    if False:"),
 )

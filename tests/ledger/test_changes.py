@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from ledger.test_model import MemoryStore
 from sabun.errors import BudgetExceeded, IncompatibleGuarantees, LedgerError, ParameterError
 from sabun.ledger import Budget, Ledger
 from sabun.ledger.address import with_account
+from sabun.ledger.row import next_row
 from sabun.ledger.together import together
 from sabun.privacy.renyi import best_order, pure_cost
 
@@ -85,6 +87,84 @@ def test_a_forged_conversion_that_an_account_breaks_is_found(place, promise, edi
     rewritten(place, edit, forge)
     with pytest.raises(LedgerError, match="row 3 must have the fields of its kind"):
         Ledger.open(place)
+
+
+# --- a ledger that is undecided again, and then changed
+
+
+def _nothing(ledger, promise):
+    pass
+
+
+def _both_voided(*amount):
+    def before(ledger, promise):
+        held = ledger.reserve(promise(*amount), purpose="a"), ledger.reserve(promise("0.1"), purpose="b")
+        for reservation in held:
+            reservation.void()
+
+    return before
+
+
+def _free_charge(ledger, promise):
+    ledger.charge(promise(0), purpose="nothing of anybody's")
+
+
+def _converted(ledger, promise):
+    ledger.convert(reason="r")
+
+
+_BEFORE = {
+    "nothing": (_nothing, "shares"),
+    "both voided": (_both_voided(1), "shares"),
+    "both voided, by sums": (_both_voided(1, "9e-7"), "shares"),
+    "a charge of nothing": (_free_charge, "shares"),
+    "converted": (_converted, "sums"),
+    "converted, both voided": (lambda *given: (_converted(*given), _both_voided(1)(*given)), "sums"),
+}
+_CHANGES = {
+    "raised": lambda ledger: ledger.raise_to(4, reason="r"),
+    "account": lambda ledger: ledger.open_account("heart", "1/2", reason="r"),
+    "both": lambda ledger: (ledger.open_account("lung", "1/4", reason="r"), ledger.raise_to(4, reason="r")),
+}
+
+
+@pytest.mark.parametrize("before", _BEFORE)
+@pytest.mark.parametrize("change", _CHANGES)
+def test_a_changed_ledger_opens_whatever_was_given_back_before(place, promise, before, change):
+    first, accounting = _BEFORE[before]
+    ledger = create(place, ceiling=5, accounting=accounting)
+    first(ledger, promise)
+    _CHANGES[change](ledger)
+    entries = Ledger.open(place).verify().entries
+    ledger.charge(promise("0.1"), purpose="after")
+    other = Ledger.open(place)
+    other.charge(promise("0.1", "1e-7"), purpose="by another")
+    assert ledger.verify().entries == other.verify().entries == entries + 2
+
+
+def test_a_row_that_no_reader_would_accept_is_never_written(place, promise, monkeypatch):
+    """Whatever goes wrong in the making of a row: who writes checks it as who reads will."""
+    ledger = create(place)
+    held = ledger.reserve(promise("0.1"), purpose="open")
+
+    def wrong(last, **given):
+        good = next_row(last, **given)
+        return dataclasses.replace(good, entries=good.entries + 1)
+
+    monkeypatch.setattr("sabun.ledger.ledger.next_row", wrong)
+    monkeypatch.setattr("sabun.ledger.reservation.next_row", wrong)
+    monkeypatch.setattr("sabun.ledger.changes.next_row", wrong)
+    for write in (
+        lambda: ledger.charge(promise("0.1"), purpose="p"),
+        lambda: ledger.reserve(promise("0.1"), purpose="p"),
+        lambda: ledger.open_account("heart", "1/2", reason="r"),
+        lambda: held.commit(b"r"),
+    ):
+        with pytest.raises(LedgerError, match=r"row 2 must .*, and does not.* Nothing was written"):
+            write()
+    monkeypatch.undo()
+    held.commit(b"r")
+    assert Ledger.open(place).verify().entries == 1
 
 
 # --- ceiling, accounts, groups

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from sabun.errors import BudgetExceeded, LedgerError, ParameterError
 from sabun.ledger import Ledger
@@ -189,6 +198,13 @@ class LedgerModel(RuleBasedStateMachine):
         done = sorted((item for item in uses if item["state"] == "committed"), key=lambda item: item["order"])
         found = self.ledger.recall(key, guarantee=guarantee, purpose=purpose)
         assert (None if found is None else found[1]) == (done[0]["payload"] if done else None)
+
+    @precondition(lambda self: len(self.ledger.accounts()) < 3)
+    @rule()
+    def open_account(self):
+        """A change of terms that leaves the whole as it was: whatever came before it, the book must still be readable."""
+        self.ledger.open_account(f"account {len(self.ledger.accounts())}", "1/2", reason="r")
+        Ledger.open(self.at)
 
     @rule()
     def reopen(self):

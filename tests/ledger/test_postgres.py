@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
@@ -204,6 +205,53 @@ def test_a_server_killed_at_the_commit_and_started_again_is_waited_for(ledger, p
         receipt = handle.charge(promise(), purpose="p")
     assert killed
     assert Ledger.open(place).entry(1).entry_hash == receipt.entry_hash
+
+
+@contextmanager
+def without_its_standby(running):
+    """The server waits for a standby that is not there; yields what lets it wait no longer."""
+    running.set("synchronous_standby_names", "nobody_here")
+
+    def go_on():
+        with psycopg.connect(running.address(ledger=None), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+
+    try:
+        yield go_on
+    finally:
+        go_on()
+
+
+def waiting(running, *, but=()):
+    """The server's process that waits for the standby, once there is one beside those named."""
+    query = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    deadline = time.monotonic() + 60
+    while not (found := [pid for (pid,) in running.execute(query) if pid not in but]):
+        assert time.monotonic() < deadline, "nobody waits for the standby"
+        time.sleep(0.02)
+    return found[0]
+
+
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend", "kill"])
+def test_a_charge_is_answered_only_when_the_standby_has_it(place, promise, running, end):
+    """Whoever ends the wait for a synchronous standby: the charge is in the book, but a failover would lose it."""
+    Ledger.create(place, name="x", unit="patient", epsilon=2)
+    ledger = opened(place, patience=60)
+    with ThreadPoolExecutor() as pool, without_its_standby(running) as go_on:
+        answer = pool.submit(ledger.charge, promise(), purpose="p")
+        first = waiting(running)
+        if end == "kill":
+            running.kill()
+            (running.folder / "data/postmaster.pid").unlink(missing_ok=True)
+            running.start()
+        else:
+            running.execute(f"SELECT {end}({first})")
+        waiting(running, but=() if end == "pg_cancel_backend" else (first,))
+        assert not answer.done()
+        go_on()
+        assert answer.result(timeout=60).entry == 1
+    assert Ledger.open(place).verify().entries == 1
 
 
 def test_a_restored_backup_is_noticed_by_a_live_handle_and_by_a_kept_head(ledger, place, promise, running):

@@ -128,7 +128,7 @@ def test_a_reservation_made_by_hand_cannot_give_a_charge_back(ledger, promise, t
     real = ledger.reserve(promise(), purpose="p")
     if touched:
         real.touch()
-    forged = module.Reservation(real._store, real._row, real.receipt, token=b"\0" * 32)
+    forged = module.Reservation(real._store, real._row, real.receipt, token=b"\0" * 32, terms=real._terms)
     with pytest.raises(
         LedgerError, match=r"entry 1 must be voided by the object that Ledger\.reserve returned; this is another"
     ):

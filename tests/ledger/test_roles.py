@@ -11,11 +11,17 @@ from ledger.behind import on_server
 from ledger.by_hand import insert, ledger_row
 from sabun.errors import LedgerError
 from sabun.ledger import Ledger
+from sabun.ledger.chain import WINDOW
 from sabun.ledger.reservation import LARGEST_PAYLOAD
+from sabun.ledger.row import next_row
+from sabun.ledger.shares import NOTHING
+from sabun.ledger.standing import Account
+from sabun.ledger.statement import Budget
 from sabun.ledger.store import Unavailable
 
 psycopg = pytest.importorskip("psycopg")
 postgres_store = pytest.importorskip("sabun.ledger.postgres_store")
+postgres_tables = pytest.importorskip("sabun.ledger.postgres_tables")
 PostgresStore = postgres_store.PostgresStore
 
 
@@ -154,3 +160,103 @@ def test_only_the_owner_lets_others_in(shared, users, promise):
     PostgresStore(shared["owner"]).allow(users["analyst"], "reader")
     with pytest.raises(LedgerError, match="this user has no right"):
         Ledger.open(shared["analyst"]).charge(promise(), purpose="p")
+
+
+# --- rows that an analyst writes by hand
+
+
+@pytest.fixture
+def by_shares(running, users):
+    """A ledger with accounts that counts by shares; the addresses of its owner and of an analyst."""
+    name = running.place().rpartition("=")[2]
+    owner, analyst = (running.address(users[role], ledger=name) for role in ("owner", "analyst"))
+    terms = {"epsilon": 3, "delta": "1e-6", "ceiling": 4, "accounts": {"heart": "1/2"}}
+    Ledger.create(owner, name="shared", unit="patient", **terms)
+    PostgresStore(owner).allow(users["analyst"], "analyst")
+    return owner, analyst
+
+
+def _free_rows(place, count, edit):
+    """So many rows that reserve nothing, made as an analyst can make them; the first one is edited."""
+    rows = []
+    with PostgresStore(place).reading() as view:
+        last, opening = view.last(), next(row for row in view.rows() if row.kind == "reserve")
+    nothing = dict.fromkeys(("epsilon", "delta", "loose", "extra", "tau"), "0/1")
+    body = {name: part for name, part in opening.body.items() if name != "rule"} | nothing
+    for number in range(count):
+        row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=Budget(Fraction(0), Fraction(0)))
+        last = row if number else dataclasses.replace(row, standing=edit(row.standing))
+        rows.append(last)
+    return rows
+
+
+def _inserted(place, rows):
+    values = ", ".join(f"({row.sequence}, {row.entry}, NULL, '{row.record}', '{row.hash}')" for row in rows)
+    on_server(place, f"INSERT INTO book VALUES {values}")
+
+
+def _raised(standing):
+    return dataclasses.replace(standing, limit=Fraction(1000))
+
+
+def _forgotten(standing):
+    return dataclasses.replace(standing, used=NOTHING._replace(epsilon=Fraction(1, 1000), tau=Fraction(1, 10**6)))
+
+
+_TERMS = {
+    "limit": _raised,
+    "delta": lambda standing: dataclasses.replace(standing, delta=Fraction(1, 2)),
+    "shares": lambda standing: dataclasses.replace(
+        standing, shares=dataclasses.replace(standing.shares, stated=2 * standing.shares.stated)
+    ),
+    "account": lambda standing: dataclasses.replace(standing, accounts={"heart": Account(part=Fraction(1))}),
+    "new account": lambda standing: dataclasses.replace(
+        standing, accounts={**standing.accounts, "lung": Account(part=Fraction(1))}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", _TERMS)
+def test_a_charge_by_hand_leaves_the_terms_as_they_are(by_shares, promise, change):
+    owner, analyst = by_shares
+    Ledger.open(analyst).charge(promise("0.1"), purpose="honest, with \0 in its purpose")
+    forged = _free_rows(analyst, 2, _TERMS[change])
+    for user in (analyst, owner):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must leave the terms of the ledger as they are"):
+            _inserted(user, forged)
+    _inserted(analyst, _free_rows(analyst, 1, lambda standing: standing))
+    Ledger.open(owner).raise_to(4, reason="by its owner")
+    Ledger.open(analyst).charge(promise("0.1"), purpose="after")
+    assert Ledger.open(owner).spent.epsilon == Fraction(1, 5)
+
+
+def _as_made_earlier(owner):
+    """The guards of a ledger as earlier versions made them."""
+    schema = owner.rpartition("=")[2]
+    body = postgres_tables._EARLIER["follow"].format(f'"{schema}"')
+    head = f'CREATE OR REPLACE FUNCTION "{schema}".follow() RETURNS trigger LANGUAGE plpgsql'
+    on_server(owner, f"{head} SET search_path = pg_catalog, pg_temp AS $${body}$$")
+
+
+def test_a_ledger_with_the_guards_of_earlier_versions_opens_and_no_row_in_it_raises_the_promise(by_shares, promise):
+    owner, analyst = by_shares
+    _as_made_earlier(owner)
+    live = Ledger.open(analyst)
+    live.charge(promise("0.1"), purpose="honest")
+    _inserted(analyst, _free_rows(analyst, WINDOW + 2, lambda standing: _raised(_forgotten(standing))))
+    with pytest.raises(LedgerError, match="must be there and stand within what the ledger promises"):
+        Ledger.open(owner)
+    with pytest.raises(LedgerError, match="row 3 must stand where the rows before it lead"):
+        live.charge(promise(500), purpose="overspent")
+
+
+def test_a_live_handle_checks_every_row_since_it_last_looked(by_shares, promise):
+    """What a new handle takes on trust, the totals before its window, an old one knows."""
+    owner, analyst = by_shares
+    live = Ledger.open(analyst)
+    for _ in range(5):
+        live.charge(promise("0.5"), purpose="honest")
+    _inserted(analyst, _free_rows(analyst, WINDOW + 2, _forgotten))
+    for look in (lambda: live.remaining, lambda: live.charge(promise("2"), purpose="overspent"), Ledger.open(owner).verify):
+        with pytest.raises(LedgerError, match="row 11 must stand where the rows before it lead"):
+            look()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sabun.ledger.admission import Asked
 from sabun.ledger.statement import Budget, Terms
-from sabun.ledger.wording import at_least, at_most, refusal
+from sabun.ledger.wording import at_least, at_most, percent, refusal
 
 amounts = st.fractions(min_value=0, max_value=10**9) | st.builds(lambda power: Fraction(10) ** power, st.integers(-400, 400))
 
@@ -21,6 +21,11 @@ def test_what_is_left_is_rounded_down_and_what_is_needed_up(amount):
 @given(amounts)
 def test_six_digits_are_enough(amount):
     assert Fraction(at_least(amount)) - amount <= amount / 10**5
+
+
+@given(amounts)
+def test_a_share_in_percent_is_never_too_small(share):
+    assert Fraction(percent(share).removesuffix(" %")) >= 100 * share
 
 
 @given(amounts, st.fractions(min_value=Fraction(1, 10**40), max_value=1))

@@ -313,3 +313,9 @@ def test_the_mix_fits_within_2_67_at_order_8_and_2_77_at_the_usual_order():
     assert least_epsilon(mix, tail=tail, orders=(8,)) <= Fraction("2.67")
     usual = best_order(Fraction("2.77"), tail=tail)
     assert least_epsilon(mix, tail=tail, orders=(usual,)) <= Fraction("2.77")
+
+
+def test_a_multiplier_beyond_every_float_is_rounded_down_to_one():
+    noise = Gaussian.of(sigma=1e308, l2_squared="1e-300")
+    assert 0 < noise.noise_multiplier < Fraction(10) ** 458
+    assert noise.cost(8).tau > 0

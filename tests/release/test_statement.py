@@ -46,7 +46,7 @@ def check(tmp_path):
 
 def test_the_checker_on_the_page_is_short():
     [code] = re.findall(r"```py\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
-    assert len([line for line in code.splitlines() if line.strip()]) <= 35
+    assert len([line for line in code.splitlines() if line.strip()]) <= 42
 
 
 def test_where_an_order_counts_no_running_sum_stands_among_the_words(ledger, check, tmp_path):
@@ -71,8 +71,9 @@ def test_an_outsider_finds_an_honest_statement_right(ledger, check, tmp_path):
     file, published = tmp_path / "statement.json", ledger.verify().head_hash
     ledger.charge(Guarantee(epsilon="1/16", unit="patient"), purpose="after the hash was published")
     state(ledger).save(file)
-    assert check(file) == f"RIGHT: 10 rows, 5 charges, in the chain of {ledger.verify().head_hash}\n"
-    assert check(file, published) == f"RIGHT: 10 rows, 5 charges, in the chain of {published}\n"
+    unchecked = "; NOT checked: the limits"  # of a ledger that counts by an order
+    assert check(file) == f"RIGHT: 10 rows, 5 charges, in the chain of {ledger.verify().head_hash}{unchecked}\n"
+    assert check(file, published) == f"RIGHT: 10 rows, 5 charges, in the chain of {published}{unchecked}\n"
     assert check(file, "0" * 64).startswith("WRONG: the published hash is not in the chain")
 
 
@@ -85,7 +86,29 @@ def test_one_release_is_proved_to_stand_in_the_chain_of_a_published_hash(ledger,
     assert json.loads(made.rows[0])["entry"] == entry
     assert ledger.entry(entry).entry_hash in ledger_hashes(made)
     made.save(file)
-    assert check(file, published).startswith("RIGHT")
+    unchecked = "the limits, the terms, charges and states after the last row"
+    assert check(file, published).endswith(f"in the chain of {published}; NOT checked: {unchecked}\n")
+
+
+def test_an_outsider_checks_the_sums_of_a_ledger_that_adds_up_until_it_counts_otherwise(check, tmp_path):
+    file, promise = tmp_path / "statement.json", Guarantee(epsilon="0.1")
+    ledger = Ledger.create(tmp_path / "sums.ledger", name="sums", epsilon=3, delta="1e-6", accounting="sums")
+    ledger.charge(promise, purpose="before")
+    state(ledger).save(file)
+    assert check(file) == f"RIGHT: 3 rows, 1 charges, in the chain of {ledger.verify().head_hash}\n"
+    ledger.convert(reason="many small questions", shares=(0, 0, 1))
+    small = Guarantee(epsilon="0.05")
+    while ledger.spent.epsilon <= 3:
+        ledger.charge(small, purpose="after")
+    state(ledger).save(file, overwrite=True)
+    assert check(file).endswith(f"in the chain of {ledger.verify().head_hash}; NOT checked: the limits\n")
+
+
+def test_what_is_listed_beyond_the_rows_is_not_called_right(ledger, check, tmp_path):
+    file, published = tmp_path / "statement.json", ledger.verify().head_hash
+    state(ledger).save(file)
+    changed(file, lambda said: said["ledger"].update(head_hash="0" * 64, entries=[]))
+    assert check(file, published).endswith("NOT checked: the limits, charges and states after the last row\n")
 
 
 def ledger_hashes(made):
@@ -118,6 +141,13 @@ def in_row(number, old, new):
         lambda said: said["ledger"]["entries"].pop(),
         lambda said: said["ledger"]["entries"][1].update(state="voided"),
         lambda said: said["ledger"]["entries"][0].update(entry_hash="0" * 64),
+        lambda said: said["ledger"]["entries"][0].update(epsilon="1/8"),
+        lambda said: said["ledger"]["entries"][3].update(delta="0/1"),
+        lambda said: said["ledger"]["entries"][0].update(purpose="something else"),
+        lambda said: said["ledger"]["entries"].insert(0, said["ledger"]["entries"][0] | {"epsilon": "1/8"}),
+        lambda said: said["ledger"].update(unit="ward"),
+        lambda said: said["ledger"].update(name="another"),
+        lambda said: said["ledger"]["budget"].update(epsilon="1/1"),
     ],
 )
 def test_an_outsider_finds_every_change(ledger, check, tmp_path, change):

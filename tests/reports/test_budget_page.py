@@ -72,3 +72,32 @@ def test_ledger_show_draws_a_page_too(tmp_path: Path, ledger: Ledger, capsys: py
     assert "█" in capsys.readouterr().out
     assert problems(out.read_text("utf-8")) == []
     assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out)) == 2  # never over another file
+
+
+def test_what_is_gone_of_delta_is_drawn_beside_the_budget(ledger: Ledger, tmp_path: Path) -> None:
+    """With that gone little may be left to ask, as the terminal says too."""
+    assert "known by" not in budget(ledger)
+    Ledger.open(tmp_path / "c", account="cardiology").charge(
+        Guarantee(epsilon="0.1", delta="1e-7", unit="patient"), purpose="mean"
+    )
+    page = budget(ledger)
+    assert problems(page) == []
+    words = " ".join(" ".join(Page(page).words).split())
+    assert (ledger.delta_used(), ledger.delta_used("cardiology")) == (Fraction(1, 4), Fraction(1, 2))
+    assert "25 % of the δ for releases known by (ε, δ) alone is used" in words
+    assert "of its δ for such releases" in words
+    assert 'style="width: 25%"' in page
+    for said in ("25 % of the delta for releases known by (epsilon, delta) alone", "50 % of cardiology's delta"):
+        assert said in ledger.show()
+
+
+def test_a_ledger_is_shown_through_an_account(tmp_path: Path, ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    through = Ledger.open(tmp_path / "c", account="cardiology")
+    assert exit_code("ledger", "show", f"{tmp_path / 'c'}::cardiology", "--epsilon", "0.1") == 0
+    said = capsys.readouterr().out
+    assert "through the account cardiology:" in said
+    assert through.forecast("0.1").left < ledger.forecast("0.1").left
+    assert f" {through.forecast('0.1').left}\n" in said
+    assert exit_code("ledger", "rest", f"{tmp_path / 'c'}::cardiology") == 0
+    assert exit_code("ledger", "show", f"{tmp_path / 'c'}::nobody") == 2
+    assert "account must be an account of" in capsys.readouterr().err

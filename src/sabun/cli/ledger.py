@@ -11,7 +11,7 @@ import typer
 from sabun.cli._ledger_outside import allow, statement
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger, together
-from sabun.ledger.address import is_address, shown
+from sabun.ledger.address import is_address, shown, with_account
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
@@ -36,6 +36,7 @@ _AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _LISTED = 20
 
 _Path = Annotated[str, typer.Argument(help="The ledger's file, or its address on a server (postgresql://…).")]
+_Through = Annotated[str, typer.Argument(help="The ledger's file or address, with ::ACCOUNT for what is left to an account.")]
 
 
 @app.command()
@@ -88,7 +89,7 @@ def create(
 
 @app.command()
 def show(
-    path: _Path,
+    path: _Through,
     last: Annotated[
         int | None, typer.Option(min=0, help="How many of the newest charges to list; 20 unless told, with --json all.")
     ] = None,
@@ -107,7 +108,7 @@ def show(
     """
     if everything and last is not None:
         raise ParameterError("last must be left out with --all; got both. Choose one.")
-    ledger, size = Ledger.open(path), None if epsilon is None else _amount(epsilon, "epsilon")
+    ledger, size = _through(path), None if epsilon is None else _amount(epsilon, "epsilon")
     if html is not None:
         from sabun.reports import budget, save_page
 
@@ -183,7 +184,7 @@ def recover(
 
 @app.command()
 def rest(
-    path: _Path,
+    path: _Through,
     delta: Annotated[str | None, typer.Option(help="The delta the release is to state.")] = None,
     json: Json = False,
 ) -> None:
@@ -195,7 +196,7 @@ def rest(
 
         sabun ledger rest clinic.ledger --delta 1e-7
     """
-    found = Ledger.open(path).rest(delta=None if delta is None else _amount(delta, "delta"))
+    found = _through(path).rest(delta=None if delta is None else _amount(delta, "delta"))
     if json:
         print_json({"path": shown(path)} | found.to_dict())
         return
@@ -289,6 +290,12 @@ def sum_(
 
 app.command()(statement)
 app.command()(allow)
+
+
+def _through(path: str) -> Ledger:
+    """The ledger that was typed, FILE or FILE::ACCOUNT."""
+    place, account = with_account(path)
+    return Ledger.open(place, account=account)
 
 
 def _tell(path: str, ledger: Ledger, sentence: str, *, json: bool) -> None:

@@ -25,7 +25,7 @@ from sabun.ledger.statement import Budget, Entry, Terms, Verification
 from sabun.ledger.store import Transaction
 from sabun.privacy.guarantee import RELATIONS
 
-__all__ = ["WINDOW", "Book", "check_payload", "followed", "inspected", "opened", "read_entry", "walk"]
+__all__ = ["WINDOW", "Book", "append", "check_payload", "followed", "inspected", "opened", "read_entry", "walk"]
 
 WINDOW = 64
 """How many of the newest rows are checked on every look; a forgery further back shows when the whole book is read."""
@@ -74,20 +74,34 @@ class Piece:
 
 def opened(view: Transaction, *, place: str) -> Book:
     """The book in a view: its first row and its newest ones, checked."""
-    return followed(view, _beginning(view, place), place=place)
+    book, newest = _beginning(view, place), view.last()
+    if newest.sequence > WINDOW:
+        base = view.at(newest.sequence - WINDOW)
+        if base is None or not _may_stand(base, book):
+            raise _broken(place, newest.sequence - WINDOW, "must be there and stand within what the ledger promises")
+        book = Book(terms=book.terms, head=base)
+    return followed(view, book, place=place)
 
 
 def followed(view: Transaction, book: Book, *, place: str) -> Book:
-    """The book as it stands now: the rows since it was last seen are checked, or the newest ones where those are more."""
-    newest, head = view.last(), book.head
-    if newest.sequence - head.sequence > WINDOW:
-        base = view.at(newest.sequence - WINDOW)
-        if base is None or base.entries < head.entries:
-            raise _broken(place, newest.sequence - WINDOW, "must be there, with no fewer entries than the rows before it")
-        head = base
+    """The book as it stands now: all rows since it was last seen are checked, however many."""
+    head = book.head
     for row, _ in _checked(view.rows(head.sequence), head, book.terms, _through_index(view), place):
         head = row
     return Book(terms=book.terms, head=head)
+
+
+def append(view: Transaction, row: Row, opening: Row, *, terms: Terms, place: str) -> None:
+    """Adds a row, once whoever reads it later will accept it; `opening` is the one that reserved its entry, or the row itself.
+
+    A row in the book stays there: one that broke a rule would make all of it unreadable.
+    """
+    head = view.last()
+    try:
+        list(_checked((row,), head, terms, lambda _: opening, place))
+    except LedgerError as error:
+        raise LedgerError(f"{error} Nothing was written.") from None
+    view.append(row)
 
 
 def walk(
@@ -262,6 +276,21 @@ def _may_begin(terms: Terms, standing: Standing) -> bool:
     )
 
 
+def _may_stand(row: Row, beginning: Book) -> bool:
+    """Whether a row from which the newest ones are followed can be one of this book at all; its totals are taken on trust."""
+    terms, standing = beginning.terms, row.standing
+    if standing is None:
+        within = all(spent <= most for spent, most in zip(row.spent, terms.budget, strict=True))
+        return within and beginning.head.standing is None
+    return (
+        standing.limit <= terms.promised.epsilon
+        and standing.delta == terms.budget.delta
+        and (standing.shares is None or standing.shares.total <= standing.delta)
+        and all(0 < account.part <= 1 for account in standing.accounts.values())
+        and standing.admits()
+    )
+
+
 def _checked(
     rows: Iterable[Row], head: Row, terms: Terms, reserving: Callable[[Row], Row | None], place: str
 ) -> Iterator[tuple[Row, Row]]:
@@ -303,7 +332,7 @@ def _obeyed(row: Row, opening: Row | None, head: Row, terms: Terms, place: str) 
 
 def _obeyed_change(row: Row, head: Row, terms: Terms, place: str) -> Row:
     """The row itself, once it changes the terms by the rules and nothing else."""
-    before = standing_in(head, terms=terms)
+    before = Book(terms=terms, head=head).standing
     same = (row.entry, row.key, row.entries, row.spent) == (0, None, head.entries, head.spent)
     if not same or row.standing != changed(before, row.body, ceiling=terms.ceiling):
         raise _broken(place, row.sequence, "must change the terms by the rules")
@@ -311,11 +340,13 @@ def _obeyed_change(row: Row, head: Row, terms: Terms, place: str) -> Row:
 
 
 def _through_index(view: Transaction) -> Callable[[Row], Row | None]:
-    """Finds the row that opened an entry by its number, however far back it lies."""
+    """Finds the row that opened an entry: among the rows seen so far, or by its number, however far back it lies."""
+    seen = _by_memory()
 
     def reserving(row: Row) -> Row | None:
-        if row.kind in ("reserve", "change"):
-            return row
+        opening = seen(row)
+        if opening is not None:
+            return opening
         match [known for known in view.of_entry(row.entry) if known.sequence < row.sequence]:
             case [opening] if opening.kind == "reserve":
                 return opening

@@ -14,7 +14,7 @@ from sabun import checks
 from sabun.errors import LedgerError
 from sabun.ledger import changes
 from sabun.ledger.admission import amount_in, asked, booking, budget_of, check_words, warn_if_cheap
-from sabun.ledger.chain import Book, check_payload, opened
+from sabun.ledger.chain import Book, append, check_payload, opened
 from sabun.ledger.keys import answer, check_key, refuse_answered
 from sabun.ledger.opening import store_at
 from sabun.ledger.reservation import Reservation, keep_result
@@ -168,7 +168,9 @@ class Ledger(View):
         """
         token = secrets.token_bytes(32)
         row = self._booked(guarantee, purpose, key, token, price)
-        return Reservation(self._store, row, self._receipt(row), token=token)  # proof: durable-before-return
+        return Reservation(
+            self._store, row, self._receipt(row), token=token, terms=self._outlook.terms
+        )  # proof: durable-before-return
 
     def _booked(
         self,
@@ -197,8 +199,8 @@ class Ledger(View):
             words = {"purpose": purpose, "guarantee": guarantee.to_dict(), "note": wanted.note, "software": _software()}
             body = words | amount | ({"remark": self._remark} if self._remark else {}) | {"void_seal": seal_of(token)}
             row = next_row(last, kind="reserve", entry=last.entries + 1, body=body, amount=amount_in(body), key=key)
-            view.append(row)
-            newest = row if result is None else keep_result(view, row, result)
+            append(view, row, row, terms=book.terms, place=self._store.place)
+            newest = row if result is None else keep_result(view, row, result, terms=book.terms, place=self._store.place)
             receipt = self._receipt(row)
             self._unsure.append(receipt)  # before it is on disk: an interrupt on the way must not hide a charge
         self._made.append(receipt)
@@ -271,7 +273,7 @@ class Ledger(View):
         with self._outlook.charging() as (view, book):
             body = make(book.standing) | {"reason": reason, "software": _software()}
             row = changes.change_row(book, body)
-            view.append(row)
+            append(view, row, row, terms=book.terms, place=self._store.place)
         self._outlook.has_written(row)
 
     def backup(self, path: str | os.PathLike[str]) -> None:

@@ -205,6 +205,8 @@ class PostgresStore:
                         if view.last().hash != cut.added[0].previous:  # proof: same-head
                             raise self._overtaken(written=not known)
                         view.repeat(cut)
+                    else:
+                        view.mark()  # proof: settled-durably
                     view.commit()
                     return
             except psycopg.Error as error:

@@ -7,7 +7,7 @@ writes locks it. Its lock needs a right (UPDATE) that nobody but the owner has o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -25,8 +25,7 @@ GRANTS = {
 """What a role may do beside its USAGE of the schema; nobody gets UPDATE, DELETE or TRUNCATE on rows."""
 
 # PostgreSQL has no word for the NUL character, which may stand in somebody's purpose: it is taken out before a record is read.
-_FUNCTIONS = {
-    "follow": r"""
+_FOLLOWS = r"""
 DECLARE
   said json := CASE WHEN strpos(NEW.record, '\u0000') = 0 THEN NEW.record
     ELSE regexp_replace(NEW.record, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END;
@@ -45,9 +44,24 @@ BEGIN
     AND NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER')
   THEN RAISE insufficient_privilege USING MESSAGE = 'only the owner of the ledger may change its terms';
   END IF;
+"""
+_KEEPS_TERMS = r"""
+  IF NEW.sequence > 0 AND (said -> 'kind')::text <> '"change"' AND 1 < (
+    SELECT count(DISTINCT json_build_array(told IS NULL, told -> 'limit', told -> 'delta', told -> 'shares',
+        (SELECT json_agg(json_build_array(key, value -> 'part') ORDER BY key) FROM json_each(told -> 'accounts')))::text)
+    FROM (SELECT said -> 'standing' AS told
+      UNION ALL SELECT (CASE WHEN strpos(record, '\u0000') = 0 THEN record
+          ELSE regexp_replace(record, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END)::json -> 'standing'
+        FROM {0}.book WHERE sequence = head.sequence) AS both_rows)
+  THEN RAISE insufficient_privilege USING MESSAGE = 'a charge must leave the terms of the ledger as they are';
+  END IF;
+"""
+_DONE = r"""
   RETURN NEW;
 END
-""",
+"""
+_FUNCTIONS = {
+    "follow": f"{_FOLLOWS.rstrip()}{_KEEPS_TERMS.rstrip()}{_DONE}",
     "belong": """
 DECLARE
   digest text := '"payload_sha256":"' || encode(sha256(NEW.payload), 'hex') || '"';
@@ -64,6 +78,9 @@ BEGIN
 END
 """,
 }
+
+_EARLIER = {"follow": f"{_FOLLOWS.rstrip()}{_DONE}"}
+"""Guards as earlier versions made them: such a ledger still opens, with what they guard."""
 
 _TABLES = (
     "CREATE TABLE {0}.book (sequence bigint PRIMARY KEY, entry bigint NOT NULL, key text, "
@@ -139,8 +156,13 @@ def statements(schema: str) -> Iterator[str]:
 
 
 @cache
-def _made(schema: str) -> frozenset[str]:
-    digests = {name: hashlib.sha256(body.format(f'"{schema}"').encode()).hexdigest() for name, body in _FUNCTIONS.items()}
+def _made(schema: str) -> tuple[frozenset[str], ...]:
+    """The tables as this version makes them, and as earlier ones did."""
+    return tuple(_with_guards(functions, schema) for functions in (_FUNCTIONS, _FUNCTIONS | _EARLIER))
+
+
+def _with_guards(functions: Mapping[str, str], schema: str) -> frozenset[str]:
+    digests = {name: hashlib.sha256(body.format(f'"{schema}"').encode()).hexdigest() for name, body in functions.items()}
     guards = {name: f"f {_SEARCH} {digest}" for name, digest in digests.items()}
     return frozenset(_MADE.strip().format(**guards).splitlines())
 
@@ -157,7 +179,7 @@ def must_be_whole(answer: Any, schema: str, place: str) -> None:
         LedgerError: There is no ledger, or it is not as it was made.
     """
     found = [line for (line,) in answer.fetchall()]
-    if len(found) == len(_made(schema)) and set(found) == _made(schema):
+    if any(len(found) == len(made) and set(found) == made for made in _made(schema)):
         return
     if not any(line.startswith("r book ") for line in found):
         what = "there is no ledger at" if not found else "there is no Sabun ledger, but something else, at"

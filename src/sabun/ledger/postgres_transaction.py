@@ -154,13 +154,35 @@ class PostgresTransaction:
 
     def commit(self) -> None:
         """Ends the change; what was not sent yet goes in the same exchange, which the server leaves at the first error."""
-        with self._meant(), self._connection.pipeline():
+        with self._meant(), self._warned() as warnings, self._connection.pipeline():
             self._write()
             self.ending = True
             answer = self._connection.execute("COMMIT")
         # A transaction in which anything failed answers COMMIT with ROLLBACK, and without an error.
         if answer.statusmessage != "COMMIT":
             raise psycopg.errors.SerializationFailure(f"the server answered {answer.statusmessage}")
+        # Where somebody ended the wait for a synchronous standby, COMMIT is answered with a warning alone.
+        if warnings:
+            raise psycopg.OperationalError("the server warned when it committed")
+
+    @contextmanager
+    def _warned(self) -> Iterator[list[str]]:
+        """What the server warns of meanwhile."""
+        warnings: list[str] = []
+
+        def hear(note: Any) -> None:
+            if note.severity_nonlocalized == "WARNING":
+                warnings.append(note.sqlstate or "")
+
+        self._connection.add_notice_handler(hear)
+        try:
+            yield warnings
+        finally:
+            self._connection.remove_notice_handler(hear)
+
+    def mark(self) -> None:
+        """Writes to the log what is no row: the end of a change that wrote nothing would wait for no disk and no standby."""
+        self._connection.execute("SELECT pg_logical_emit_message(true, 'sabun', '')")
 
     def _write(self) -> None:
         rows, kept, self._unsent, self._unkept = self._unsent, self._unkept, [], {}

@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 from sabun import checks
 from sabun.errors import LedgerError, ParameterError
+from sabun.ledger.chain import append
 from sabun.ledger.row import Row, next_row, seal_of
-from sabun.ledger.statement import Receipt
+from sabun.ledger.statement import Receipt, Terms
 from sabun.ledger.store import Store, Transaction, Unavailable
 
 __all__ = ["LARGEST_PAYLOAD", "Reservation", "keep_result"]
@@ -28,11 +29,12 @@ class Reservation:
     (crash, exception, fork) leaves its charge spent: only this object knows the token that voids it, and `touch` forgets it.
     """
 
-    def __init__(self, store: Store, row: Row, receipt: Receipt, *, token: bytes) -> None:
+    def __init__(self, store: Store, row: Row, receipt: Receipt, *, token: bytes, terms: Terms) -> None:
         self._store = store
         self._row = row
         self._receipt = receipt
         self._token = token
+        self._terms = terms
         self._state = "reserved"
         self._touched = False
         self._owner = os.getpid()
@@ -75,7 +77,7 @@ class Reservation:
                 with self._store.writing() as book:
                     if not self._arrived(book, payload):
                         self._must_be_open(book)
-                        keep_result(book, self._row, payload)
+                        keep_result(book, self._row, payload, terms=self._terms, place=self._store.place)
             except Unavailable as error:
                 raise error.meaning(f"Entry {self._row.entry} stays charged; its result is not kept yet.") from error
             self._state = "committed"
@@ -103,7 +105,8 @@ class Reservation:
             self._state = "voided"  # proof: void-is-final
             with self._store.writing() as book:
                 self._must_be_open(book)
-                book.append(_closing_row(book, self._row, "void", {"void_token": self._token.hex()}))
+                row = _closing_row(book, self._row, "void", {"void_token": self._token.hex()})
+                append(book, row, self._row, terms=self._terms, place=self._store.place)
 
     @contextmanager
     def _mine(self) -> Iterator[None]:
@@ -139,11 +142,11 @@ class Reservation:
         return f"<Reservation entry={self._row.entry} state={self._state!r} touched={self._touched}>"
 
 
-def keep_result(book: Transaction, reserved: Row, payload: bytes) -> Row:
+def keep_result(book: Transaction, reserved: Row, payload: bytes, *, terms: Terms, place: str) -> Row:
     """Closes an entry with the bytes of its result; returns the row that says so."""
     body = {"payload_sha256": hashlib.sha256(payload).hexdigest(), "payload_size": len(payload)}
     row = _closing_row(book, reserved, "commit", body)
-    book.append(row)
+    append(book, row, reserved, terms=terms, place=place)
     book.keep(reserved.entry, payload)
     return row
 

@@ -89,6 +89,14 @@ class View:
         """How much of the budget is gone, from 0 to 1; through an account, of its limit where less of that is left."""
         return max(limits.share_used(used) for limits, used in self._held_to())
 
+    def delta_used(self, account: str = "") -> Fraction:
+        """How much of delta is gone, of the whole or of an account: of the share for releases known by (epsilon, delta) alone.
+
+        With that gone little may be left to ask, however much of the budget is.
+        """
+        limits, used = changes.held_to(self._standing(), account)[-1]
+        return limits.delta_used(used)
+
     def forecast(self, epsilon: AmountLike) -> Forecast:
         """What one more question of an epsilon (with no delta) would take, and how many such are left.
 
@@ -210,7 +218,10 @@ class View:
         """
         head, entries = self._outlook.standing(last)
         book, sizes = Book(terms=self._outlook.terms, head=head), (None if epsilon is None else (epsilon,))
-        return page(book.terms, book.standing, head.spent, entries, earlier=head.entries - len(entries), sizes=sizes)
+        earlier, held = head.entries - len(entries), changes.held_to(book.standing, self._account)
+        return page(
+            book.terms, book.standing, head.spent, entries, earlier=earlier, sizes=sizes, held=held, account=self._account
+        )
 
     def to_dict(self, *, last: int | None = None) -> dict[str, Any]:
         """The ledger in plain JSON types; amounts are exact text such as "1/10". `last` is as in `entries`.

@@ -11,7 +11,7 @@ from fractions import Fraction
 from sabun.errors import BudgetExceeded
 from sabun.ledger.admission import Asked
 from sabun.ledger.prospects import forecast
-from sabun.ledger.shares import Limits, Usage
+from sabun.ledger.shares import Held, Limits, Usage
 from sabun.ledger.standing import Standing
 from sabun.ledger.statement import Budget, Entry, Terms
 from sabun.privacy.amounts import Amount, AmountLike, plain
@@ -95,7 +95,7 @@ def percent(share: Fraction) -> str:
         >>> percent(Fraction(1, 3)), percent(Fraction(0))
         ('33.4 %', '0 %')
     """
-    return f"{float(-(-share * 1000 // 1)) / 10:g} %"
+    return f"{at_least(Fraction(-(-share * 1000 // 1), 10))} %"
 
 
 def bar(share: Fraction, width: int = _BAR) -> str:
@@ -117,8 +117,13 @@ def page(
     *,
     earlier: int = 0,
     sizes: Sequence[AmountLike] | None = None,
+    held: Sequence[Held],
+    account: str = "",
 ) -> str:
-    """A ledger as text: terms, what is used, what is left, a line for each entry, how many earlier ones are left out."""
+    """A ledger as text: terms, what is used, what is left, a line for each entry, how many earlier ones are left out.
+
+    Questions are held against `held`: through an account, its limit and the whole.
+    """
     lines = [f"Ledger {terms.name!r}", f"unit      {_one_line(terms.unit)}", f"relation  {terms.relation}"]
     if terms.group > 1:
         lines.append(f"group     {terms.group} together; every charge is priced for that many")
@@ -128,11 +133,12 @@ def page(
     rule = "shares" if standing.rule == "open" else standing.rule
     limits, known = standing.limits(rule), "" if rule == "sums" else " for releases known by (epsilon, delta) alone"
     lines += ["", *_bars("used", limits, standing.used, "the budget", f"the delta{known}")]
-    for name, account in standing.accounts.items():
-        own, word = standing.limits(rule, part=account.part), _one_line(name)
+    for name, one in standing.accounts.items():
+        own, word = standing.limits(rule, part=one.part), _one_line(name)
         such = f"{word}'s delta" + (" for such releases" if known else "")
-        lines += _bars("", own, account.used, f"{word} ({percent(account.part)} of the whole)", such)
-    lines += ["", *_forecasts(limits, standing, terms, _SIZES if sizes is None else sizes)]
+        lines += _bars("", own, one.used, f"{word} ({percent(one.part)} of the whole)", such)
+    lines += ["", *([f"through the account {_one_line(account)}:"] if account else [])]
+    lines += _forecasts(held, terms, _SIZES if sizes is None else sizes)
     if earlier:
         lines += ["", f"Earlier entries that are not shown: {earlier}."]
     if entries or not earlier:
@@ -173,8 +179,8 @@ def _parts(terms: Terms, standing: Standing, spent: Budget) -> list[str]:
     ]
 
 
-def _forecasts(limits: Limits, standing: Standing, terms: Terms, sizes: Sequence[AmountLike]) -> list[str]:
-    found = [forecast(((limits, standing.used),), terms, size) for size in sizes]
+def _forecasts(held: Sequence[Held], terms: Terms, sizes: Sequence[AmountLike]) -> list[str]:
+    found = [forecast(held, terms, size) for size in sizes]
     rows = [("question of", "takes", "such are left")]
     rows += [(f"epsilon {at_least(one.epsilon)}", percent(one.share), str(one.left)) for one in found]
     return _aligned(rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -132,8 +133,11 @@ def float_above(value: Fraction) -> float:
 
 
 def float_below(value: Fraction) -> float:
-    """The largest float not above a rational, for code that can only take floats."""
-    nearest = float(value)
+    """The largest finite float not above a rational, for code that can only take floats."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -math.inf
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 

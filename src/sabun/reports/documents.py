@@ -128,7 +128,12 @@ def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | Non
         now=at_most(ledger.budget.epsilon),
         left=[at_most(amount) for amount in ledger.remaining],
         used=_drawn(ledger.share_used),
-        accounts=[(name, _drawn(share), _drawn(accounts.get(name, Fraction(0)))) for name, share in ledger.accounts().items()],
+        delta=_drawn(ledger.delta_used()) if ledger.delta_used() else None,
+        alone=ledger.to_dict(last=0)["standing"]["rule"] != "sums",
+        accounts=[
+            (name, _drawn(share), _drawn(accounts.get(name, Fraction(0))), _drawn(ledger.delta_used(name)))
+            for name, share in ledger.accounts().items()
+        ],
         purposes=[(words, _drawn(share)) for words, share in shown.items()],
         others=(len(purposes) - len(shown), _drawn(sum(purposes.values(), Fraction(0)) - sum(shown.values(), Fraction(0)))),
         forecasts=[
