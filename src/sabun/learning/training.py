@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
@@ -289,12 +290,18 @@ class Run:
         return value if count is None else {**value, NOISY_COUNT: count}
 
 
-def _later(method: Method) -> Iterator[bytes]:
+def _later(setting: Any) -> Iterator[bytes]:
     """Settings that came after checkpoints were written: not shown, and told only where they are not as they always were."""
-    for setting in fields(method):  # type: ignore[arg-type]
-        value = getattr(method, setting.name)
-        if not setting.repr and value != setting.default:
-            yield f"{setting.name}={value!r}".encode()
+    if isinstance(setting, tuple):
+        yield from itertools.chain.from_iterable(map(_later, setting))
+    if not is_dataclass(setting):
+        return
+    for part in fields(setting):
+        value = getattr(setting, part.name)
+        if part.repr:
+            yield from _later(value)
+        elif value != part.default:
+            yield f"{part.name}={value!r}".encode()
 
 
 def promise(problem: Problem, *, mechanism: str, more: tuple[str, ...] = (), **amounts: Any) -> Guarantee:

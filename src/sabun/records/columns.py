@@ -6,7 +6,7 @@ import abc
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
@@ -154,7 +154,7 @@ class NumberColumn(Column):
     upper: float
     missing: float
     log1p: bool = False
-    dates: bool = False
+    dates: bool = field(default=False, repr=False)  # interrupted runs know a column by its repr, which must stay as it was
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -165,8 +165,8 @@ class NumberColumn(Column):
             raise BoundsError(f"bounds of log1p column {self.name!r} must have {rule}; got {(self.lower, self.upper)!r}.")
         if not (checks.is_number(self.missing) and low <= self.missing <= high):
             raise BoundsError(f"missing of column {self.name!r} must lie inside its bounds; got {self.missing!r}.")
-        for field, value in (("lower", low), ("upper", high), ("missing", float(self.missing) + 0.0)):
-            object.__setattr__(self, field, value)
+        for name, value in (("lower", low), ("upper", high), ("missing", float(self.missing) + 0.0)):
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         if self.dates:

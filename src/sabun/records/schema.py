@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -61,7 +61,7 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    file: FileFormat = PLAIN
+    file: FileFormat = field(default=PLAIN, repr=False)  # as `dates` of a column
 
     def __post_init__(self) -> None:
         checks.require(isinstance(self.columns, list | tuple), "a list of columns", columns=self.columns)
