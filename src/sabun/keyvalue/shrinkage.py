@@ -29,6 +29,8 @@ _PSEUDO = 2.0
 """Keys that the flat prior counts as, in each direction and in the stack."""
 _OTHERS = 0.25
 """Keys that each other prior counts as in the stack."""
+_FLATTERED = 0.05
+"""By how much, in logarithms, the sharp joint prior foretells a key too well: the others were learned beside that key."""
 _EMPTY, _FULL, _EXTREME = 0.05, 0.025, 0.025
 """Shares of the flat prior at f = 0, at f = 1 and at each end of the mean."""
 
@@ -211,7 +213,13 @@ def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
     without_sf = without_f @ smooth_f.T
     pairs = ((u_f, u_m), (p_f, u_m), (sp_f, u_m), (p_f, sp_m), (sp_f, sp_m), (u_f, sp_m))
     told = [of_f @ u_f, (of_f * without_f).sum(axis=1), (of_f * without_sf).sum(axis=1)]
-    told += [(of_sm * without_f).sum(axis=1), (of_sm * without_sf).sum(axis=1), of_sm @ u_f, of_joint, of_sharp]
+    told += [
+        (of_sm * without_f).sum(axis=1),
+        (of_sm * without_sf).sum(axis=1),
+        of_sm @ u_f,
+        of_joint,
+        np.exp(-_FLATTERED) * of_sharp,
+    ]
     priors = [*(np.outer(*pair) for pair in pairs), joint, sharp]
     base = scale * np.array([_PSEUDO] + [_OTHERS] * (len(priors) - 1))
     weights, _ = _learned(np.column_stack(told), base / base.sum(), base.sum())
