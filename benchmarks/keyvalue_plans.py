@@ -1,7 +1,8 @@
 """Whether plans come true: the error of the default estimator divided by the forecast, over a grid of populations.
 
 Whoever plans is supposed to know the mean frequency of the keys, nothing else. A forecast is right within a factor of three.
-The constants of the forecast were set while looking at the `tuned` and `fresh` populations; the `later` ones came after that.
+The constants of the forecast were set while looking at the `tuned` and `fresh` populations; the `later` ones came after that,
+and the `sought` ones were made up by somebody who meant to show where it fails.
 
     python -m benchmarks.keyvalue_plans [--keys N ...] [--seed N]
 """
@@ -17,13 +18,28 @@ import numpy as np
 from benchmarks.keyvalue_estimators import EPSILONS, FRESH, REPORTS, TUNED, Population
 from sabun.keyvalue import Study
 
-__all__ = ["LATER", "Foretold", "foretold"]
+__all__ = ["LATER", "SOUGHT", "Foretold", "foretold"]
 
 LATER: dict[str, Population] = {
     "triangle": lambda d, dice: (dice.triangular(0, 0.2, 0.9, d), dice.triangular(-1, 0.8, 1, d)),
     "halves": lambda d, dice: (np.where(np.arange(d) % 2, 0.6, 0.03), np.where(np.arange(d) % 2, -0.2, 0.2)),
     "gamma": lambda d, dice: (np.minimum(dice.gamma(0.5, 0.1, d) + 1e-4, 1), dice.uniform(-0.3, 0.3, d)),
     "heavy": lambda d, dice: (np.clip(np.abs(dice.standard_cauchy(d)) / 50, 1e-4, 1), np.sin(np.arange(d))),
+}
+SOUGHT: dict[str, Population] = {
+    "alike": lambda d, dice: (np.clip(dice.normal(0.3, 0.01, d), 0, 1), dice.normal(0.2, 0.02, d).clip(-1, 1)),
+    "few held": lambda d, dice: (
+        np.where(np.arange(d) < max(1, d // 50), dice.uniform(0.2, 0.9, d), 0.0),
+        dice.uniform(-1, 1, d),
+    ),
+    "all held": lambda d, dice: (np.full(d, 0.98), dice.uniform(-1, 1, d)),
+    "rare, liked": lambda d, dice: (dice.uniform(0.001, 0.02, d), np.full(d, 0.9)),
+    "bimodal": lambda d, dice: (np.where(dice.random(d) < 0.5, 0.05, 0.95), dice.choice([-0.5, 0.5], d)),
+    "zipf": lambda d, dice: (0.5 / np.arange(1, d + 1), dice.uniform(-1, 1, d)),
+    "app store": lambda d, dice: (0.9 * np.arange(1, d + 1) ** -0.8, dice.beta(5, 2, d) * 2 - 1),
+    "loved or hated": lambda d, dice: (dice.beta(1, 3, d), dice.choice([-1.0, 1.0], d)),
+    "ratings": lambda d, dice: (dice.beta(0.7, 5, d), dice.normal(0.5, 0.15, d).clip(-1, 1)),
+    "yes or no": lambda d, dice: (dice.uniform(0.3, 0.7, d), np.ones(d)),
 }
 
 
@@ -73,7 +89,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keys", type=int, nargs="+", default=[5, 50, 300])
     asked = parser.parse_args()
-    for label, populations in (("tuned", TUNED), ("fresh", FRESH), ("later", LATER)):
+    for label, populations in (("tuned", TUNED), ("fresh", FRESH), ("later", LATER), ("sought", SOUGHT)):
         found = foretold(populations, keys=asked.keys, seed=asked.seed)
         for place, what in enumerate(("frequencies", "means")):
             ratios = np.array([cell.ratios[place] for cell in found])

@@ -32,6 +32,18 @@ def test_an_id_counts_once_however_often_it_comes() -> None:
     assert (register.seen, register.repeated) == (6, 2)
 
 
+def test_an_id_counts_once_in_whatever_buffer_it_comes() -> None:
+    one = study()
+    report = one.client().report({"a": 1.0})
+    buffer = bytearray(report)
+    register = Register(ids={})
+    assert len(list(Collector(one).answers([buffer, memoryview(report), report], register))) == 1
+    assert (register.accepted, register.repeated) == (1, 2)
+    buffer[:] = bytes(len(buffer))
+    assert list(Collector(one).answers([report], register)) == [], "what is kept does not change with the buffer"
+    assert one.tally().add_reports([bytearray(report)] * 3, register=Register(ids={})).accepted == 1
+
+
 def test_what_was_refused_may_come_again_in_its_right_form() -> None:
     one = study()
     good = one.client().report({})

@@ -43,10 +43,12 @@ def test_a_plan_foretells_and_says_what_it_assumes() -> None:
 
 def test_who_knows_nothing_hears_the_best_and_the_worst() -> None:
     study = Study(keys=list(range(50)), epsilon=1.0)
-    best, _, worst, _ = study.plan(n_records=50_000).forecasts
-    assert best.quantity.endswith("at best")
-    assert worst.quantity.endswith("at worst")
-    assert best.middle < worst.middle
+    best_f, best_m, worst_f, worst_m = study.plan(n_records=50_000).forecasts
+    for best, worst in ((best_f, worst_f), (best_m, worst_m)):
+        assert best.quantity.endswith("at best")
+        assert worst.quantity.endswith("at worst")
+        assert best.quantity.partition(",")[0] == worst.quantity.partition(",")[0]
+        assert best.middle < worst.middle, "rare keys are the best case of frequencies, the worst of means"
     told = Study(keys=list(range(50)), epsilon=1.0, typical_frequency=0.1)
     assert len(told.plan(n_records=50_000).forecasts) == 2, "the study's own guess is taken"
 
@@ -56,4 +58,6 @@ def test_a_plan_says_when_an_answer_will_tell_nothing(n: int, vacuous: bool) -> 
     plan = Study(keys=list(range(50)), epsilon=0.5, protocol="kv3").plan(n_records=n)
     assert plan.vacuous is vacuous
     assert ("as far off as a guess" in str(plan)) is vacuous
+    assert ("root mean square over keys" in str(plan)) is not vacuous, "no figure beside a guess"
+    assert (plan.forecasts[0].middle >= 0.29) is vacuous
     assert all(math.isfinite(one.high) for one in plan.forecasts)

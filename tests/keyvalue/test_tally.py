@@ -19,6 +19,7 @@ from sabun.keyvalue.client import (
     new_seed,
     report_id,
 )
+from sabun.keyvalue.statistic import SymbolCounts
 from sabun.keyvalue.tally import Tally
 from sabun.release import Release
 
@@ -389,3 +390,19 @@ def test_what_is_no_report_is_named_with_its_place() -> None:
     assert [reason for _, reason in outcome.rejected] == [
         f"a report must be bytes; got {kind}." for kind in ("str", "int", "NoneType")
     ]
+
+
+def test_rows_that_speak_of_more_keys_than_a_subset_holds_are_refused() -> None:
+    one = Study(keys=list(range(40)), epsilon=1, protocol="set", keys_per_user=2)
+    width = one.terms.subset.width
+    assert width < 40
+    rows = np.zeros((3, 40), dtype=np.int64)
+    rows[1, :width] = 1
+    tally = one.tally()
+    tally.add_many(rows)
+    rows[2, : width + 1] = 2
+    with pytest.raises(DataError, match=f"each row of symbols must speak of at most {width} keys; one speaks of more"):
+        tally.add_many(rows)
+    assert tally.n == 3
+    statistic = SymbolCounts.of(one.terms)
+    assert statistic.add(statistic.zero(), statistic.sample()).n == 120

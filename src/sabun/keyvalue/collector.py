@@ -130,8 +130,9 @@ class Collector:
 
     def _first(self, report: bytes, register: Register) -> Answer | None:
         """What a report says that no other said before; None for the same one again."""
-        if register.ids is None or not isinstance(report, bytes):
+        if register.ids is None or not isinstance(report, bytes | bytearray | memoryview):
             return self.answer(report)
+        report = bytes(report)  # what is kept must not change with a buffer that is used again
         known = register.ids.get(report[_ID])
         if known == report:
             return None

@@ -7,7 +7,7 @@ together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sabun import checks
@@ -25,8 +25,10 @@ _BELOW, _ABOVE = 2.5, 1.9
 """How far the error may lie beside a forecast in eight of ten cells; `python -m benchmarks.keyvalue_plans`."""
 _TYPICAL = 0.72
 """Most keys of a study are rarer than the mean, or more alike than supposed, so errors are typically that much smaller."""
-_RARE, _COMMON = 0.05, 0.5
-"""What is assumed of the frequencies where nobody knows: at best, at worst."""
+_SUPPOSED = (0.05, 0.5)
+"""What is assumed of the frequencies where nobody knows: rare keys are the best case of frequencies and the worst of means."""
+_BLIND = 3**-0.5
+"""The error of a guess at a mean, which may be anything from -1 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class Plan:
         mean_is_weak: Whether the frequency will not stand out from noise, so that the mean says little.
         confidence: The planned confidence of both.
         forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, at best and
-            at worst.
+            at worst, each by itself. Where `vacuous`, no better than a guess.
         vacuous: Whether even at best a frequency is as far off as a guess.
     """
 
@@ -70,14 +72,13 @@ class Plan:
             f"frequency {self.frequency_error:.3g}{error}.{weak}",
             f"The interval of the frequency reaches about {self.frequency_reach:.3g} up or down{reach} holds the truth with "
             f"probability {self.confidence:g}.",
-            *(f"{one.quantity}: {one.middle:.3g} ({one.low:.3g} to {one.high:.3g})." for one in self.forecasts),
-            "Assumes " + "; ".join(dict.fromkeys(words for one in self.forecasts for words in one.assumed)) + ".",
         ]
-        if self.vacuous:
-            lines.append(
-                "Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."
-            )
-        return "\n".join(lines)
+        if self.vacuous:  # an error over all keys would tell of what is assumed, not of the reports
+            told = ["Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."]
+        else:
+            told = [f"{one.quantity}: {one.middle:.3g} ({one.low:.3g} to {one.high:.3g})." for one in self.forecasts]
+            told.append("Assumes " + "; ".join(dict.fromkeys(words for one in self.forecasts for words in one.assumed)) + ".")
+        return "\n".join(lines + told)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -89,7 +90,7 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     """Plans for so many people and keys of that frequency and mean (in the study's units; the middle of the range if None)."""
     checks.whole(minimum=1, n_records=n_records)
     named = study.terms.typical_frequency if frequency is None else frequency
-    known = _COMMON if named is None else named
+    known = _SUPPOSED[-1] if named is None else named
     checks.require(
         frequency is None or (checks.is_number(frequency) and 0 < frequency <= 1), "above 0 and at most 1", frequency=frequency
     )
@@ -102,7 +103,8 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     sd_f, sd_m = _deviations(study, n_records, float(known), m)
     reach = normal_quantile(confidence)
     weak = valued and float(known) <= reach * sd_f
-    supposed = ((known, ""),) if named is not None else ((_RARE, ", at best"), (_COMMON, ", at worst"))
+    supposed = _SUPPOSED if named is None else (float(named),)
+    vacuous = min(_deviations(study, n_records, f, m)[0] for f in supposed) >= _GUESS
     return Plan(
         epsilon=float(study.terms.certified),
         n_records=n_records,
@@ -113,8 +115,8 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
         mean_reach=(half if weak else half * min(reach * sd_m, 1.0)) if valued else None,
         mean_is_weak=weak,
         confidence=float(confidence),
-        forecasts=tuple(one for f, words in supposed for one in _forecasts(study, n_records, float(f), m, half, words)),
-        vacuous=min(_deviations(study, n_records, float(f), m)[0] for f, _ in supposed) >= _GUESS,
+        forecasts=_ordered([_forecasts(study, n_records, f, m, half, vacuous) for f in supposed]),
+        vacuous=vacuous,
     )
 
 
@@ -130,7 +132,19 @@ def _deviations(study: Study, n_records: int, f: float, m: float) -> tuple[float
     return var_f**0.5, max(var_g - 2 * m * cov + m * m * var_f, 0.0) ** 0.5 / f  # of g / f
 
 
-def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, words: str) -> tuple[Forecast, ...]:
+def _ordered(cases: list[tuple[Forecast, ...]]) -> tuple[Forecast, ...]:
+    """Of several cases the best and the worst of each quantity: they need not be the same case."""
+    if len(cases) == 1:
+        return cases[0]
+    by_quantity = [sorted(column, key=lambda one: one.middle) for column in zip(*cases, strict=True)]
+    return tuple(
+        replace(column[place], quantity=f"{column[place].quantity}, {words}")
+        for place, words in ((0, "at best"), (-1, "at worst"))
+        for column in by_quantity
+    )
+
+
+def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, vacuous: bool) -> tuple[Forecast, ...]:
     """Errors of frequencies and means over all keys, when they scatter around those values.
 
     What reports say and what the other keys say are two pieces of evidence, whose precisions add up; with few keys there is
@@ -142,14 +156,16 @@ def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, wo
     unlearned = 3 / (keys + 3)
     own = _TYPICAL * (1 / sd_f**2 + 1 / (scatter_f**2 + unlearned * _GUESS**2)) ** -0.5
     other = _TYPICAL * (1 / sd_m**2 + 1 / (scatter_m**2 + unlearned * _GUESS**2)) ** -0.5
+    if vacuous:
+        own, other = max(own, _GUESS), max(other, _BLIND)
     assumed = (
         f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)",
         "means scattered by a quarter of the range",
     )
-    of_f = _forecast(f"error of the frequencies, root mean square over keys{words}", own, assumed[:1])
+    of_f = _forecast("error of the frequencies, root mean square over keys", own, assumed[:1])
     if study.terms.valueless:
         return (of_f,)
-    return of_f, _forecast(f"error of the means, root mean square over holders{words}", half * other, assumed)
+    return of_f, _forecast("error of the means, root mean square over holders", half * other, assumed)
 
 
 def _forecast(quantity: str, middle: float, assumed: tuple[str, ...]) -> Forecast:

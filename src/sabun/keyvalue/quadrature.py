@@ -2,7 +2,8 @@
 
 Notation: s = b + (a-b) f is the share of reports that say something, t = kappa f m / s the difference of plus and minus among
 those. The likelihood is a function of s times a function of t, so the second is tabulated once for each key. The parts of a
-prior, by row and column: hats over `nodes` and a point at f = 0; hats over 17 evenly spaced means and points at m = 1, m = -1.
+prior, by row and column: hats over `nodes` and points at f = 0, f = 1; hats over 17 evenly spaced means and points at m = 1,
+m = -1.
 
 Importing this module imports numba: `shrinkage` does so when the first key is estimated.
 """
@@ -23,7 +24,7 @@ __all__ = ["MEANS", "POINTS", "part_likelihoods", "posterior_moments"]
 MEANS = 17
 """Nodes of the mean; with its two ends there are two columns more."""
 POINTS = 20
-"""Points of the frequency in each key's own window."""
+"""Points of the frequency in each key's own window; f = 0 and f = 1 come after them."""
 _ACROSS, _TABLE = 32, 64
 _REACH = 5.0
 """Half of a window, in standard deviations."""
@@ -46,7 +47,7 @@ def _compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
 def part_likelihoods(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes: Floats) -> Floats:
     """The likelihood of each key under each part, up to a factor of the key: keys by rows by columns."""
-    found = np.zeros((len(counts.total), len(nodes) + 1, MEANS + 2))
+    found = np.zeros((len(counts.total), len(nodes) + 2, MEANS + 2))
     _fill_parts(*_plain(channel, counts, best), nodes, found)
     return found
 
@@ -58,9 +59,9 @@ def posterior_moments(
 
     Returns:
         Per key E[f], E[f^2], E[m | f > 0], E[m^2 | f > 0] and the ends of its window, which is even in arcsin sqrt(s); and the
-        probability of each point of that window, that of f = 0 last. NaN where counts are such as no people give.
+        probability of each point of that window, those of f = 0 and f = 1 last. NaN where counts are such as no people give.
     """
-    moments, shares = np.zeros((len(counts.total), 6)), np.zeros((len(counts.total), POINTS + 1))
+    moments, shares = np.zeros((len(counts.total), 6)), np.zeros((len(counts.total), POINTS + 2))
     _fill_moments(*_plain(channel, counts, best), nodes, prior, moments, shares)
     return moments, shares
 
@@ -76,12 +77,12 @@ def _fill_parts(seen: Floats, best: Floats, shape: Floats, nodes: Floats, parts:
     for key in range(len(seen)):
         window = _window(seen[key], best[key], shape, table)
         place = 0
-        for point in range(POINTS + 1):
+        for point in range(POINTS + 2):
             f, slope, weight = _point(point, seen[key], best[key], shape, window)
             _integrate_means(slope, window, table, columns)
-            if point == POINTS:
+            if point >= POINTS:
                 for j in range(MEANS + 2):
-                    parts[key, size, j] = weight * columns[j, 0]
+                    parts[key, size + point - POINTS, j] = weight * columns[j, 0]
                 continue
             place, left, right = _hats(f, weight, nodes, place)
             for j in range(MEANS + 2):
@@ -98,27 +99,29 @@ def _fill_moments(
         window = _window(seen[key], best[key], shape, table)
         place = 0
         whole = held = f1 = f2 = m1 = m2 = 0.0
-        for point in range(POINTS + 1):
+        for point in range(POINTS + 2):
             f, slope, weight = _point(point, seen[key], best[key], shape, window)
             _integrate_means(slope, window, table, columns)
             here = h1 = h2 = 0.0
-            if point == POINTS:
-                for j in range(MEANS + 2):
-                    here += weight * prior[size, j] * columns[j, 0]
-            else:
+            left, right, row = weight, 0.0, size + point - POINTS
+            if point < POINTS:
                 place, left, right = _hats(f, weight, nodes, place)
-                for j in range(MEANS + 2):
-                    density = left * prior[place, j] + right * prior[place + 1, j]
-                    here += density * columns[j, 0]
-                    h1 += density * columns[j, 1]
-                    h2 += density * columns[j, 2]
+                row = place
+            for j in range(MEANS + 2):
+                density = left * prior[row, j] + (right * prior[row + 1, j] if right > 0.0 else 0.0)
+                here += density * columns[j, 0]
+                h1 += density * columns[j, 1]
+                h2 += density * columns[j, 2]
+            if point == POINTS:
+                h1 = h2 = 0.0  # nobody holds the key: there is no mean
+            else:
                 held += here
             shares[key, point] = here
             whole += here
             f1, f2, m1, m2 = f1 + here * f, f2 + here * f * f, m1 + h1, m2 + h2
         if whole == 0.0 or held == 0.0:
             whole = held = math.nan
-        for point in range(POINTS + 1):
+        for point in range(POINTS + 2):
             shares[key, point] /= whole
         moments[key, 0], moments[key, 1], moments[key, 2], moments[key, 3] = f1 / whole, f2 / whole, m1 / held, m2 / held
         moments[key, 4], moments[key, 5] = window[0], window[0] + POINTS * window[1]
@@ -157,11 +160,12 @@ def _shares(f: float, m: float, shape: Floats) -> tuple[float, float]:
 def _point(
     point: int, seen: Floats, best: Floats, shape: Floats, window: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
-    """The frequency of a point, t for m = 1, and the likelihood of s times the width of the point; f = 0 comes last."""
+    """The frequency of a point, t for m = 1, and the likelihood of s times the width of the point; 0 and 1 come last."""
     some, none = seen[0] + seen[1], seen[2] - seen[0] - seen[1]
     angle = window[0] + (point + 0.5) * window[1]
-    s = shape[0] if point == POINTS else min(max(math.sin(angle) ** 2, 1e-12), 1 - 1e-12)
-    f = 0.0 if point == POINTS else min(max((s - shape[0]) / shape[1], 0.0), 1.0)
+    s = math.sin(angle) ** 2 if point < POINTS else shape[0] + shape[1] * (point - POINTS)
+    s = min(max(s, 1e-12), 1 - 1e-12)
+    f = min(max((s - shape[0]) / shape[1], 0.0), 1.0) if point < POINTS else float(point - POINTS)
     fitted, _ = _shares(best[0], best[1], shape)
     top = some * math.log(fitted) + none * math.log1p(-fitted)
     weight = math.exp(min(some * math.log(s) + none * math.log1p(-s) - top, _MOST))

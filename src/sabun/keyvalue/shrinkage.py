@@ -1,6 +1,6 @@
 """Stacked empirical Bayes over keys: what the other keys look like says something about each key.
 
-The prior of (frequency, mean) is learned from all keys' counts, in seven ways that differ in how much they let the keys say;
+The prior of (frequency, mean) is learned from all keys' counts, in eight ways that differ in how much they let the keys say;
 they are weighed by how well each foretells a key from the others alone. With few keys the flat prior has most of the weight,
 so that a study of one key is estimated nearly as by `posterior`. Counts are published already: this spends no privacy.
 
@@ -29,8 +29,10 @@ _PSEUDO = 2.0
 """Keys that the flat prior counts as, in each direction and in the stack."""
 _OTHERS = 0.25
 """Keys that each other prior counts as in the stack."""
-_EMPTY, _EXTREME = 0.05, 0.025
-"""Shares of the flat prior at f = 0 and at each end of the mean."""
+_FLATTERED = 0.05
+"""By how much, in logarithms, the sharp joint prior foretells a key too well: the others were learned beside that key."""
+_EMPTY, _FULL, _EXTREME = 0.05, 0.025, 0.025
+"""Shares of the flat prior at f = 0, at f = 1 and at each end of the mean."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,8 +44,8 @@ class Posterior:
         frequency_sd: Its standard deviation.
         mean: Posterior mean of the mean, given that somebody holds the key.
         mean_sd: Its standard deviation.
-        points: Frequencies by key, one column each; the last is 0.
-        shares: Their probabilities; all 0 where nothing is known but `frequency`.
+        points: Frequencies by key, one column each; the last are 0 and 1.
+        shares: Their probabilities; all 0 where nothing is known but `frequency`. A key without reports has the prior's.
     """
 
     frequency: Floats
@@ -71,12 +73,13 @@ def posterior_of(channel: Channel, counts: Counts) -> Posterior:
     from sabun.keyvalue.quadrature import POINTS, posterior_moments  # imports numba, for which nobody should wait in vain
 
     known = np.flatnonzero(counts.total > 0)
-    moments, shares = np.full((len(counts.total), 6), np.nan), np.zeros((len(counts.total), POINTS + 1))
+    moments, shares = np.full((len(counts.total), 6), np.nan), np.zeros((len(counts.total), POINTS + 2))
     if known.size:
         some = _those(counts, known)
         best = _best_fit(channel, some)
         nodes = _nodes(channel, some)
-        moments[known], shares[known] = posterior_moments(channel, some, best, nodes, _prior(channel, some, best, nodes))
+        prior = _prior(channel, some, best, nodes)
+        moments[known], shares[known] = posterior_moments(channel, some, best, nodes, prior)
         lost = known[np.isnan(moments[known, 0])]  # counts that no people give: nothing to be learned from the others
         if lost.size:
             fit = _best_fit(channel, _those(counts, lost))
@@ -85,7 +88,10 @@ def posterior_of(channel: Channel, counts: Counts) -> Posterior:
     f1, f2, m1, m2, low, high = moments.T
     step = (high - low) / POINTS
     s = np.sin(low[:, None] + (np.arange(POINTS) + 0.5) * step[:, None]) ** 2
-    points = np.column_stack([np.clip((s - channel.b) / channel.gap, 0.0, 1.0), np.zeros(len(s))])
+    points = np.column_stack([np.clip((s - channel.b) / channel.gap, 0.0, 1.0), np.zeros(len(s)), np.ones(len(s))])
+    unknown = np.flatnonzero(counts.total == 0)
+    if known.size and unknown.size:
+        points[unknown, :POINTS], shares[unknown, :POINTS] = _spread(prior, nodes, POINTS), 1 / POINTS
     return Posterior(
         frequency=f1,
         frequency_sd=np.sqrt(np.maximum(f2 - f1**2, 0.0)),
@@ -156,6 +162,14 @@ def _gathered(angles: Floats, first: float, last: float, cells: float) -> Floats
     return np.interp(np.linspace(0, reached[-1], _NODES), reached, np.linspace(first, last, fine + 1))
 
 
+def _spread(prior: Floats, nodes: Floats, size: int) -> Floats:
+    """So many frequencies that are equally likely before anything is reported."""
+    places = np.append(nodes, [0.0, 1.0])
+    order = np.argsort(places, kind="stable")
+    reached = np.cumsum(prior.sum(axis=1)[order])
+    return np.asarray(places[order][np.searchsorted(reached, (np.arange(size) + 0.5) / size * reached[-1])])
+
+
 def _flat(nodes: Floats) -> tuple[Floats, Floats]:
     """Even priors of the frequency and of the mean, with a little at the ends."""
     from sabun.keyvalue.quadrature import MEANS
@@ -163,7 +177,7 @@ def _flat(nodes: Floats) -> tuple[Floats, Floats]:
     area = np.diff(np.concatenate([[nodes[0]], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1]]]))
     means = np.full(MEANS, 1 / (MEANS - 1))
     means[[0, -1]] /= 2
-    return np.append((1 - _EMPTY) * area, _EMPTY), np.append((1 - 2 * _EXTREME) * means, [_EXTREME, _EXTREME])
+    return np.append((1 - _EMPTY - _FULL) * area, [_EMPTY, _FULL]), np.append((1 - 2 * _EXTREME) * means, [_EXTREME, _EXTREME])
 
 
 def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes: Floats) -> Floats:
@@ -182,22 +196,34 @@ def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes:
 
 
 def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
-    """Seven priors, weighed by what each says of a key when it has learned from the others alone."""
-    smooth_f, smooth_m = _smoother(len(u_f) - 1, 1, 1.5), _smoother(len(u_m) - 2, 2, 1.0)
+    """Eight priors, weighed by what each says of a key when it has learned from the others alone.
+
+    Two are joint. Where frequencies come in sharp clusters the smoothed one fits them badly, and products alone would carry
+    the means of the frequent keys to the rare ones: hence one that is sharp in the frequency and begins without a mean.
+    """
+    smooth_f, smooth_m = _smoother(len(u_f) - 2, 2, 1.5), _smoother(len(u_m) - 2, 2, 1.0)
     pseudo = _PSEUDO * scale
     of_f = parts @ u_m
     p_f, without_f = _learned(of_f, u_f, pseudo)
     p_m, without_m = _learned(np.einsum("kij,i->kj", parts, p_f), u_m, pseudo)
     sp_f, sp_m = smooth_f @ p_f, smooth_m @ p_m
     joint, of_joint = _smoothed_joint(parts, np.outer(sp_f, sp_m), smooth_f, smooth_m, 2 * pseudo)
+    sharp, of_sharp = _smoothed_joint(parts, np.outer(p_f, u_m), np.eye(len(u_f)), smooth_m, 2 * pseudo)
     of_sm = np.einsum("kij,kj->ki", parts, without_m @ smooth_m.T)
     without_sf = without_f @ smooth_f.T
     pairs = ((u_f, u_m), (p_f, u_m), (sp_f, u_m), (p_f, sp_m), (sp_f, sp_m), (u_f, sp_m))
     told = [of_f @ u_f, (of_f * without_f).sum(axis=1), (of_f * without_sf).sum(axis=1)]
-    told += [(of_sm * without_f).sum(axis=1), (of_sm * without_sf).sum(axis=1), of_sm @ u_f, of_joint]
-    base = scale * np.array([_PSEUDO] + [_OTHERS] * len(pairs))
+    told += [
+        (of_sm * without_f).sum(axis=1),
+        (of_sm * without_sf).sum(axis=1),
+        of_sm @ u_f,
+        of_joint,
+        np.exp(-_FLATTERED) * of_sharp,
+    ]
+    priors = [*(np.outer(*pair) for pair in pairs), joint, sharp]
+    base = scale * np.array([_PSEUDO] + [_OTHERS] * (len(priors) - 1))
     weights, _ = _learned(np.column_stack(told), base / base.sum(), base.sum())
-    return np.asarray(sum(w * prior for w, prior in zip(weights, [*(np.outer(*pair) for pair in pairs), joint], strict=True)))
+    return np.asarray(sum(weight * prior for weight, prior in zip(weights, priors, strict=True)))
 
 
 def _smoother(size: int, points: int, width: float) -> Floats:

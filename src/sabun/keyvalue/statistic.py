@@ -87,6 +87,7 @@ class SymbolCounts:
         protocol: The study's protocol.
         keys: How many keys it has.
         parts: How many rounds have counters of their own.
+        width: Of how many keys a report may speak, where each speaks of several; None for all of them.
 
     Example:
         >>> recipe = SymbolCounts(protocol="kv3", keys=2)
@@ -98,12 +99,14 @@ class SymbolCounts:
     protocol: str
     keys: int
     parts: int = 1
+    width: int | None = None
 
     @classmethod
     def of(cls, terms: Terms) -> Self:
         """The counters of a study."""
         parts = terms.rounds if terms.protocol == "privkvm" else 1
-        return cls(protocol=terms.protocol, keys=len(terms.keys), parts=parts)
+        width = terms.subset.width if terms.protocol == "set" else None
+        return cls(protocol=terms.protocol, keys=len(terms.keys), parts=parts, width=width)
 
     @property
     def name(self) -> str:
@@ -158,6 +161,8 @@ class SymbolCounts:
         table = _checked("symbols", symbols, self.known, ndim=2)
         if len(table) and table.shape[1] != self.keys:
             raise DataError(f"symbols must have one column per key ({self.keys}); got {table.shape[1]}.")
+        if self.width is not None and len(table) and int((table > 0).sum(axis=1).max()) > self.width:
+            raise DataError(f"each row of symbols must speak of at most {self.width} keys; one speaks of more.")
         for column, symbol in enumerate((1, 2)):
             cells[:, column] += (table == symbol).sum(axis=0) if len(table) else 0
         return len(table)
@@ -207,6 +212,8 @@ class SymbolCounts:
     def sample(self) -> Answers:
         """Made-up symbols, each of them somewhere."""
         if self.protocol in PER_KEY:
+            if self.width is not None:  # of one key each, for a row must not speak of many
+                return Answers(symbols=np.vstack([symbol * np.eye(self.keys, dtype=np.int64) for symbol in range(self.known)]))
             return Answers(symbols=np.add.outer(np.arange(self.known), np.arange(self.keys)) % self.known)
         if self.protocol in JOINT:
             return Answers(symbols=np.arange(2 * self.keys + 1))

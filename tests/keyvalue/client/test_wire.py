@@ -116,6 +116,20 @@ def test_a_damaged_json_report_is_refused(change: dict[str, Any]) -> None:
         from_json(study, json.dumps(record))
 
 
+@pytest.mark.parametrize("protocol", ["kv3", "pckv-ue", "set"])
+def test_what_python_takes_for_a_whole_number_is_none_in_json(protocol: str) -> None:
+    study = terms(protocol)
+    whole: Any = 0 if protocol == "kv3" else (1, 0, 0, 0, 0)
+    report = json.loads(to_json(study, pack(study, Report(round=0, report_id=bytes(16), index=None, symbol=whole))))
+    symbols: list[Any] = [False, 0.0] if protocol == "kv3" else [[one, 0, 0, 0, 0] for one in (True, 1.0)]
+    changes: list[dict[str, Any]] = [{"round": False}, {"version": True}, {"version": 1.0}, {"round": 0.0}]
+    changes += [{"symbol": symbol} for symbol in symbols]
+    assert from_json(study, json.dumps(report))
+    for change in changes:
+        with pytest.raises(ReportError):
+            from_json(study, json.dumps(report | change))
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_report_or_an_error(content: bytes) -> None:
     study = terms("pckv-ue")

@@ -153,7 +153,7 @@ def to_json(terms: Terms, content: bytes) -> str:
     report = unpack(terms, content)
     symbol = list(report.symbol) if isinstance(report.symbol, tuple) else report.symbol
     record = {"version": VERSION, "task": terms.short_id.hex(), "round": report.round, "id": report.report_id.hex()}
-    return json.dumps(record | {"index": report.index, "symbol": symbol}, sort_keys=True, separators=(",", ":"))
+    return _text(record | {"index": report.index, "symbol": symbol})
 
 
 def from_json(terms: Terms, text: str) -> bytes:
@@ -165,7 +165,7 @@ def from_json(terms: Terms, text: str) -> bytes:
     try:
         record = json.loads(text)
         content = _bytes_of(terms, record)
-        same = json.loads(to_json(terms, content)) == record
+        same = to_json(terms, content) == _text(record)  # as texts: to Python, true and 1.0 equal 1
     except ReportError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -173,6 +173,10 @@ def from_json(terms: Terms, text: str) -> bytes:
     if not same:
         raise ReportError("a report must name version, task, round, id, index and symbol of this study; it does not.")
     return content
+
+
+def _text(record: dict[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
 def _bytes_of(terms: Terms, record: dict[str, Any]) -> bytes:
