@@ -173,5 +173,5 @@ def _depth(depth: Table) -> str:
         name: [float(str(row[6])) for row in depth.rows if row[0] == name and row[1] != "not private"]
         for name in ("digits", "moons")
     }
-    told = " and ".join(f"{_spread(g)} on {name}" for name, g in gains.items())
-    return f"A hidden layer wins {told} at equal epsilon."
+    digits, moons = map(_spread, gains.values())
+    return f"A hidden layer wins {digits} on digits and {moons} on moons at equal epsilon."

@@ -97,7 +97,8 @@ def _theory(facts: Facts) -> tuple[Claim, ...]:
             where="Theorem 1",
             verdict=verdict_of(first <= DELTA, facts.large <= DELTA),
             found=f"For epsilon up to {EPSILONS[-1]:g} the exact delta is at most {first:.2g} where {DELTA:g} is claimed; at "
-            f"epsilon {_LARGE:g}, which the theorem does not exclude, it is {facts.large:.3g}. The paper applies it to a lower bound of that sensitivity, which promises nothing.",
+            f"epsilon {_LARGE:g}, which the theorem does not exclude, it is {facts.large:.3g}. The paper "
+            "applies it to a lower bound of that sensitivity, which promises nothing.",
         ),
         Claim(
             text="Gaussian noise scaled by the smooth sensitivity is (epsilon, delta)-differentially private.",

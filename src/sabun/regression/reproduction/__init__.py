@@ -22,7 +22,7 @@ _PAPER = "Linear Regression for Distributed Data Set Using Differentially Privat
 _ERRATA = (
     "Eq. (8) is not epsilon-DP for any epsilon: it minimises over all vectors, and the gradient has no bound there.",
     "Projecting eq. (8) to the ball afterwards does not repair it; the minimiser over the ball does.",
-    "The noise constant is right for add-remove neighbours, while the paper's definition is replace-one (there up to 1.299 epsilon).",
+    "The noise constant is right for add-remove neighbours, the paper's definition is replace-one (there up to 1.299 epsilon).",
     "The paper prints no zeta or Lambda; with the loss (y - x'b)^2 they are zeta = 2 (B + Y) and Lambda = 2.",
     "From eq. (7) the sign of b/2n in eq. (8) is minus; harmless, since b is symmetric.",
     "Only the total ridge n lambda + Delta/2 matters for privacy; adding Lambda/epsilon to a large n lambda is unnecessary.",
