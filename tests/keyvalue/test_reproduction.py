@@ -71,7 +71,7 @@ def test_a_quick_run_has_every_table_and_figure(quick: tuple[Reproduction, list[
     assert all(figure.svg.lstrip().startswith("<?xml") for figure in found.figures)
     assert steps == sorted(steps)
     assert max(steps) < 1
-    assert len(found.errata) == 12
+    assert len(found.errata) == 13
     first = found.tables[0].rows[0]
     assert first[1] == pytest.approx(first[2], abs=5e-6), "table 1 is met to every printed digit"
 
@@ -88,12 +88,29 @@ def test_the_headline_gains_are_computed_from_the_run(quick: tuple[Reproduction,
     found, _ = quick
     said = {claim.text: claim for claim in found.claims}
     assert len(said) == len(found.claims) == 15
-    headline = said["at epsilon 5 means improve by 85.2 % on average of the three sets"]
-    cells = {(shape, 5.0, paper.PEOPLE): measure(shape, 5.0, paper.PEOPLE, 6) for shape in paper.TABLE_1}
-    measured = sum(gain(cells, shape, 5, paper.PEOPLE, what="mean") for shape in paper.TABLE_1) / 3
-    assert headline.found.startswith(f"{100 * measured:.1f} %")
-    assert measured == pytest.approx(0.851, abs=0.02)
+    headline = said["at n = 10^4 and epsilon 5 means improve by 85.2 % on average of the three sets"]
+    for n, words in ((paper.CONCLUSION, "{} in this run"), (paper.PEOPLE, "at n = 100,000, as in figures 2 to 4, {}.")):
+        cells = {(shape, 5.0, n): measure(shape, 5.0, n, 6) for shape in paper.TABLE_1}
+        measured = sum(gain(cells, shape, 5, n, what="mean") for shape in paper.TABLE_1) / 3
+        assert words.format(f"{100 * measured:.1f} %") in headline.found
+    assert measured == pytest.approx(0.851, abs=0.02), "the figure of the conclusion is that of 10^5 people"
     assert said["the numerical example: theta is 0.387455 after one report"].verdict == "holds"
+
+
+def test_a_gain_is_judged_by_its_own_uncertainty(quick: tuple[Reproduction, list[float]]) -> None:
+    """Ten trials of the paper and six of ours do not tell 36.2 % from what is simulated; a fixed half point did."""
+    said = {claim.text: claim for claim in quick[0].claims}
+    assert said["for the power law and n = 10^4 EM improves frequencies by 36.2 %"].verdict == "holds"
+    own = said["at epsilon 0.1 EM improves the frequencies of the linear set by 60.62 % over PrivKV"]
+    assert own.verdict == "holds in part", "the paper's own table 4 has another figure"
+    average = said["at n = 10^4 and epsilon 0.1 frequencies improve by 69.5 % on average of the three sets"]
+    assert average.verdict == "holds in part"
+    assert "at n = 100,000" in average.found
+
+
+def test_the_papers_own_table_against_its_own_words_is_named(quick: tuple[Reproduction, list[float]]) -> None:
+    every = next(c for c in quick[0].claims if c.text == "EM has the least error of frequencies at every epsilon")
+    assert "table 4 itself has PrivKVM (c=3) 1.279 below EM 1.282 at epsilon 5" in every.found
 
 
 def test_cells_that_do_not_agree_are_listed_with_a_cause(quick: tuple[Reproduction, list[float]]) -> None:

@@ -124,7 +124,7 @@ def _tell(made: Any, run: Any) -> None:
 
     found = in_words(made)
     print_line(f"{found.room}: {found.paper}", style="bold cyan")
-    colours = {"holds": "green", "holds in part": "yellow", "does not hold": "red"}
+    colours = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "not judged": "dim"}
     for claim in found.claims:
         told = judged(claim.verdict)
         print_line(f"  {told.sign} {told.verdict}", style=f"bold {colours[claim.verdict]}")

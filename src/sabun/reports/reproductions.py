@@ -23,6 +23,7 @@ _VERDICTS = {
     "holds": (phrase("✓"), phrase("holds"), "good"),
     "holds in part": (phrase("◐"), phrase("holds in part"), "part"),
     "does not hold": (phrase("✗"), phrase("does not hold"), "bad"),
+    "not judged": (phrase("–"), phrase("not judged in a quick run"), "open"),
 }
 """A sign, the words and the look of each: never by colour alone."""
 

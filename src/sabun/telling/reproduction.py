@@ -14,7 +14,7 @@ from sabun.telling.drawing import fonts, with_families, without_glyph_warnings
 
 __all__ = ["MADE", "Claim", "Figure", "Item", "Progress", "Reproduction", "Table", "Verdict", "drawn", "verdict_of"]
 
-Verdict = Literal["holds", "holds in part", "does not hold"]
+Verdict = Literal["holds", "holds in part", "does not hold", "not judged"]
 
 MADE = "reproduction: "
 """How the place of an item begins that is a table or figure of the reproduction."""
@@ -72,7 +72,7 @@ class Claim:
     Args:
         text: The claim in one sentence, as near to the paper's words as can be.
         where: Section, theorem, table or figure that makes it.
-        verdict: Whether it holds.
+        verdict: Whether it holds; "not judged" where a quick run is too short to tell.
         found: The number beside it, filled from the run.
     """
 

@@ -105,7 +105,8 @@ def _promises(facts: Facts) -> tuple[Claim, ...]:
             text="Noisy copies of sampled records with a noisy h are ε-differentially private.",
             where="Section 3.2, method A",
             verdict="does not hold",
-            found="Centres and h are released with ε each: 2ε in all. Sabun's `ulsif-a` gives each of them half; the runs "
+            found="As we read it (the paper does not say how ε is shared), centres and h are released with ε each: 2ε in all. "
+            "Sabun's `ulsif-a` gives each of them half; the runs "
             "called “as written” show what the paper's 2ε buys.",
         ),
         Claim(

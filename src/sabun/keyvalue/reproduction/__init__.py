@@ -25,6 +25,7 @@ def reproduce(*, quick: bool, progress: Progress) -> Reproduction:
     trials = 6 if quick else 60
     settings = [(shape, epsilon, paper.PEOPLE) for shape in _SHAPES for epsilon in paper.EPSILONS]
     settings += [(shape, paper.EPSILON, n) for shape in _SHAPES for n in paper.SIZES if n != paper.PEOPLE]
+    settings += [(shape, epsilon, paper.CONCLUSION) for shape in _SHAPES for epsilon in (0.1, 5)]
     cells: Cells = {}
     for done, setting in enumerate(settings):
         progress(done / (len(settings) + 2), "{} epsilon {} n {}".format(*setting))

@@ -43,6 +43,9 @@ class Cell:
     mean_error: float
     outside: float = 0.0
     """The share of estimated frequencies below 0 or above 1."""
+    frequency_trials: tuple[float, ...] = ()
+    """The mean squared error of each trial; trials of one protocol share their reports between the methods."""
+    mean_trials: tuple[float, ...] = ()
 
 
 Cells: TypeAlias = dict[tuple[str, float, int], dict[str, Cell]]
@@ -98,4 +101,12 @@ def _cell(f: _Floats, m: _Floats, truth: KeyValuePopulation, trials: int) -> Cel
     ]
     (mean_f, se_f), (mean_m, se_m) = ((float(e.mean()), float(e.std(ddof=1) / np.sqrt(trials))) for e in by_trial)
     outside = float(np.mean((f < 0) | (f > 1)))
-    return Cell(frequency=mean_f, frequency_error=se_f, mean=mean_m, mean_error=se_m, outside=outside)
+    return Cell(
+        frequency=mean_f,
+        frequency_error=se_f,
+        mean=mean_m,
+        mean_error=se_m,
+        outside=outside,
+        frequency_trials=tuple(map(float, by_trial[0])),
+        mean_trials=tuple(map(float, by_trial[1])),
+    )

@@ -26,15 +26,18 @@ _PAPER = "プライバシー保護ディープラーニングのためのニュ�
 _ERRATA = (
     "Theorem 4 (each parameter of AnonymizedLearning is epsilon-DP) is false for more than two batches: the other weights "
     "carry what the first batch held.",
-    "Theorem 3 (LearningFirst) is true and empty: it holds between any two data sets; all parameters together cost P epsilon, "
-    "which is tight.",
+    "Theorem 3 (LearningFirst) is true and says little: it holds between any two data sets; all parameters together cost P "
+    "epsilon, which is tight.",
     "Lemma 1 prints min(f_min, max(f_max, .)), a constant; it must be min(f_max, max(f_min, .)).",
     "Equation (4) with errors summed over the batch is a product of sums; it must be the sum of products.",
     "Equation (21) takes max(y) = max(x), which can be negative and then gives a negative noise scale; both ends must be cut "
     "at zero.",
-    "Noise before the cut (the formula as printed) is unsound: one record can move the atom's log-odds by 13.7 at epsilon 1.",
-    "A threshold that follows the weights, such as the interval bounds, voids the per-parameter claim even for one batch.",
-    "The network and its settings were chosen by trials on the raw records, which no epsilon accounts for.",
+    "Noise before the cut (the formula as it stands; a cut before the noise may be meant) is unsound: one record can move the "
+    "atom's log-odds by 13.7 at epsilon 1.",
+    "A note, since the printed algorithm does not do so: a threshold that follows the weights, such as the intervals (20) to "
+    "(26), would void the per-parameter claim even for one batch.",
+    "The network and its settings were chosen by trials on the raw records, which no epsilon accounts for; nor for the "
+    "normalisation, if it goes by the data's own range (how it is done is not printed).",
     "Four hidden layers do not make five layers in all; the widths and the baseline of figure 5 are not defined.",
 )
 

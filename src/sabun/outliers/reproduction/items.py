@@ -77,7 +77,7 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Theorem 4, (15): upper bound of the local sensitivity",
-        place="sabun outliers sensitivity --exact",
+        place="sabun outliers sensitivity --exact --owner-only",
         test=f"{_T}test_verbs.py::test_the_owner_alone_sees_the_sensitivity_of_the_table",
     ),
     Item(

@@ -22,14 +22,15 @@ _PAPER = "Linear Regression for Distributed Data Set Using Differentially Privat
 _ERRATA = (
     "Eq. (8) is not epsilon-DP for any epsilon: it minimises over all vectors, and the gradient has no bound there.",
     "Projecting eq. (8) to the ball afterwards does not repair it; the minimiser over the ball does.",
-    "The noise constant is right for add-remove neighbours, while the paper's definition is replace-one (up to 1.5 epsilon).",
-    "With the loss (y - x'b)^2 the constants are zeta = 2 (B + Y) and Lambda = 2; code with Lambda = 1 is for half the loss.",
+    "The noise constant is right for add-remove neighbours, the paper's definition is replace-one (there up to 1.299 epsilon).",
+    "The paper prints no zeta or Lambda; with the loss (y - x'b)^2 they are zeta = 2 (B + Y) and Lambda = 2.",
     "From eq. (7) the sign of b/2n in eq. (8) is minus; harmless, since b is symmetric.",
     "Only the total ridge n lambda + Delta/2 matters for privacy; adding Lambda/epsilon to a large n lambda is unnecessary.",
     "Privacy needs a bounded target, Assumption 2-3 allows another; Theorem 3 needs one distribution, the motivation has many.",
     "Eq. (10) averages the weights after each record; the oracle inequality holds for those before each record.",
     "At the temperature of Theorem 3 mirror averaging tells only coarse differences: close estimates weigh nearly the same.",
-    "Theorem 3 is vacuous at realistic sizes, competes with the best single estimate; the aggregate is not private for D^0.",
+    "Theorem 3 is vacuous at realistic sizes and competes with the best single estimate, so that more organisations only cost "
+    "log M in it; the aggregate is not private for D^0.",
     "A draw from the normal posterior (cited as private by itself) is so only where the coefficients are bounded.",
 )
 _FEATURES, _ORGANISATIONS, _CONFIDENCE = 5, 10, 0.95
