@@ -55,7 +55,8 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Section 4-2 (2) (LearningFirst: least and largest weight and bias)",
-        place="sabun learning train --method learning-first --set weight-range=-0.5:0.5 --set bias-range=-1:1",
+        place="sabun learning train --method learning-first --set weight-range=-0.5:0.5 --set bias-range=-1:1 "
+        "--allow-per-parameter",
         test=f"{_RANGES}::test_learning_first_keeps_weights_and_biases_in_ranges_of_their_own",
     ),
     Item(
@@ -88,7 +89,8 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         item="Section 4-2 (3) (AnonymizedLearning: least and largest change of weight and bias)",
-        place="sabun learning train --method anonymized-learning --set update-range=-0.1:0.1 --set bias-update-range=-0.5:0.5",
+        place="sabun learning train --method anonymized-learning --set update-range=-0.1:0.1 --set bias-update-range=-0.5:0.5 "
+        "--allow-per-parameter",
         test=f"{_RANGES}::test_anonymized_learning_has_a_range_for_changes_of_biases",
     ),
     Item(

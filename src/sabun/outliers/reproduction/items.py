@@ -93,6 +93,15 @@ ITEMS: tuple[Item, ...] = (
         test=f"{_T}test_enclosing.py::test_algorithm_1_as_printed_never_looks_at_the_last_two_records",
     ),
     Item(
+        item="Section 4.2: cost of (12), (14) and an enclosing ball",
+        reason="Counts of steps; how many records Algorithm 1 meets is judged among the claims. O(d²) for an enclosing ball "
+        "leaves out how many points it encloses.",
+    ),
+    Item(
+        item="Section 4.3: cost of (20) and (22), exponential in t",
+        reason="Counts of steps; how far Algorithm 2 has to go is judged among the claims.",
+    ),
+    Item(
         item="(17)-(23): candidates after t moves",
         place="sabun.outliers.paper.PrintedRungs",
         test=f"{_T}test_paper.py::test_the_first_printed_rung_is_theorem_4_where_records_are_the_best_places",
