@@ -226,7 +226,7 @@ def without_its_standby(running):
 def waiting(running, *, but=()):
     """The server's process that waits for the standby, once there is one beside those named."""
     query = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 30
     while not (found := [pid for (pid,) in running.execute(query) if pid not in but]):
         assert time.monotonic() < deadline, "nobody waits for the standby"
         time.sleep(0.02)
