@@ -273,7 +273,7 @@ def test_a_delta_too_large_is_said_before_and_after(table: Path, capsys: pytest.
     words = tuple("0.3" if word == "1e-3" else word for word in TRAIN)
     assert exit_code(*words, "--out", "model", "--set", "epochs=2", "--set", "standardize=false") == 0
     said = capsys.readouterr()
-    assert "Warning: delta 0.3 is not below one over the number of records (about " in said.out
+    assert "Warning: delta 0.3 is not below one over the number of records " in said.out
     assert "UserWarning" not in said.err
     plan = ("learning", "plan", "--records", "2000", "--features", "3", "--delta", "0.3")
     assert exit_code(*plan) == 0
@@ -370,3 +370,13 @@ def test_older_spellings_of_options_are_taken(table: Path, capsys: pytest.Captur
         assert exit_code("learning", "verify", "model", trusted, "me.pub.pem") == 0
     assert "every file is signed by the trusted key" in capsys.readouterr().out
     assert verify("model", public_key=key.public_key()) == verify("model", trusted_key=key.public_key())  # type: ignore[call-arg]
+
+
+def test_where_the_number_of_records_is_private_a_guess_gives_a_plan(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noisy = (*TRAIN, "--relation", "add-remove", "--epsilon", "1/1000", "--out", "model")
+    assert exit_code(*noisy, "--n-records", "250") == 2
+    told = capsys.readouterr().err
+    assert "about 250 records" in told
+    assert "300" not in told, "the true number is private"
+    assert "nothing was charged" in told
+    assert not Path("model").exists()

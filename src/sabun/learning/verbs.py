@@ -15,7 +15,7 @@ from sabun.learning import typed
 from sabun.learning.model_verbs import Model, card, sign, verify
 from sabun.telling.terminal.charging import Payment, warn_if_large
 from sabun.telling.terminal.columns import declared
-from sabun.telling.terminal.foretelling import foretell
+from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Bounds,
     Columns,
@@ -83,6 +83,7 @@ def train(
     hidden: _Hidden = "auto",
     relation: Relation = None,
     n_public: _Public = None,
+    n_records: Guess = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
@@ -135,8 +136,9 @@ def train(
     if not allow_per_parameter:
         typed.must_be_joint(classifier, len(answers))
     with payment:
-        rows_known, of = len(answers) if typed.counted(classifier) else n_public, len(labels or "ab")
-        told = foretell(classifier, n_records=rows_known, n_classes=of, yes=yes, json=json)
+        # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none.
+        guess = len(answers) if typed.counted(classifier) else n_public or n_records
+        told = foretell(classifier, n_records=guess, n_classes=len(labels or "ab"), yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.
             classifier.set_params(progress=progress if sys.stderr.isatty() and not json else None)
