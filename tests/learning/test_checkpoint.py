@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -13,14 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learning.learning_samples import SCHEMA, people, points
+from learning.learning_samples import SCHEMA, people, points, problem
 from sabun.errors import DataError, LedgerError
 from sabun.learning import PrivateClassifier, checkpoint
+from sabun.learning.dpsgd import DpSgd
+from sabun.learning.features import Features
 from sabun.learning.methods import calibrated
+from sabun.learning.poisson import PoissonPlan
 from sabun.learning.stream import Stream
-from sabun.learning.training import unheard
+from sabun.learning.training import Data, Run, unheard
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import Reservation
+from sabun.records import Column, FileFormat, Schema
 
 SETTINGS: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "sampling_rate": 0.2, "epochs": 3}
 
@@ -431,3 +436,28 @@ def test_another_processor_is_another_run(monkeypatch: pytest.MonkeyPatch) -> No
     plain = checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     assert checkpoint._fingerprint(bytes(32), Fake(), "purpose") != plain  # type: ignore[arg-type]
+
+
+def test_a_run_tells_settings_that_came_after_its_version_only_where_they_are_used() -> None:
+    """Interrupted runs of earlier versions know a schema by its repr: dates and forms of files must not show in it."""
+
+    def told(schema: Schema) -> list[bytes]:
+        given = dataclasses.replace(problem(), features=Features(schema=schema, names=schema.names))
+        method = DpSgd(
+            problem=given,
+            network=given.network(()),
+            plan=PoissonPlan.of(sampling_rate=0.5, epochs=1),
+            clip_norm=1.0,
+            learning_rate=1.0,
+            momentum=0.9,
+        )
+        rows, labels = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)
+        return list(Run(name="dp-sgd", method=method, data=Data(rows=rows, labels=labels), problem=given).fingerprint())
+
+    number = Column.number("when", lower=0, upper=1)
+    plain, dated = Schema(columns=[number]), Schema(columns=[dataclasses.replace(number, dates=True)])
+    other = dataclasses.replace(plain, file=FileFormat(separator=";"))
+    assert "NumberColumn(name='when', lower=0.0, upper=1.0, missing=0.5, log1p=False)" in repr(dated)
+    assert "file" not in repr(other)
+    assert len({tuple(told(one)) for one in (plain, dated, other)}) == 3
+    assert len(told(plain)) == 7  # the method, three arrays with their shapes, and nothing else

@@ -14,9 +14,10 @@ from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import BoundsError, BudgetExceeded, DataError, ParameterError, ReleaseError, SimulatedError
 from sabun.learning import Card, PlainClassifier, PrivateClassifier, load_model, verify
 from sabun.learning.accounting import price_in
-from sabun.learning.card import warnings_for
+from sabun.learning.card import surely, warnings_for
 from sabun.ledger import Ledger
 from sabun.privacy import Guarantee
+from sabun.privacy.noise import discrete_laplace, os_coin
 from sabun.privacy.renyi import pure_cost
 
 QUICK: dict[str, Any] = {"sampling_rate": 0.2, "epochs": 3}
@@ -409,17 +410,26 @@ def test_labels_that_no_release_can_hold_show_before_the_charge(tmp_path: Path) 
 
 
 def test_a_noisy_count_is_released_and_warns_of_a_delta_too_large() -> None:
-    X, y = points(400)
+    X, y = points(900)
     with pytest.warns(
-        UserWarning, match=r"delta 0.3 is not below one over the number of records \(about \d+, by a noisy count"
+        UserWarning, match=r"delta 0.3 is not below one over the number of records \(at least \d+, by a noisy count"
     ):
         clf = PrivateClassifier(delta=0.3, epsilon=2, classes=[0, 1], **QUICK).fit(X, y)
     assert any("to publish a whole record in the clear" in words for words in clf.card_.warnings)
     quiet = PrivateClassifier(delta=1e-6, epsilon=2, classes=[0, 1], **QUICK).fit(X, y)
     assert quiet.card_.warnings == ()
-    assert abs(quiet.release_["noisy_count"] - 400) < 1000  # Laplace of scale 25, but for one run in 10^17
-    public = PrivateClassifier(delta=1e-6, epsilon=2, n_public=400, **QUICK).fit(X, y)
+    assert abs(quiet.release_["noisy_count"] - 900) < 1000  # Laplace of scale 25, but for one run in 10^17
+    public = PrivateClassifier(delta=1e-6, epsilon=2, n_public=900, **QUICK).fit(X, y)
     assert "noisy_count" not in public.release_.value
+
+
+def test_a_noisy_count_warns_only_of_records_that_its_noise_cannot_have_made_up() -> None:
+    assert surely(68_730, Fraction(1, 20_000)) is None  # 351 records at epsilon 0.01, by chance
+    assert surely(32_561, Fraction(1, 200)) == 32_561 - 1382
+    assert surely(None, Fraction(0)) is None
+    noise = [discrete_laplace(Fraction(20), coin=os_coin()) for _ in range(3000)]
+    above = sum((surely(1000 + more, Fraction(1, 20)) or 0) > 1000 for more in noise)
+    assert above <= 15  # at most 3 are to be expected; more than 15 once in 10^6 runs
 
 
 def test_a_plan_warns_of_a_delta_too_large_for_the_records_one_expects() -> None:

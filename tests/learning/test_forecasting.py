@@ -28,6 +28,10 @@ def test_a_plan_foretells_an_optimistic_and_a_pessimistic_loss(method: str) -> N
     assert kind.low < kind.middle < kind.high <= 0.5
     assert json.loads(json.dumps(found.to_dict()))["forecasts"][0]["middle"] == kind.middle
     assert "accuracy lost to noise" in str(found)
+    assert (kind.low, kind.high) == (unkind.low, unkind.high), "what was measured is the span of both"
+    for words in (str(found), *map(str, found.forecasts)):
+        assert "in four of five tables" in words
+        assert "nine" not in words
 
 
 @pytest.mark.parametrize("method", STEPPING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
 from sabun.errors import InternalError
@@ -25,6 +25,7 @@ class Forecast:
         middle: The typical error (median).
         high: In nine of ten runs the error is not above this.
         assumed: Everything assumed about the table, one sentence each; printed with the forecast.
+        often: How often the error is between `low` and `high`, where that was measured to be another share than above.
     """
 
     quantity: str
@@ -32,6 +33,7 @@ class Forecast:
     middle: float
     high: float
     assumed: tuple[str, ...]
+    often: str = field(default="nine of ten runs", repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.middle <= self.high or math.isnan(self.high):
@@ -56,7 +58,7 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{self.quantity}: about {self.middle:.3g}, in nine of ten runs at most {self.high:.3g}"
+            f"{self.quantity}: about {self.middle:.3g}, in {self.often} at most {self.high:.3g}"
             f"{'' if self.low == 0 else f' and at least {self.low:.3g}'}"
         )
 

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 from warnings import warn
 
@@ -20,7 +21,7 @@ from sabun.learning.recompute import recompute, recompute_alone
 from sabun.privacy import Guarantee, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 
-__all__ = ["FORMAT", "LARGEST_CARD", "Card", "warn_of_delta", "warnings_for"]
+__all__ = ["FORMAT", "LARGEST_CARD", "Card", "surely", "warn_of_delta", "warnings_for"]
 
 FORMAT = "sabun-privacy-card-1"
 LARGEST_CARD = 1 << 24
@@ -189,8 +190,8 @@ def warnings_for(guarantee: Guarantee, n_records: int | None, *, noisy: bool = F
 
     Args:
         guarantee: The promise.
-        n_records: The number of records, if anybody may know it: declared, or noisy.
-        noisy: Whether it is a noisy one that was paid for.
+        n_records: The number of records, if anybody may know it: declared, or surely so many by a noisy count.
+        noisy: Whether it comes from a noisy count that was paid for; see `surely`.
     """
     epsilon, delta = guarantee.cost
     found = []
@@ -201,7 +202,7 @@ def warnings_for(guarantee: Guarantee, n_records: int | None, *, noisy: bool = F
             f"delta {plain(delta)} is not below one over the number of records in a table of {math.ceil(1 / delta)} or more: "
             "to publish a whole record in the clear would keep such a promise"
         )
-    about = f"about {n_records}, by a noisy count" if noisy else f"{n_records}"
+    about = f"at least {n_records}, by a noisy count" if noisy else f"{n_records}"
     if n_records is not None and delta * n_records >= 1:
         found.append(
             f"delta {plain(delta)} is not below one over the number of records ({about}): "
@@ -225,11 +226,22 @@ def _equivalent(guarantee: Guarantee) -> dict[str, Any]:
     return {"replace-one": {"epsilon": str(epsilon), "delta": str(delta)}}
 
 
-def warn_of_delta(guarantee: Guarantee, noisy_count: int | None, *, n_public: int | None) -> None:
-    """Warns the caller of the caller where delta would allow to publish a whole record: by a noisy count, or where there is
-    none by its size alone. Where the number of records is public it was refused before."""
+def surely(noisy_count: int | None, count_epsilon: Fraction) -> int | None:
+    """How many records there are at least, but for one noisy count in a thousand; None where it does not tell.
+
+    The noise is discrete Laplace of scale 1 / count_epsilon: it is t or more with a probability below exp(-t count_epsilon).
+    """
+    if noisy_count is None:
+        return None
+    least = noisy_count - math.ceil(math.log(1000) / float(count_epsilon))
+    return least if least >= 1 else None
+
+
+def warn_of_delta(guarantee: Guarantee, least: int | None, *, n_public: int | None) -> None:
+    """Warns the caller of the caller where delta would allow to publish a whole record: by what a noisy count says `surely`, or
+    where it says nothing by its size alone. Where the number of records is public it was refused before."""
     delta = guarantee.cost[1]
-    large = delta * _UNKNOWN > 1 if noisy_count is None else delta * noisy_count >= 1
+    large = delta * _UNKNOWN > 1 if least is None else delta * least >= 1
     if n_public is None and large:
-        *_, words = warnings_for(guarantee, noisy_count, noisy=noisy_count is not None)
+        *_, words = warnings_for(guarantee, least, noisy=least is not None)
         warn(f"{words}. Choose a smaller delta.", stacklevel=3)

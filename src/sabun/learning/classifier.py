@@ -19,7 +19,7 @@ from sabun.errors import DataError
 from sabun.learning.accounting import price_in
 from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
-from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.card import Card, surely, warn_of_delta, warnings_for
 from sabun.learning.choices import Choices
 from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.folder import model_bytes, save_folder, software
@@ -30,7 +30,7 @@ from sabun.learning.plan import Plan
 from sabun.learning.settings import FORMER, KINDS, AnonymizingFirstSettings, TrainingSettings
 from sabun.learning.stream import Stream
 from sabun.learning.synthetic_table import SyntheticTable
-from sabun.learning.training import NOISY_COUNT, Data, Problem, Progress, Run, unheard
+from sabun.learning.training import NOISY_COUNT, Counting, Data, Problem, Progress, Run, unheard
 from sabun.learning.update_bounds import compared
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
@@ -169,8 +169,8 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         run = Run(name=choices.method.method, method=method, data=data, problem=problem)
         self._learned(self._released(choices.ask, run))
         self._described(run)
-        count = self.release_.value.get(NOISY_COUNT)
-        warn_of_delta(self.guarantee_, count, n_public=problem.n_public)  # last: a warning may be made to raise
+        least = _at_least(run, self.release_)
+        warn_of_delta(self.guarantee_, least, n_public=problem.n_public)  # last: a warning may be made to raise
         return self
 
     def _opened(self, choices: Choices, X: object, y: object) -> tuple[Problem, Data]:
@@ -223,7 +223,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             features=problem.features,
             classes=classes,
         )
-        facts, warnings = _told(run, self.model_, release.value.get(NOISY_COUNT))
+        facts, warnings = _told(run, self.model_, _at_least(run, release))
         self.card_ = Card(
             guarantee=release.guarantee,
             account=method.account,
@@ -309,12 +309,17 @@ def _unbounded(names: Sequence[str]) -> str:
     )
 
 
-def _told(run: Run, model: Model, count: int | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _at_least(run: Run, release: Release) -> int | None:
+    """How many records there surely are, by the noisy count in a release; None where there is none, or it does not tell."""
+    return surely(release.value.get(NOISY_COUNT), run.method.count_epsilon) if isinstance(run.method, Counting) else None
+
+
+def _told(run: Run, model: Model, least: int | None) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a card says of the settings, in plain JSON types, with what it warns of."""
     problem, method, plain = run.problem, run.method, (str, int, float, list, type(None))
     facts: dict[str, Any] = {key: value if isinstance(value, plain) else str(value) for key, value in method.parameters.items()}
     facts |= {"method": run.name, "n_public": "private" if problem.n_public is None else problem.n_public}
-    warnings = warnings_for(run.guarantee, count or problem.n_public, noisy=count is not None)
+    warnings = warnings_for(run.guarantee, least or problem.n_public, noisy=least is not None)
     if isinstance(method, AnonymizedLearning) and problem.features.schema is not None:
         facts["intervals"], more = compared(
             model.network, model.weights, threshold=method.threshold, batch_size=method.batch_size

@@ -1,7 +1,7 @@
 """Full-batch steps with Adam on noisy sums of clipped gradients, inputs standardised first; proved in dpadam.proof.md.
 
 Notation: u in [0, 1] is a number column by its public bounds, z = 2u - 1; inputs are (z - m) / s with noisy means m and spreads
-s, cut to plus or minus 6. What is released is a network on u: the first layer takes m and s in.
+s. What is released is the same network on u: the first layer takes m and s in.
 
 Nothing here divides by the number of records: Adam's updates do not change when all sums are multiplied by one number.
 """

@@ -169,7 +169,8 @@ def _centroids(problem: Problem, network: Network) -> Method:
         raise ParameterError(
             f"epsilon must be large enough that class means are not noise alone; with {problem.n_public} records the noise on "
             f"each is {noise:.2g} times the spread of a column. Use an epsilon of at least "
-            f"{float(problem.epsilon) * noise / MOST_NOISE:.2g}, fewer columns, or a delta above 0 (method 'dp-adam')."
+            f"{float(problem.epsilon) * noise / MOST_NOISE:.2g}, fewer columns, or a delta above 0 (method 'dp-adam'). "
+            "That is certain before the charge, so it is refused whatever is agreed to."
         )
     return method
 

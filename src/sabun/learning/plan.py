@@ -114,7 +114,7 @@ class Plan:
             )
         for told in self.forecasts:
             lines.append(
-                f"{told.quantity}: about {told.middle:.2g} (nine times in ten {told.low:.2g} to {told.high:.2g}), "
+                f"{told.quantity}: about {told.middle:.2g} (in {told.often} {told.low:.2g} to {told.high:.2g}), "
                 f"if {told.assumed[0]}."
             )
         if self.vacuous:

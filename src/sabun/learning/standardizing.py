@@ -26,7 +26,6 @@ __all__ = ["Standardizing", "folded"]
 
 _GRID = 2.0**12
 """Steps to one: squares then add up exactly over half a billion rows."""
-_FARTHEST = 6.0
 _USUAL_SQUARE, _LEAST_SQUARE = 0.25, 0.0625
 """Of means, towards which noisy ones are drawn; of spreads, below which none is taken to be."""
 
@@ -78,7 +77,7 @@ class Standardizing:
         share = float(self.share)
         count = max(float(sums[-1]) / share, 2 * sigma / share, 10.0)
         noise = sigma / count
-        means = sums[:columns] / count
+        means = np.clip(sums[:columns] / count, -1.0, 1.0)
         squares = np.clip(sums[columns:-1] / count + 0.5 - means**2, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
         return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares)])
 
@@ -90,11 +89,9 @@ class Standardizing:
         return np.concatenate([once, squares, [len(rows) * float(self.share)]])
 
     def applied(self, rows: Floats, scaling: Floats) -> Floats:
-        """The rows as the network is trained on them; each by itself."""
+        """The rows as the network is trained on them, each by itself; nothing is cut, for what is released cannot cut."""
         inner, outer = self.affine(scaling)
-        result = rows * inner + outer
-        result[:, self.numbers] = np.clip(result[:, self.numbers], -_FARTHEST, _FARTHEST)
-        return np.asarray(result)
+        return np.asarray(rows * inner + outer)
 
     def affine(self, scaling: Floats) -> tuple[Floats, Floats]:
         """Factor and shift of each input; 1 and 0 for labels and for numbers without bounds."""

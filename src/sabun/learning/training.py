@@ -215,6 +215,10 @@ class Method(Protocol):
 class Counting(Protocol):
     """A way of training that pays for a noisy number of records where the true one is private."""
 
+    @property
+    def count_epsilon(self) -> Fraction:
+        """What that number costs; 0 where it is public."""
+
     def noisy_count(self, data: Data, stream: Stream) -> int | None:
         """At least 1, the same each time it is asked of one stream; None where the number is public."""
 

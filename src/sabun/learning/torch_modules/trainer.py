@@ -17,7 +17,7 @@ from sabun.asking.settings import grouped
 from sabun.errors import ParameterError
 from sabun.learning import Plan
 from sabun.learning.accounting import Target, halved, noise_multiplier, price_in
-from sabun.learning.card import Card, warn_of_delta, warnings_for
+from sabun.learning.card import Card, surely, warn_of_delta, warnings_for
 from sabun.learning.choices import delta_for
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
 from sabun.learning.stream import Stream
@@ -118,6 +118,8 @@ class TorchTrainer(Question):
 
     relations = ("add-remove", "replace-one")
 
+    _least: int | None = None  # how many records there surely are; a fitted trainer of an earlier version does not know
+
     def __init__(
         self,
         module: nn.Module,
@@ -216,9 +218,8 @@ class TorchTrainer(Question):
         self._learned(self._released(ask, run))
         self._account, self._n_public = run.account, run.n_public
         self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
-        warn_of_delta(
-            self.guarantee_, self.release_.value.get(NOISY_COUNT), n_public=run.n_public
-        )  # last: a warning may be made to raise
+        self._least = surely(self.release_.value.get(NOISY_COUNT), run.count_epsilon)
+        warn_of_delta(self.guarantee_, self._least, n_public=run.n_public)  # last: a warning may be made to raise
         return self
 
     def _run(self, ask: Ask, X: Any, y: Any) -> ModuleRun:
@@ -349,7 +350,6 @@ class TorchTrainer(Question):
         files = {MODEL: raw, STATE_DICT: state_dict_bytes(self.module)}
         if example is not None:
             files |= onnx_files(self.module, example, ONNX)
-        count = self.release_.value.get(NOISY_COUNT)
         self.card_ = Card(
             guarantee=self.guarantee_,
             account=self._account,
@@ -358,7 +358,7 @@ class TorchTrainer(Question):
             sha256=hashlib.sha256(raw).hexdigest(),
             software=software() | {"torch": str(torch.__version__)},
             randomness=_RANDOMNESS[self.runtime.noise],
-            warnings=warnings_for(self.guarantee_, count or self._n_public, noisy=count is not None),
+            warnings=warnings_for(self.guarantee_, self._least or self._n_public, noisy=self._least is not None),
         )
         write_folder(path, files, card=self.card_, release=self.release_, overwrite=overwrite)
 
