@@ -24,6 +24,7 @@ from sabun.keyvalue.intervals import frequency_interval
 from sabun.keyvalue.plots import means_svg
 from sabun.keyvalue.statistic import Answers, Counters, SymbolCounts
 from sabun.keyvalue.story import story
+from sabun.keyvalue.typed import advised
 from sabun.keyvalue.verbs import app
 from sabun.keyvalue.yesno import FREQUENCY_METHODS, YesNo, frequencies
 from sabun.release import Release
@@ -223,16 +224,16 @@ def test_the_advisor_follows_the_aim() -> None:
     dense, sparse = {"keys": 10, "epsilon": Fraction(1)}, {"keys": 500, "epsilon": Fraction(1), "keys_per_user": 3}
     chosen = {aim: [advise(**facts, aim=aim).best.protocol for facts in (dense, sparse)] for aim in ("f", "m", "both")}  # type: ignore[arg-type]
     assert chosen == {"f": ["rr-f", "set-f"], "m": ["kv3", "set"], "both": ["kv3", "set"]}
-    for aim, requested in (("f", "auto-f"), ("m", "auto-m"), ("both", "auto"), (None, "auto")):
-        made = Study(keys=KEYS, epsilon=1, aim=aim)
-        assert made.terms.requested == requested
-        assert made.aim == (aim or "both")
+    for aim, requested in (("f", "auto-f"), ("m", "auto-m"), ("both", "auto")):
+        made = Study(keys=KEYS, epsilon=1, protocol=requested)
+        assert made.terms.requested == advised("auto", aim) == requested
+        assert made.aim == aim
         again = Study.from_json(made.to_json())
         assert (again, again.advice) == (made, made.advice)
     with pytest.raises(ParameterError, match="aim must be left out where the protocol is named"):
-        Study(keys=KEYS, epsilon=1, aim="f", protocol="kv3")
+        advised("kv3", "f")
     with pytest.raises(ParameterError, match="aim must be one of"):
-        Study(keys=KEYS, epsilon=1, aim="g")
+        advised("auto", "g")
 
 
 @pytest.mark.parametrize("kind", ["m2ga", "rkva", "rma"])

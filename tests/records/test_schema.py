@@ -57,8 +57,8 @@ def test_canonical_json_is_sorted_and_without_blanks() -> None:
         (lambda d: d.update(columns={}), "columns must be a list of columns; got"),
         (lambda d: d.update(columns=[]), "columns must be distinct names of at least one column; got"),
         (lambda d: d["columns"].append(d["columns"][0]), "columns must be distinct names of at least one column; got"),
-        (lambda d: d["columns"][0].update(kind="date"), "kind must be 'number' or 'category'; got 'date'"),
-        (lambda d: d["columns"][0].update(kind=[]), r"kind must be 'number' or 'category'; got \[\]"),
+        (lambda d: d["columns"][0].update(kind="day"), "kind must be 'number', 'date' or 'category'; got 'day'"),
+        (lambda d: d["columns"][0].update(kind=[]), r"kind must be 'number', 'date' or 'category'; got \[\]"),
         (
             lambda d: d["columns"][0].update(unit="y"),
             r"keys of a number column must be kind, lower, name, upper \(and log1p or missing if wanted\); got",
@@ -126,7 +126,9 @@ def test_bounds_without_names_are_for_arrays() -> None:
 
 
 def test_columns_must_be_declarations() -> None:
-    with pytest.raises(ParameterError, match=r"column must be made by Column.number or Column.category; got 'age'"):
+    with pytest.raises(
+        ParameterError, match=r"column must be made by Column.number, Column.date or Column.category; got 'age'"
+    ):
         Schema(columns=["age"])  # type: ignore[list-item]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sabun import checks
 from sabun.asking.names import renamed
 from sabun.errors import DataError, ParameterError
-from sabun.keyvalue.advisor import AIMS, Advice, advise
+from sabun.keyvalue.advisor import Advice, advise
 from sabun.keyvalue.attacks import Attack
 from sabun.keyvalue.channel import Channel
 from sabun.keyvalue.client import PROTOCOLS, Client, ClientError, Diary, Terms, report_size
@@ -48,8 +48,9 @@ class Study:
     Args:
         keys: The public list of keys.
         epsilon: The budget of one participation.
-        protocol: `auto` (the advisor chooses from the public facts below), or `kv3`, `privkv`, `privkv-tight`, `privkvm`,
-            `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`; or, for frequencies alone, `rr-f`, `set-f`.
+        protocol: `auto` (the advisor chooses from the public facts below), `auto-m` (it looks above all at means), `auto-f`
+            (at frequencies alone: values are not asked for and there are no means), or `kv3`, `privkv`, `privkv-tight`,
+            `privkvm`, `pckv-ue`, `pckv-grr`, `pckv-grr+`, `set`; or, for frequencies alone, `rr-f`, `set-f`.
         value_range: Smallest and largest value, for all keys.
         padding_length: ell of the padded (`pckv-…`, `set`) protocols; None takes the advisor's, or `keys_per_user`, or else the
             number of keys, which is never biased.
@@ -64,8 +65,6 @@ class Study:
         keys_per_user: Public bound on how many keys a person holds.
         typical_frequency: Public guess of a key's frequency.
         expected_reports: Public guess of the number of reports.
-        aim: What the advisor is to make precise: `both`, `m` (above all means), or `f`: frequencies alone, and then values
-            are not asked for and there are no means. None takes `both`, or what a named protocol can tell.
 
     Raises:
         ParameterError: A term breaks its rule.
@@ -95,15 +94,11 @@ class Study:
     keys_per_user: int | None = None
     typical_frequency: AmountLike | None = None
     expected_reports: int | None = None
-    aim: str | None = None
     terms: Terms = field(init=False, repr=False)
     """What devices and tallies work with; its JSON is what is hashed."""
 
     def __post_init__(self) -> None:
-        checks.one_of(("auto", *PROTOCOLS), protocol=self.protocol)
-        if self.aim is not None:
-            checks.one_of(AIMS, aim=self.aim)
-            checks.require(self.protocol == "auto", "left out where the protocol is named", aim=self.aim)
+        checks.one_of((*ADVISED, *PROTOCOLS), protocol=self.protocol)
         # A text is a sequence too, and never a list of keys.
         listed = isinstance(self.keys, Sequence) and not isinstance(self.keys, str | bytes)
         keys = tuple(self.keys) if listed or hasattr(self.keys, "tolist") else self.keys
@@ -112,7 +107,6 @@ class Study:
         for name in ("keys", "epsilon", "value_range", "rounds", "padding_length", "protocol", "not_before", "not_after"):
             object.__setattr__(self, name, getattr(terms, name))
         object.__setattr__(self, "typical_frequency", terms.typical_frequency)
-        object.__setattr__(self, "aim", _aim(terms))
         object.__setattr__(self, "terms", terms)
 
     def _terms(self, keys: Any, epsilon: Fraction) -> Terms:
@@ -130,20 +124,24 @@ class Study:
         # Checked once as the simplest study: the advisor and the defaults below may then rely on the public facts.
         checked = Terms(**given, protocol="kv3")
         protocol, length = self._protocol(checked)
-        requested = _requested(self.aim) if self.protocol == "auto" else self.protocol
-        given |= {"protocol": protocol, "requested": requested, "padding_length": length}
+        given |= {"protocol": protocol, "requested": self.protocol, "padding_length": length}
         return Terms(**given, index_commitment=self.index_commitment)
 
     def _protocol(self, checked: Terms) -> tuple[str, Any]:
         """The protocol with its padding length, settled."""
-        if self.protocol == "auto":
-            best = _advice(checked, self.aim or "both").best
+        if self.protocol in ADVISED:
+            best = _advice(checked, ADVISED[self.protocol]).best
             wanted = best.padding_length if self.padding_length is None else self.padding_length
             return best.protocol, wanted if best.protocol in PADDED else 1
         if self.padding_length is not None:
             return self.protocol, self.padding_length
         most = len(checked.keys) if checked.keys_per_user is None else checked.keys_per_user
         return self.protocol, min(most, len(checked.keys)) if self.protocol in PADDED else 1
+
+    @property
+    def aim(self) -> str:
+        """What the study wants to know: `both`, `m` (above all means) or `f` (frequencies alone)."""
+        return "f" if self.terms.valueless else ADVISED.get(self.terms.requested or "", "both")
 
     @property
     def task_id(self) -> str:
@@ -271,7 +269,7 @@ class Study:
     @property
     def advice(self) -> Advice:
         """How the protocols compare on this study's public facts."""
-        return _advice(self.terms, _aim(self.terms))
+        return _advice(self.terms, self.aim)
 
     def explain(self) -> str:
         """The choice of protocol and its cost, in plain words."""
@@ -303,11 +301,10 @@ class Study:
             terms = Terms.from_json(text)
         except ClientError as error:
             raise DataError(str(error)) from None
-        names = [name for name in cls.__dataclass_fields__ if name not in ("terms", "protocol", "aim")]
+        names = [name for name in cls.__dataclass_fields__ if name not in ("terms", "protocol")]
         study = cls(**{name: getattr(terms, name) for name in names}, protocol=terms.protocol)
         # The advisor is not asked again: what was chosen when the study began stays.
         object.__setattr__(study, "terms", terms)
-        object.__setattr__(study, "aim", _aim(terms))
         return study
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -326,16 +323,6 @@ class Study:
         except UnicodeDecodeError:
             raise DataError("a study must be ASCII text, as it was saved; it is not.") from None
         return cls.from_json(text)
-
-
-def _requested(aim: str | None) -> str:
-    """How the terms write down that the advisor chose, and for what."""
-    return next(word for word, known in ADVISED.items() if known == (aim or "both"))
-
-
-def _aim(terms: Terms) -> str:
-    """What a study wants to know, from its terms."""
-    return "f" if terms.valueless else ADVISED.get(terms.requested or "", "both")
 
 
 def _advice(terms: Terms, aim: str) -> Advice:

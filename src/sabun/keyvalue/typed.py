@@ -12,7 +12,36 @@ from sabun.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from sabun.keyvalue import Iteration, Study
 
-__all__ = ["attack_of", "bytes_of", "distinct", "enrolled_of", "iteration_of", "keys_of", "pairs_of", "range_of", "truth_of"]
+__all__ = [
+    "advised",
+    "attack_of",
+    "bytes_of",
+    "distinct",
+    "enrolled_of",
+    "iteration_of",
+    "keys_of",
+    "pairs_of",
+    "range_of",
+    "truth_of",
+]
+
+
+def advised(protocol: str, aim: str | None) -> str:
+    """The protocol, or what the advisor is to look for.
+
+    Raises:
+        ParameterError: There is no such aim, or the protocol is named already.
+    """
+    from sabun.keyvalue.client.terms import ADVISED
+
+    words = {known: word for word, known in ADVISED.items()}
+    if aim is None:
+        return protocol
+    if aim not in words:
+        raise ParameterError(f"aim must be one of {', '.join(map(repr, words))}; got {aim!r:.20}.")
+    if protocol != "auto":
+        raise ParameterError(f"aim must be left out where the protocol is named; got {aim!r}.")
+    return words[aim]
 
 
 def keys_of(listed: str | None, file: Path | None) -> list[str]:

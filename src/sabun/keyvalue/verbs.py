@@ -12,7 +12,7 @@ from sabun.errors import ParameterError
 from sabun.keyvalue.rounds import means as means_verb
 from sabun.keyvalue.rounds import played, read_means
 from sabun.keyvalue.trying import simulate
-from sabun.keyvalue.typed import bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
+from sabun.keyvalue.typed import advised, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.options import Confidence, Json, NRecords
@@ -78,8 +78,7 @@ def study(
     made = Study(
         keys=keys_of(keys, keys_file),
         epsilon=epsilon,
-        protocol=protocol,
-        aim=aim,
+        protocol=advised(protocol, aim),
         value_range=range_of(value_range),
         keys_per_user=keys_per_user,
         padding_length=padding_length,

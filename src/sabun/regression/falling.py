@@ -35,8 +35,8 @@ def public_posterior(study: Study, releases: Sequence[Sums]) -> Posterior:
 
 
 def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterior:
-    """The pooled posterior of releases, or the constant."""
-    if not study.fit_intercept or _tells(whole, releases):
+    """The pooled posterior of releases, or the constant; files of earlier methods combine as they always did."""
+    if study.method != "staged" or not study.fit_intercept or _tells(whole, releases):
         return whole
     prior, radius = prior_of(study)
     mean = pooled_from((prior[-1:], radius[-1:]), float(study.coef_bound), [_constant(study, one) for one in releases])

@@ -67,7 +67,8 @@ def default(tables: Sequence[Table]) -> str:
     ours = next(row for row in found["joint"].rows if row[0] == _OURS)
     told = ", ".join(f"{cell} at {epsilon}" for epsilon, cell in zip(found["joint"].columns[1:], ours[1:], strict=True))
     return (
-        f"DP-SGD with a joint (epsilon, delta) for all weights together; a linear model on Adult has accuracy {told}. "
+        f"Noisy gradients (`dp-adam`; measured here is `dp-sgd`) with a joint (epsilon, delta) for all weights "
+        f"together; a linear model on Adult has accuracy {told}. "
         f"Plain training has {_nearest(found['baseline'])[2]}."
     )
 

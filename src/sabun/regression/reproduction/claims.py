@@ -63,7 +63,8 @@ def default(cells: _Cells) -> str:
     pairs = _pairs(cells, "narrow", ("ssp-gauss", "pool"), ("objpert", "mirror"))
     ratios = sorted(theirs / ours for ours, theirs in pairs)
     return (
-        "Each organisation releases noisy sums (`ssp-gauss`), which pool: a guarantee that holds, intervals, and a median "
+        "Each organisation releases noisy sums (in two stages, `staged`; measured here is `ssp-gauss`), which pool: a "
+        "guarantee that holds, intervals, and a median "
         "relative "
         f"error {ratios[0]:.1f} to {ratios[-1]:,.0f} times smaller than mirror averaging's where each sees a narrow region."
     )
