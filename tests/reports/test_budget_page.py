@@ -78,7 +78,13 @@ def test_a_budget_is_drawn_in_japanese(tmp_path: Path, ledger: Ledger) -> None:
     page = budget(ledger, lang="ja")
     assert problems(page) == []
     words = " ".join(" ".join(Page(page).words).split())
-    for said in ("40 % 予算のうち使われた割合です。", "これまでに認められた分 ε 3", "患者 (置き換え（replace-one）)", "残りの回数", "最近の記帳"):
+    for said in (
+        "40 % 予算のうち使われた割合です。",
+        "これまでに認められた分 ε 3",
+        "患者 (置き換え（replace-one）)",
+        "残りの回数",
+        "最近の記帳",
+    ):
         assert said in words, said
     out = tmp_path / "page.html"
     assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out), "--lang", "ja") == 0

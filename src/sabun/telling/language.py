@@ -107,7 +107,7 @@ def retold(text: str) -> str:
 
 
 def _retold_list(text: str) -> str | None:
-    """A list of texts that are known each by itself; where it fills a hole it comes first, or a pattern would take all of it."""
+    """A list of texts that are known each by itself; in a hole it comes first, or one pattern would take all of it."""
     for mark in ("; ", ", "):
         parts = text.split(mark)
         if len(parts) > 1 and all(retold(part) != part for part in parts):
