@@ -79,7 +79,7 @@ def reproduction_page(reproduction: Reproduction, run: Run, *, lang: str | None 
     """
     with speaking(lang):
         shown_ = in_words(reproduction)
-        settings = tuple((name, _setting(value)) for name, value in shown_.settings.items())
+        settings = tuple((retold(name), retold(_setting(value))) for name, value in shown_.settings.items())
         return render(
             "reproduction.html",
             reproduction=shown_,
