@@ -43,6 +43,55 @@ def constants() -> set[str]:
     }
 
 
+def run_texts(room: str) -> set[str]:
+    """Titles, headings, notes and errata of a room's paper, as its code writes them, with a 7 for what a run fills in."""
+    files = sorted((SOURCE / room / "reproduction").glob("*.py"))
+    tree = ast.parse("\n".join(file.read_text(encoding="utf-8").partition("import annotations")[2] for file in files))
+    return {
+        text
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MADE
+        for part in node.keywords
+        if part.arg in ("title", "columns", "note", "errata")
+        for text in _written(part.value, tree)
+    }
+
+
+_MADE = ("Table", "Figure", "Reproduction", "drawn")
+
+
+def _written(node: ast.expr, tree: ast.Module) -> list[str]:
+    """What an expression may say; a name or a function is looked up in the room's files; what is not found is a 7."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.JoinedStr(values=parts):
+            return ["".join(_written(part, tree)[0] for part in parts)]
+        case ast.FormattedValue(value=part) if not isinstance(part, ast.Constant):
+            return _written(part, tree)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(mark)), attr="join")):
+            return [f"7{mark}7"]
+        case ast.IfExp(body=one, orelse=other):
+            return [*_written(one, tree), *_written(other, tree)]
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return [one + other for one in _written(left, tree) for other in _written(right, tree)]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [text for part in parts for text in _written(part, tree)]
+        case ast.Starred(value=part):
+            return _written(part, tree)
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name)):
+            return [text for value in _values(name, tree) for text in _written(value, tree)] or ["7"]
+    return ["7"]
+
+
+def _values(name: str, tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            yield from (part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value is not None)
+        elif isinstance(node, ast.Assign) and any(isinstance(part, ast.Name) and part.id == name for part in node.targets):
+            yield node.value
+
+
 def plain_words() -> list[str]:
     """Words of the templates that are not said: markup's own text, in no language but English."""
     words = []

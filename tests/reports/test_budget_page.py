@@ -74,6 +74,24 @@ def test_ledger_show_draws_a_page_too(tmp_path: Path, ledger: Ledger, capsys: py
     assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out)) == 2  # never over another file
 
 
+def test_a_budget_is_drawn_in_japanese(tmp_path: Path, ledger: Ledger) -> None:
+    page = budget(ledger, lang="ja")
+    assert problems(page) == []
+    words = " ".join(" ".join(Page(page).words).split())
+    for said in (
+        "40 % 予算のうち使われた割合です。",
+        "これまでに認められた分 ε 3",
+        "患者 (置き換え（replace-one）)",
+        "残りの回数",
+        "最近の記帳",
+    ):
+        assert said in words, said
+    out = tmp_path / "page.html"
+    assert exit_code("ledger", "show", str(tmp_path / "c"), "--html", str(out), "--lang", "ja") == 0
+    assert '<html lang="ja">' in out.read_text("utf-8")
+    assert exit_code("ledger", "show", str(tmp_path / "c"), "--lang", "fr") == 2
+
+
 def test_what_is_gone_of_delta_is_drawn_beside_the_budget(ledger: Ledger, tmp_path: Path) -> None:
     """With that gone little may be left to ask, as the terminal says too."""
     assert "known by" not in budget(ledger)

@@ -17,13 +17,15 @@ import pytest
 from cli.terminal import exit_code
 from reports.html_checks import Page
 from reports.report_samples import evil_release, release_of
-from reports.said_texts import SOURCE, constants, plain_words, said_texts
+from reports.said_texts import SOURCE, constants, plain_words, run_texts, said_texts
 from reports.test_rooms import CASES
 from sabun import Guarantee
 from sabun.errors import ParameterError
 from sabun.release import Release
 from sabun.reports import collection, facts, report
 from sabun.reports.facts import Chapter
+from sabun.reports.reproductions import in_words
+from sabun.reproduction import Reproduction, Table, papers
 from sabun.telling import language
 from sabun.telling.language import catalogue, chosen, retold, said, speaking, tables
 from sabun.telling.words import cited, count, promise, unit_word
@@ -94,10 +96,47 @@ def test_a_room_s_page_is_japanese_throughout(make: Callable[[], Release], title
     assert page.problems == []
     assert '<html lang="ja">' in report(release, lang="ja")
     mechanisms = {release.guarantee.mechanism, *map(str, release.provenance.parameters.values())}
-    mechanisms |= {part for text in release.guarantee.assumptions for part in text.split()}  # what a pattern found in them
+    marks = (r"\s+", "; ", ", ", "[;,] ")  # what a pattern found in them, or might be a list
+    mechanisms |= {part for text in release.guarantee.assumptions for mark in marks for part in re.split(mark, text)}
     assert [text for text in lost if text not in {*release.guarantee.assumptions, *mechanisms}] == []
     sentences = [*told.story.stages, *told.story.cautions, *told.promise, told.story.answer.sentence, *told.warnings]
     assert [sentence for sentence in filter(None, sentences) if not re.search(r"[ぁ-ん]", sentence)] == []
+
+
+@pytest.mark.parametrize("room", papers())
+def test_tables_figures_and_errata_of_a_paper_have_their_japanese(room: str) -> None:
+    texts = run_texts(room)
+    assert len(texts) > 40, "the texts are found"
+    with speaking("ja"):
+        told = {text: retold(text) for text in texts if re.search(r"[a-z]{3}", text)}
+    assert [text for text, words in told.items() if not re.search(r"[ぁ-んァ-ヶ一-龠εδ]", words)] == []
+    assert [words for words in told.values() if re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} ", re.sub("`.*?`", "", words))] == []
+
+
+def test_cells_of_a_table_are_retold_and_lists_piece_by_piece() -> None:
+    rows = (
+        ("table 4", 1.5, "PrivKV's exact variance is 20.29; not even one trial gives it; we do not know"),
+        ("digits, network", None, "the same number stands in table 4 and table 7, one run; nobody foresaw it"),
+        (
+            "somebody's name",
+            2,
+            "The network gains on digits 1 at epsilon 8 and 2 without privacy; on moons 3 at epsilon 8 and 4 without privacy.",
+        ),
+    )
+    table = Table(name="t", title="x", columns=("a", "b", "c"), rows=rows)
+    made = Reproduction(room="r", paper="p", summary="s", tables=(table,), figures=(), errata=(), settings={})
+    assert in_words(made).tables[0].rows == rows, "in English nothing changes"
+    with speaking("ja"):
+        told = in_words(made).tables[0].rows
+    assert told == (
+        ("表 4", 1.5, "PrivKV の正確な分散は 20.29 です。試行一回でもこの値にはなりません。原因は分かりません"),
+        ("手書き数字、ネットワーク", None, "同じ数値が表 4 と表 7 にあり、一つの実行のものです。nobody foresaw it"),
+        (
+            "somebody's name",
+            2,
+            "ネットワークによる改善は、手書き数字では ε = 8 で 1、保護なしで 2、半月では ε = 8 で 3、保護なしで 4 です。",
+        ),
+    )
 
 
 def test_the_assumptions_of_a_release_are_retold() -> None:

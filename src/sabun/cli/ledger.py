@@ -15,7 +15,9 @@ from sabun.ledger.address import is_address, shown, with_account
 from sabun.ledger.wording import at_most
 from sabun.privacy.amounts import Amount, exact
 from sabun.release import recovered
+from sabun.telling.language import chosen
 from sabun.telling.terminal.charging import warn_if_large
+from sabun.telling.terminal.options import Lang
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
 
@@ -96,6 +98,7 @@ def show(
     everything: Annotated[bool, typer.Option("--all", help="List every charge.")] = False,
     epsilon: Annotated[str | None, typer.Option(help="A size of question to tell the cost of.")] = None,
     html: Annotated[Path | None, typer.Option(help="Also draw it as a page in this file.")] = None,
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
     """Show how much of the budget is used, how many questions are left, the newest charges.
@@ -108,17 +111,18 @@ def show(
     """
     if everything and last is not None:
         raise ParameterError("last must be left out with --all; got both. Choose one.")
+    lang, listed = chosen(lang), None if everything else _LISTED if last is None else last
     ledger, size = _through(path), None if epsilon is None else _amount(epsilon, "epsilon")
     if html is not None:
         from sabun.reports import budget, save_page
 
         new_file(html, name="html")
-        save_page(budget(ledger, epsilon=size, last=None if everything else _LISTED if last is None else last), html)
+        save_page(budget(ledger, epsilon=size, last=listed, lang=lang), html)
     if json:
         more = {} if size is None else {"forecast": ledger.forecast(size).to_dict()}
         print_json(_record(path, ledger, last=last) | more)
     else:
-        print_line(ledger.show(last=None if everything else _LISTED if last is None else last, epsilon=size))
+        print_line(ledger.show(last=listed, epsilon=size))
 
 
 @app.command()

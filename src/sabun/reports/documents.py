@@ -105,7 +105,7 @@ def statement(stated: Statement, *, trusted: TrustedKeys = None, lang: str | Non
         return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
 
 
-def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | None = 20) -> str:
+def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | None = 20, lang: str | None = None) -> str:
     """A ledger's budget drawn: the share that is used, what on, what questions of a size take and how many such are left.
 
     It prints no running (epsilon, delta): what was asked so far is no promise, the budget is.
@@ -114,6 +114,7 @@ def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | Non
         ledger: Whose page it is.
         epsilon: A size of question to tell the cost of, beside the usual ones.
         last: How many of the newest charges to list; None lists all.
+        lang: "en" or "ja"; that of the locale when left out.
     """
     sizes = sorted(
         {*map(Fraction, ("0.05", "0.1", "0.3", "1")), *(() if epsilon is None else (exact_positive(epsilon, name="epsilon"),))}
@@ -121,27 +122,28 @@ def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | Non
     forecasts = [ledger.forecast(size) for size in sizes]
     purposes, accounts = ledger.uses("purpose"), ledger.uses("account")
     shown = dict(list(purposes.items())[:_MOST_PURPOSES])
-    return render(
-        "budget.html",
-        ledger=ledger,
-        promised=[at_most(amount) for amount in ledger.promised],
-        now=at_most(ledger.budget.epsilon),
-        left=[at_most(amount) for amount in ledger.remaining],
-        used=_drawn(ledger.share_used),
-        delta=_drawn(ledger.delta_used()) if ledger.delta_used() else None,
-        alone=ledger.to_dict(last=0)["standing"]["rule"] != "sums",
-        accounts=[
-            (name, _drawn(share), _drawn(accounts.get(name, Fraction(0))), _drawn(ledger.delta_used(name)))
-            for name, share in ledger.accounts().items()
-        ],
-        purposes=[(words, _drawn(share)) for words, share in shown.items()],
-        others=(len(purposes) - len(shown), _drawn(sum(purposes.values(), Fraction(0)) - sum(shown.values(), Fraction(0)))),
-        forecasts=[
-            (plain(one.epsilon), _drawn(min(one.share, Fraction(1))), percent(one.share), one.left) for one in forecasts
-        ],
-        entries=[(entry, at_least(entry.epsilon), at_least(entry.delta)) for entry in reversed(ledger.entries(last=last))],
-        version=version("sabun"),
-    )
+    with speaking(lang):
+        return render(
+            "budget.html",
+            ledger=ledger,
+            promised=[at_most(amount) for amount in ledger.promised],
+            now=at_most(ledger.budget.epsilon),
+            left=[at_most(amount) for amount in ledger.remaining],
+            used=_drawn(ledger.share_used),
+            delta=_drawn(ledger.delta_used()) if ledger.delta_used() else None,
+            alone=ledger.to_dict(last=0)["standing"]["rule"] != "sums",
+            accounts=[
+                (name, _drawn(share), _drawn(accounts.get(name, Fraction(0))), _drawn(ledger.delta_used(name)))
+                for name, share in ledger.accounts().items()
+            ],
+            purposes=[(words, _drawn(share)) for words, share in shown.items()],
+            others=(len(purposes) - len(shown), _drawn(sum(purposes.values(), Fraction(0)) - sum(shown.values(), Fraction(0)))),
+            forecasts=[
+                (plain(one.epsilon), _drawn(min(one.share, Fraction(1))), percent(one.share), one.left) for one in forecasts
+            ],
+            entries=[(entry, at_least(entry.epsilon), at_least(entry.delta)) for entry in reversed(ledger.entries(last=last))],
+            version=version("sabun"),
+        )
 
 
 def _drawn(share: Fraction) -> tuple[str, str]:

@@ -79,7 +79,7 @@ def reproduction_page(reproduction: Reproduction, run: Run, *, lang: str | None 
     """
     with speaking(lang):
         shown_ = in_words(reproduction)
-        settings = tuple((name, _setting(value)) for name, value in shown_.settings.items())
+        settings = tuple((retold(name), retold(_setting(value))) for name, value in shown_.settings.items())
         return render(
             "reproduction.html",
             reproduction=shown_,
@@ -113,7 +113,11 @@ def in_words(reproduction: Reproduction) -> Reproduction:
     ]
     tables = [
         dataclasses.replace(
-            table, title=retold(table.title), columns=tuple(map(retold, table.columns)), note=table.note and retold(table.note)
+            table,
+            title=retold(table.title),
+            columns=tuple(map(retold, table.columns)),
+            rows=tuple(tuple(retold(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows),
+            note=table.note and retold(table.note),
         )
         for table in reproduction.tables
     ]

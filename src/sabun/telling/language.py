@@ -102,8 +102,17 @@ def retold(text: str) -> str:
         return text if language() == "en" else str(words)
     for pattern, words in _patterns(language()):
         if (found := pattern.fullmatch(text)) is not None:
-            return words.format(**{name: retold(part) for name, part in found.groupdict().items()})
-    return text
+            return words.format(**{name: _retold_list(part) or retold(part) for name, part in found.groupdict().items()})
+    return _retold_list(text) or text
+
+
+def _retold_list(text: str) -> str | None:
+    """A list of texts that are known each by itself; in a hole it comes first, or one pattern would take all of it."""
+    for mark in ("; ", ", "):
+        parts = text.split(mark)
+        if len(parts) > 1 and all(retold(part) != part for part in parts):
+            return said(", ").join(map(retold, parts))
+    return None
 
 
 @cache

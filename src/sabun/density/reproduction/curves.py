@@ -72,8 +72,13 @@ def figure_one() -> Figure:
         axes.legend(frameon=False)
 
     top = int(np.argmax(ratio))
-    note = f"D is normal around 2 with variance 1/4, E around 1 with variance 1; the ratio peaks at x = {GRID[top]:.2f} with "
-    return drawn(name="figure-1", title="Figure 1: the densities and their ratio", draw=draw, note=f"{note}{ratio[top]:.2f}.")
+    return drawn(
+        name="figure-1",
+        title="Figure 1: the densities and their ratio",
+        draw=draw,
+        note="D is normal around 2 with variance 1/4, E around 1 with variance 1; the ratio peaks at "
+        f"x = {GRID[top]:.2f} with {ratio[top]:.2f}.",
+    )
 
 
 def method_figures(shown: Shown, results: dict[str, list[Outcome]]) -> tuple[Figure, ...]:

@@ -146,7 +146,7 @@ def noise_table(points: list[Point]) -> Table:
         for p in points
     ]
     columns = (
-        *("changed", "to", "b/(ελn)", "error in a coordinate of α", "the same over b/(ελn)", "largest error in α"),
+        *("changed", "its value", "b/(ελn)", "error in a coordinate of α", "the same over b/(ελn)", "largest error in α"),
         *("relative ISE, scaled", "the same without noise", "largest α without noise", "unevenness of α without noise"),
     )
     exponents = ", ".join(f"{slope(points, swept):.2f} in {swept} (paper: {SWEEPS[swept][2]})" for swept in SWEEPS)

@@ -207,7 +207,7 @@ def _experiment(facts: Facts) -> tuple[Claim, ...]:
     counts = {name: rows[0].count for name, rows in facts.noise.items()}
     strict = [row for rows in facts.noise.values() for row in rows if row.epsilon <= 0.3]
     better = {(name, row.epsilon): row.printed < row.lower for name, rows in facts.noise.items() for row in rows}
-    wins = [f"{name} at epsilon = {epsilon:g}" for (name, epsilon), won in better.items() if won]
+    wins = [f"{name} (ε = {epsilon:g})" for (name, epsilon), won in better.items() if won]
     return (
         Claim(
             text="Accuracy is best at r = 0.3 (ionosphere) and r = 1.3 (wdbc), on columns of mean 0 and variance 1.",
