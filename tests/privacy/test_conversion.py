@@ -39,7 +39,8 @@ def test_delta_is_as_good_as_a_dense_grid_of_alpha(rho: Fraction, epsilon: Fract
 def test_delta_is_above_the_exact_curve_of_the_gaussian(rho: Fraction, epsilon: Fraction) -> None:
     sigma = 1 / math.sqrt(2 * rho)
     exact = analytic_gaussian_delta(sigma=sigma, l2=1.0, epsilon=float(epsilon))
-    assert float(delta_of_rho(rho, epsilon=epsilon)) >= exact * (1 - 1e-6) or exact <= 1e-290
+    # The exact curve itself is known up to 1e-290.
+    assert float(delta_of_rho(rho, epsilon=epsilon)) >= exact * (1 - 1e-6) or exact <= 1e-289
 
 
 @given(RHO, st.integers(min_value=2, max_value=14))

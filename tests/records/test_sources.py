@@ -148,14 +148,18 @@ def test_a_file_with_a_header_only_has_no_records(tmp_path: Path) -> None:
         ("age,sex\n1,F\nSECRET\n", "people.csv must be UTF-8 text with as many fields in each line as in the first; "
          "at least one line is not. Mend the file, then read it again."),
         (b"age,sex\n1,SECRET\xff\n",
-         "people.csv must be a CSV file in UTF-8; it cannot be read as one. Save it again as UTF-8."),
+         "people.csv must be a table in UTF-8 text; it cannot be read as one. Save it again as UTF-8, or say how it is "
+         "written: encoding, such as cp932 (Shift-JIS), and separator."),
         (b"age,sex\n" + b"1,F\n" * 9999 + b"1,SECRET\xff\n",
          "people.csv must be UTF-8 text with as many fields in each line as "
          "in the first; at least one line is not. Mend the file, then read it again."),
         ("age,sex\n1,F\n".encode("utf-16"),
-         "people.csv must be a CSV file in UTF-8; it cannot be read as one. Save it again as UTF-8."),
-        ("age;sex\n1;F\n", "people.csv has no column 'age'. Its first line must hold the column names, separated by commas."),
-        ("SECRET,77\n1,F\n", "people.csv has no column 'age'. Its first line must hold the column names, separated by commas."),
+         "people.csv must be a table in UTF-8 text; it cannot be read as one. Save it again as UTF-8, or say how it is "
+         "written: encoding, such as cp932 (Shift-JIS), and separator."),
+        ("age;sex\n1;F\n", "people.csv has no column 'age'. Its first line must hold the column names, separated by commas "
+         "(say so if they are not: separator)."),
+        ("SECRET,77\n1,F\n", "people.csv has no column 'age'. Its first line must hold the column names, separated by commas "
+         "(say so if they are not: separator)."),
         ("age,sex,SECRET,SECRET\n",
          "people.csv must have distinct column names; at least one stands twice. Rename or drop it."),
     ],
@@ -172,7 +176,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     whole = gzip.compress(("age,sex\n" + "1,F\n" * 5000).encode())
     with pytest.raises(DataError, match=r"cut.csv.gz must be"):
         read(people(tmp_path, whole[:-20], "cut.csv.gz"), schema=SCHEMA)
-    with pytest.raises(DataError, match=r"plain.csv.gz must be a CSV file in UTF-8; it cannot be read as one"):
+    with pytest.raises(DataError, match=r"plain.csv.gz must be a table in UTF-8 text; it cannot be read as one"):
         read(people(tmp_path, "age,sex\n", "plain.csv.gz"), schema=SCHEMA)
     with pytest.raises(DataError, match=r"bad.parquet must be a Parquet file; it cannot be read as one"):
         read(people(tmp_path, "age,sex\n", "bad.parquet"), schema=SCHEMA)
@@ -186,8 +190,11 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_absent_and_foreign_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"'.*none.csv' must be a file or folder; there is none of that name"):
         open_source(tmp_path / "none.csv", schema=SCHEMA)
-    with pytest.raises(DataError, match=r"people.xlsx must end in .csv, .csv.gz or .parquet \(or be a folder"):
-        open_source(people(tmp_path, "x", "people.xlsx"), schema=SCHEMA)
+    with pytest.raises(
+        DataError,
+        match=r"people.doc must end in .csv, .tsv, .txt \(also .gz or .zst\), .parquet or a workbook such as",
+    ):
+        open_source(people(tmp_path, "x", "people.doc"), schema=SCHEMA)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"folder empty must hold .parquet files; got none"):
         open_source(tmp_path / "empty", schema=SCHEMA)
