@@ -100,7 +100,7 @@ def test_damaged_studies_are_refused(tmp_path: Path) -> None:
         ({"keys": []}, "keys must be a list of 1 to"),
         ({"keys": "abc"}, "keys must be a list of names; got 'str'"),
         ({"keys": ["a", "a"]}, "keys must be distinct"),
-        ({"protocol": "rappor"}, "protocol must be one of 'auto', 'kv3'"),
+        ({"protocol": "rappor"}, "protocol must be one of 'auto', 'auto-f', 'auto-m', 'kv3'"),
         ({"padding_length": 2, "protocol": "kv3"}, "padding_length must be 1 for 'kv3'; got 2"),
         ({"padding_length": 0, "protocol": "pckv-ue"}, "padding_length must be a whole number from 1 to 2; got 0"),
         ({"keys": 3, "protocol": "pckv-ue"}, "keys must be a list of names; got 'int'"),
