@@ -8,6 +8,7 @@ in multiples of 2**-START_BITS; then t = clip(e / tau) in whole numbers of 1 / U
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -73,7 +74,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sums:
+class _Sums(ABC):
     """What the two statistics share: where records come from, how sums are added and written.
 
     Args:
@@ -83,13 +84,13 @@ class _Sums:
     design: Design
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """How many sums there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_block(self, values: Floats, targets: Floats, body: Floats) -> Floats:
         """The sums of at most BLOCK records, whole numbers below 2**53."""
-        raise NotImplementedError
 
     def blocks(self, source: object) -> Iterator[Block]:
         """As `Moments` cuts a source."""
