@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grimp
 
-ABOVE = [["cli"], ["desk", "service"], ["reports", "audit", "reproduction"]]
+ABOVE = [["cli"], ["desk", "service"], ["web"], ["reports", "audit", "reproduction"]]
 BELOW = [["datasets"], ["asking", "telling"], ["engine"], ["release", "records"], ["ledger"], ["privacy"]]
 BASE = ["checks", "foreign"]
 FLOOR = ["errors", "lazy"]
