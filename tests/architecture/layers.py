@@ -12,7 +12,7 @@ import grimp
 
 ABOVE = [["cli"], ["desk", "service"], ["web"], ["reports", "audit", "reproduction"]]
 BELOW = [["datasets"], ["asking", "telling"], ["engine"], ["release", "records"], ["ledger"], ["privacy"]]
-BASE = ["checks", "foreign"]
+BASE = ["checks", "foreign", "notebook"]
 FLOOR = ["errors", "lazy"]
 OUTSIDE = {"__main__"}
 FORBIDDEN = {

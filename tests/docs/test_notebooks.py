@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -28,3 +29,12 @@ def test_the_notebook_is_a_story_in_cells(notebook: Path) -> None:
     text = notebook.read_text(encoding="utf-8")
     assert text.startswith("# %% [markdown]\n# # ")
     assert text.count("\n# %%\n") >= 5
+
+
+def test_the_page_on_notebooks_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert "scores" in names

@@ -165,6 +165,13 @@ class Question(BaseEstimator):  # type: ignore[misc]
         given: dict[str, Any] = {name: getattr(self, name, None) for name in _TERMS}
         return Ask.of(**(given | {"relations": self.relations} | instead))
 
+    def __sklearn_tags__(self) -> Any:
+        """Missing cells are taken, since no cell may raise; answers differ from one call to the next."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = getattr(self, "random_state", None) is None
+        return tags
+
     def _learned(self, release: Release) -> Self:
         """Takes a release over; what a subclass learns from it, it reads off `release_`."""
         self.release_, self.guarantee_ = release, release.guarantee

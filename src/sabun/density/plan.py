@@ -19,6 +19,7 @@ from sabun.density.posterior import Posterior
 from sabun.density.smooth import Evidence
 from sabun.density.weights import FLATTEST, MOST_OPEN
 from sabun.errors import InternalError
+from sabun.notebook import Rich
 from sabun.privacy.amounts import plain
 from sabun.privacy.noise import seeded_coin
 
@@ -41,7 +42,7 @@ _UNLIKE = "the private rows differ as much as a smooth ratio is expected to"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DensityPlan:
+class DensityPlan(Rich):
     """Cost and expected error of `method="rkhs"`, from public quantities only.
 
     All errors are distances between mean embeddings, where two tables without any overlap are about 1 apart.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sabun import checks
 from sabun.asking.forecast import Forecast
 from sabun.keyvalue.intervals import normal_quantile
+from sabun.notebook import Rich
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -32,7 +33,7 @@ _BLIND = 3**-0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Rich):
     """What to expect; the first numbers are for one key by itself, the forecasts for all keys together.
 
     Attributes:

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from sabun import checks
 from sabun.asking import Ask, Question, methodical, renamed, settings_of
+from sabun.asking.fitting import check_shape, check_target
 from sabun.errors import DataError
 from sabun.learning.accounting import price_in
 from sabun.learning.anonymized_learning import AnonymizedLearning
@@ -162,6 +163,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             SimulatedError: `random_state` was given with a ledger.
         """
         choices = self._checked()
+        check_target(y, owner=self)
         choices.ask.must_be_payable()
         problem, data = self._opened(choices, X, y)
         method = calibrated(choices, problem)
@@ -242,16 +244,21 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
 
     def predict(self, X: object) -> NDArray[Any]:
         """The most likely class of each row."""
-        return self._model().predict(X)
+        return self._answering(X).predict(X)
 
     def predict_proba(self, X: object) -> Floats:
         """Class probabilities in the order of `classes_`."""
-        return self._model().predict_proba(X)
+        return self._answering(X).predict_proba(X)
 
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """The share of rows predicted right. Measured on private rows it is private too: do not publish it."""
         checks.require(sample_weight is None, "None", sample_weight=type(sample_weight).__name__)
-        return self._model().score(X, y)
+        return self._answering(X).score(X, y)
+
+    def _answering(self, X: object) -> Model:
+        model = self._model()
+        check_shape(X, owner=self, columns=self.n_features_in_)
+        return model
 
     def _model(self) -> Model:
         if not hasattr(self, "model_"):

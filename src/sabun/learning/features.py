@@ -21,7 +21,7 @@ __all__ = ["LARGEST", "Features", "Labels", "classes_of_target", "must_not_be_in
 
 LARGEST = 1e6
 _MOST_READ = 100
-_TEXTLESS = "biuf"
+_TEXTLESS = "biufc"
 
 
 @final
@@ -128,8 +128,13 @@ class Labels:
         found = sorted(
             {_plain(label) for label in _cells(y) if not _is_missing(label)}, key=lambda label: (str(type(label)), label)
         )
+        if any(isinstance(label, float) for label in found):  # whole ones are whole numbers by now
+            raise DataError(
+                "y must hold labels that are text, whole numbers or booleans; numbers with fractions are continuous, an "
+                "Unknown label type: a classifier has no use for them. Turn them into classes first."
+            )
         if len(found) < 2:
-            raise DataError("y must hold at least two classes. Name the public list of labels (classes).")
+            raise DataError("y must hold at least two classes, not one class. Name the public list of labels (classes).")
         if len(found) > _MOST_READ:
             raise DataError(
                 f"y must hold at most {_MOST_READ} different labels where no list of them is given: more look like names or "

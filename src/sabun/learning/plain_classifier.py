@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from sabun import checks
+from sabun.asking.fitting import check_shape, check_target
 from sabun.errors import DataError
 from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.model import Model
@@ -84,6 +85,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             DataError: The table does not fit the schema.
         """
         self._check()
+        check_target(y, owner=self)
         must_not_be_input(y, self.schema)
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
         rows, codes = features.rows(X), labels.codes(y)
@@ -104,16 +106,27 @@ class PlainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: object) -> NDArray[Any]:
         """The most likely class of each row."""
-        return self._model().predict(X)
+        return self._answering(X).predict(X)
 
     def predict_proba(self, X: object) -> Floats:
         """Class probabilities in the order of `classes_`."""
-        return self._model().predict_proba(X)
+        return self._answering(X).predict_proba(X)
 
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """The share of rows predicted right."""
         checks.require(sample_weight is None, "None", sample_weight=type(sample_weight).__name__)
-        return self._model().score(X, y)
+        return self._answering(X).score(X, y)
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing cells are taken, as by the private classifier that it stands beside."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _answering(self, X: object) -> Model:
+        model = self._model()
+        check_shape(X, owner=self, columns=self.n_features_in_)
+        return model
 
     def _model(self) -> Model:
         if not hasattr(self, "model_"):

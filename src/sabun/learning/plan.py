@@ -16,6 +16,7 @@ from sabun.learning.features import Features, Labels
 from sabun.learning.forecasting import foretold, noise_share, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
+from sabun.notebook import Rich
 from sabun.privacy import plain
 from sabun.records import Schema
 
@@ -28,7 +29,7 @@ _VACUOUS = (
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Rich):
     """Cost and noise of a run, from public numbers.
 
     Args:

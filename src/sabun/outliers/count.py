@@ -172,10 +172,11 @@ class OutlierCount(OutlierQuestion):
                 "under add-remove a table without a schema must be an array or a frame, which has its columns even without a "
                 f"row; got a {type(X).__name__}. Use numpy.array(rows, dtype=float).reshape(-1, number_of_columns)."
             )
-        _, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
+        own, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
         if ask.relation == "replace-one" and not len(points):
             raise DataError("a table must have at least one row; got none.")
         public = self._settled(points.shape, ask, amounts)
+        self.n_features_in_ = len(own.names)
         self._learned(
             ask.answer(
                 lambda: self._draw(points, ask, amounts, public),

@@ -14,6 +14,7 @@ import numpy as np
 
 from sabun import checks
 from sabun.asking import Forecast, renamed
+from sabun.notebook import Rich
 from sabun.outliers.error_bar import ErrorBar, Tail
 from sabun.outliers.kissing import global_bound, region_bound
 from sabun.outliers.ladder import Discounts
@@ -37,7 +38,7 @@ _RARE = 0.05
 
 @renamed(records="n_records")
 @dataclass(frozen=True, kw_only=True)
-class CountPlan:
+class CountPlan(Rich):
     """Expected errors of a count, from public facts alone.
 
     The error depends on the private table; it lies between the kindest table of this shape and the worst. A public table of
@@ -178,7 +179,7 @@ def plan_regions(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoicePlan:
+class ChoicePlan(Rich):
     """What a choice between sets of columns can see, from public facts alone.
 
     Attributes:

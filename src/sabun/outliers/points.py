@@ -28,7 +28,7 @@ from sabun import checks
 from sabun.errors import DataError
 from sabun.records import Schema, open_source, open_unbounded
 from sabun.records.cells import Floats
-from sabun.records.rows import rows_as_array
+from sabun.records.tables import as_table
 
 __all__ = [
     "LARGEST",
@@ -174,9 +174,7 @@ def _array(table: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
     if not isinstance(table, np.ndarray) and len({len(row) for row in table if issubclass(type(row), list | tuple)}) > 1:
         raise DataError("a table must be a 2-D array of numbers; rows of different lengths are none.")
     # A list is read cell by cell: what numpy makes of it would depend on all of its cells together.
-    values = np.asarray(table) if isinstance(table, np.ndarray) else rows_as_array(table, None)
-    if values.ndim != 2:
-        raise DataError(f"a table must have 2 dimensions (rows, columns); got {values.ndim}.")
+    values = np.asarray(as_table(table))
     if not values.shape[1]:
         raise DataError("a table must have at least one column; got none.")
     return values
@@ -211,8 +209,8 @@ def _finite(values: NDArray[Any]) -> Floats:
     floats = np.ascontiguousarray(values, dtype=np.float64)
     if not (np.abs(floats) <= LARGEST).all():
         raise DataError(
-            f"a table without a schema must hold finite numbers of at most {LARGEST:g} in size; at least one is not. "
-            "Declare a schema: it has a place for every cell."
+            f"a table without a schema must hold finite numbers of at most {LARGEST:g} in size; at least one is not "
+            "(NaN, inf or larger). Declare a schema: it has a place for every cell."
         )
     return floats
 

@@ -32,6 +32,12 @@ class OutlierQuestion(Question):
     def __post_init__(self) -> None:
         self._checked()
 
+    def __sklearn_tags__(self) -> Any:
+        """Cells that are no finite numbers have a place only under a schema."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.schema is not None
+        return tags
+
     @abstractmethod
     def _checked(self) -> Any:
         """Every parameter, checked; what follows from them."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 from sabun import checks
 from sabun.errors import IncompatibleGuarantees, ParameterError
 from sabun.foreign import one_line, parse_json
+from sabun.notebook import Rich
 from sabun.privacy.amounts import Amount, AmountLike, exact, float_above, is_short, plain, rounded_up
 from sabun.privacy.certified import exp_up
 
@@ -31,7 +32,7 @@ _NEIGHBOURS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee:
+class Guarantee(Rich):
     """A differential-privacy promise about one released value.
 
     Guarantee: for all neighbouring inputs x, x' (see `relation`) and every set of outputs T,

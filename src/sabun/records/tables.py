@@ -49,11 +49,15 @@ def as_table(thing: object, *, width: int | None = None, names: Sequence[str] | 
     """
     if isinstance(thing, np.ndarray):
         return _array(thing, width)
+    if hasattr(type(thing), "toarray"):
+        raise DataError("a table must be dense; got a sparse one, and sparse input is not supported. Use X.toarray().")
     if isinstance(thing, list | tuple):
         return rows_as_array(thing, width) if names is None or not is_list_of_dicts(thing) else _of_dicts(thing, names)
     found = _native(thing)
     if isinstance(found, nw.Series):
         return _only_one(found.alias(_SERIES).to_frame(), width)
+    if found is None and hasattr(type(thing), "__array__"):
+        return _array(np.asarray(thing), width)
     if found is None:
         raise DataError(f"a table must be {_KINDS}; got {type(thing).__name__}.")
     return _with_names(found)
@@ -156,7 +160,10 @@ def _array(array: NDArray[Any], width: int | None) -> NDArray[Any]:
     if array.ndim == 1 and width == 1 and array.dtype.names is None:
         array = array.reshape(-1, 1)
     if array.ndim != 2:
-        raise DataError(f"an array must have 2 dimensions (rows, columns); got {array.ndim}.")
+        advice = "Reshape your data, with X.reshape(-1, 1) where it is a single column."
+        raise DataError(f"an array must have 2 dimensions (rows, columns); got {array.ndim}. {advice}")
+    if array.dtype.kind == "c":
+        raise DataError("an array must hold real numbers: Complex data not supported. Use X.real, or a column for each part.")
     if width is not None and array.shape[1] != width:
         raise DataError(f"an array must have {width} columns, in the order of the schema; got {array.shape[1]}.")
     return _unmasked(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)

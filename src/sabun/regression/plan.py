@@ -13,6 +13,7 @@ import numpy as np
 from sabun import checks
 from sabun.asking import Forecast, renamed
 from sabun.errors import ParameterError
+from sabun.notebook import Rich
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.regression.forecasting import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect
@@ -34,7 +35,7 @@ _ASSUMED = (
 
 @renamed(mechanism="method", rows="n_records")
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Rich):
     """Cost and expected error of a release, without touching data.
 
     Errors are relative excess risks: 1 is what predicting with all coefficients 0 costs, 0 is perfect. They are those of a

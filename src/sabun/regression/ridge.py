@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from sabun import checks
 from sabun.asking import Ask, Part, Question, renamed, state_of
+from sabun.asking.fitting import check_shape, check_target
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
@@ -172,11 +173,9 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         return self._read(X, y)[1]
 
     def _read(self, X: object, y: object) -> tuple[Study, Part[Totals] | Reading]:
-        _check_table(X)
-        if y is None and isinstance(X, np.ndarray | list | tuple):
-            raise DataError(
-                "PrivateRidge requires y to be passed, but the target y is None. Only files and frames can hold both."
-            )
+        check_shape(X, owner=self)
+        if y is not None or isinstance(X, np.ndarray | list | tuple):  # only files and frames can hold both
+            check_target(y, owner=self)
         if self.study is None and _is_pair(self.x_bounds) and isinstance(X, list | tuple):
             raise BoundsError(
                 "x_bounds must hold a pair for each column where X is a list of rows; got one pair for all. "
@@ -191,7 +190,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
     def predict(self, X: object) -> Floats:
         """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
         model = self._fitted()
-        _check_table(X, self.n_features_in_)
+        check_shape(X, owner=self, columns=self.n_features_in_)
         return model.predict(X)
 
     @renamed(level="confidence")
@@ -220,11 +219,9 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         return state if isinstance(self.signing_key, str | os.PathLike) else state | {"signing_key": None}
 
     def __sklearn_tags__(self) -> Any:
-        """Missing cells are allowed, noise makes scores poor on small tables."""
+        """Noise makes scores poor on small tables."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
         return tags
 
     def _fitted(self) -> PublicModel:
@@ -315,16 +312,6 @@ def _private_key(key: object) -> Ed25519PrivateKey:
     if not isinstance(found, Ed25519PrivateKey):
         raise ParameterError(f"signing_key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
     return found
-
-
-def _check_table(table: object, columns: int | None = None) -> None:
-    """Refuses arrays that scikit-learn's users expect to be refused; shapes only, never cells."""
-    if hasattr(table, "toarray"):
-        raise DataError("X must be a dense table; got a sparse one, and sparse input is not supported. Use X.toarray().")
-    if isinstance(table, np.ndarray) and table.ndim != 2:
-        raise DataError(f"X must have 2 dimensions (rows, columns); got {table.ndim}. Reshape your data with X.reshape(-1, 1).")
-    if isinstance(table, np.ndarray) and columns is not None and table.shape[1] != columns:
-        raise DataError(f"X has {table.shape[1]} features, but PrivateRidge is expecting {columns} features as input.")
 
 
 def _width_of(bounds: object) -> int | None:

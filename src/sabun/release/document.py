@@ -14,6 +14,7 @@ import numpy as np
 from sabun.errors import IncompatibleGuarantees, ParameterError, ReleaseError, SimulatedError
 from sabun.foreign import one_line
 from sabun.ledger import Receipt
+from sabun.notebook import Rich
 from sabun.privacy.guarantee import Guarantee
 from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
 from sabun.release.files import read_whole, write_whole
@@ -40,7 +41,7 @@ _ROUNDED_UP = 1 + Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Rich):
     """A released value with its guarantee, its provenance, and a signature once somebody signs it.
 
     Immutable: mappings and lists are frozen, arrays are kept as bytes, and each access gives a new read-only array over them. A

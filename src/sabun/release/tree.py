@@ -131,6 +131,8 @@ def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
 
 
 def _array(value: np.ndarray[Any, Any], where: str) -> _Array:
+    if type(value) is np.memmap:  # what joblib reads back; its bytes are copied here
+        value = np.asarray(value)
     if type(value) is not np.ndarray:  # a masked array would carry the values its mask hides
         raise ParameterError(f"{where} must be a plain numpy array; got {type(value).__name__}. Use numpy.array(...).")
     little = value.dtype.newbyteorder("<")

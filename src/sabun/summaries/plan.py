@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sabun.asking import Forecast
+from sabun.notebook import Rich
 from sabun.privacy.amounts import plain
 
 __all__ = ["SummaryPlan"]
@@ -15,7 +16,7 @@ __all__ = ["SummaryPlan"]
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class SummaryPlan:
+class SummaryPlan(Rich):
     """Expected errors of one answer, from public facts alone; with groups, of a group of average size.
 
     Attributes:
