@@ -296,6 +296,36 @@ def test_a_result_that_was_asked_for_by_name_is_paid_for_once(ledger: Ledger, ca
     assert len(ledger.entries()) == 1
 
 
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_the_same_question_about_the_same_table_is_charged_once(verb: str, ledger: Ledger, capsys: Capture) -> None:
+    assert exit_code(*arguments(verb)) == 0
+    suffix = Path(COMMANDS[verb].out).suffix
+    capsys.readouterr()
+    assert exit_code(*arguments(verb, f"second{suffix}")) == 0
+    told = "entry 1): the same result again, for the same was asked of 't.csv' before (--again draws anew and pays)"
+    assert told in capsys.readouterr().out
+    assert len(ledger.entries()) == 1
+    for number, other in enumerate((("--again",), ("--label", "october")), start=2):
+        assert exit_code(*arguments(verb, f"other{number}{suffix}"), *other) == 0
+        assert len(ledger.entries()) == number
+    assert exit_code(*arguments(verb, f"more{suffix}", epsilon="3")) == 0
+    assert len(ledger.entries()) == 4
+
+
+def test_an_edited_row_does_not_show_in_the_ledger(ledger: Ledger, here: Path) -> None:
+    """A key made of the rows would be charged again, and the ledger would tell that somebody's record was changed."""
+    assert exit_code(*arguments("outliers count")) == 0
+    lines = Path("t.csv").read_text().splitlines()
+    Path("t.csv").write_text("\n".join([*lines[:-1], "1e308,nan,no"]) + "\n")
+    assert exit_code(*arguments("outliers count", "second.json")) == 0
+    assert len(ledger.entries()) == 1
+
+
+def test_an_empty_label_is_refused(ledger: Ledger, capsys: Capture) -> None:
+    assert exit_code(*arguments("outliers count"), "--label", "") == 2
+    assert "label must be" in capsys.readouterr().err
+
+
 def test_an_interrupt_after_the_charge_leads_back_to_the_result(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -18,9 +18,11 @@ from sabun.ledger import Ledger, Receipt, Reservation
 from sabun.ledger.store import Unavailable
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import discrete_laplace, os_coin, seeded_coin
+from sabun.records import Schema
 from sabun.release import Release, ResultNotKept, publish
 from sabun.release.draft import purpose_of
 from sabun.release.publish import recovered
+from sabun.summaries import Mean
 
 PROMISE = Guarantee(epsilon=0.4, unit="patient", mechanism="discrete Laplace")
 
@@ -337,3 +339,26 @@ def test_a_lost_release_comes_back_from_the_ledger_for_nothing(ledger: Ledger) -
     for entry in (0, 2):
         with pytest.raises(ParameterError, match=f"entry must be an entry of '.*' with a kept result; got {entry}"):
             recovered(ledger, entry)
+
+
+def test_a_ledger_opened_for_a_named_table_answers_the_same_question_once(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "book", name="clinic", unit="patient", epsilon=100)
+    schema = Schema.of_bounds({"age": (0, 100)})
+
+    def asked(table: str, rows: list[list[float]], **other: Any) -> Release:
+        with Ledger.open(tmp_path / "book", table=table) as ledger:
+            return Mean(column="age", epsilon=other.pop("epsilon", 1), schema=schema, ledger=ledger, **other).fit(rows).release_
+
+    first = asked("october", [[20], [30]])
+    assert asked("october", [[20], [99]]).to_json() == first.to_json()
+    with Ledger.open(tmp_path / "book") as ledger:
+        assert len(ledger.entries()) == 1
+    others = [
+        asked("november", [[20], [30]]),
+        asked("", [[20], [30]]),
+        asked("october", [[20], [30]], epsilon=2),
+        asked("october", [[20], [30]], confidence=0.9),
+        asked("october", [[20], [30]], relation="replace-one", where={"age": (0, 50)}),
+        asked("october", [[20], [30], [40]]),  # another number of records, which is public here
+    ]
+    assert [release.provenance.receipt.entry for release in others if release.provenance.receipt] == [2, 3, 4, 5, 6, 7]

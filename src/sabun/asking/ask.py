@@ -120,6 +120,7 @@ class Ask:
         schema: Schema | None = None,
         notes: tuple[str, ...] = (),
         price: Price | None = None,
+        apart: str = "",
     ) -> Release:
         """Reserves the charge, draws, commits: the single door out; see `sabun.release.publish`.
 
@@ -132,6 +133,7 @@ class Ask:
             schema: The public schema, whose hash goes into the provenance.
             notes: Sentences for the reader.
             price: What `draw` runs, where more is known than (epsilon, delta); see `sabun.privacy.Price`.
+            apart: What else is public and tells this question from others, such as a digest of a public table.
         """
         return publish(
             kind=kind,
@@ -145,6 +147,7 @@ class Ask:
             schema_hash=None if schema is None else schema.hash,
             notes=notes,
             price=price,
+            apart=apart,
         )
 
 

@@ -23,7 +23,7 @@ from sabun.density.method import Method
 from sabun.density.plan import DensityPlan, forecast
 from sabun.density.promise import Terms
 from sabun.density.rkhs import Embedding
-from sabun.density.saved import KIND, features_from, features_tree, has_uncovered, must_be_made_for, plan_from
+from sabun.density.saved import KIND, digest_of, features_from, features_tree, has_uncovered, must_be_made_for, plan_from
 from sabun.density.settings import FORMER, KINDS, DensitySettings
 from sabun.density.statistic import Tally, must_match
 from sabun.errors import DataError, ParameterError
@@ -363,17 +363,17 @@ class DensityRatio(Question):
             schema=features.schema,
             notes=("The weights are for the rows of the public table, in its order; their mean is 1.",),
             price=promise.price(guarantee.relation),
+            apart=digest_of(self._points),
         )
         if not drawn:  # a retry key is tied to the facts, and the cells of the public table are not among them
             must_be_made_for(release, self._plan, features, self._points, key=ask.retry_key)
-        self._part = None
         return self._adopt(release)
 
     def _adopt(self, release: Release) -> Self:
         """Sets what follows from the release."""
         self._learned(release)
         self.weights_: Floats = np.array(release["weights"])
-        self._judged = None
+        self._judged = self._part = None
         self.n_features_in_ = len(self._features.names)
         inference = self._inference() if isinstance(self._plan, Embedding) else None
         self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)

@@ -15,14 +15,16 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
-from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
 from sabun.telling.terminal.foretelling import foretell
 from sabun.telling.terminal.options import (
+    Again,
     Bounds,
     Confidence,
     Epsilon,
     Json,
+    Label,
     LedgerFile,
     Overwrite,
     Purpose,
@@ -82,6 +84,8 @@ def weights(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw marginals and weights (.svg).")] = None,
     owner_only: Annotated[bool, typer.Option("--owner-only", help="Draw the private table too. NOT PRIVATE.")] = False,
     overwrite: Overwrite = False,
@@ -116,7 +120,7 @@ def weights(
     _refuse_shared(written, [file for file in (private, public, schema, book) if isinstance(file, os.PathLike)])
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(private, label, again))
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation, "n_public": n_records}
     about = read_columns(columns, bounds, schema)
     asked["method"] = typed_method(method, setting, basis, about, public, accept=accept_publishing_raw_records)

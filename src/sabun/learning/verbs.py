@@ -13,14 +13,16 @@ import typer
 from sabun.errors import ParameterError
 from sabun.learning import typed
 from sabun.learning.model_verbs import Model, card, sign, verify
-from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
+    Again,
     Bounds,
     Columns,
     Epsilon,
     Json,
+    Label,
     LedgerFile,
     NRecords,
     PrivateTable,
@@ -87,6 +89,8 @@ def train(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to resume from after an interruption; holds a secret.")
     ] = None,
@@ -117,7 +121,7 @@ def train(
         print_line(
             "Notice: the list of labels is read off the data, so the promise assumes that it is public. Or name it: --classes."
         )
-    payment = Payment.of(ledger, purpose, checkpoint=checkpoint)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again), checkpoint=checkpoint)
     classifier = _classifier(
         method,
         settings,

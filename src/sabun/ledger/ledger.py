@@ -64,9 +64,9 @@ class Ledger(View):
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, *, book: Book, remark: str = "", account: str = "") -> None:
+    def __init__(self, store: Store, *, book: Book, remark: str = "", account: str = "", table: str = "") -> None:
         super().__init__(store, book=book, account=account)
-        self._remark = remark
+        self._remark, self._table = remark, table
         self._made: list[Receipt] = []
         self._unsure: list[Receipt] = []
 
@@ -120,26 +120,35 @@ class Ledger(View):
         return cls(store, book=Book(terms=terms, head=first))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "", account: str = "") -> Self:
+    def open(cls, path: str | os.PathLike[str] | Store, *, remark: str = "", account: str = "", table: str = "") -> Self:
         """Opens a ledger that exists; its first row and its newest ones are checked, `verify` reads them all.
 
         Args:
             path: Where it is: a file's path, or `postgresql://USER@HOST/DATABASE?ledger=NAME`.
             remark: Words kept with each charge made through this handle, beside its purpose. Public: no private data.
             account: The account that charges through this handle go to; empty for the whole budget alone.
+            table: A public name of the table that is asked through this handle. The same question about the same name then
+                returns the answer that was kept, for nothing; a table that changes gets a new name on a public schedule.
+                Empty: every question is drawn and charged anew, unless it has a retry key.
 
         Raises:
             ParameterError: It has no such account.
             LedgerError: There is none, or it is not one, or it is damaged or was changed.
         """
         checks.require(isinstance(remark, str), "a text", remark=remark)
-        check_words(remark=remark)
+        checks.require(isinstance(table, str), "a text", table=table)
+        check_words(remark=remark, table=table)
         store = store_at(path)
         with store.reading() as view:
             book = opened(view, place=store.place)
         known = book.standing.accounts
         checks.require(account == "" or account in known, f"an account of {book.terms.name!r}", account=account)
-        return cls(store, book=book, remark=remark, account=account)
+        return cls(store, book=book, remark=remark, account=account, table=table)
+
+    @property
+    def table(self) -> str:
+        """The public name of the table that is asked through this handle; empty where it has none."""
+        return self._table
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:

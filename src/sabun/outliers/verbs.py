@@ -12,15 +12,17 @@ from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.outliers.owner import sensitivity
 from sabun.records import FilePart
-from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
+    Again,
     Bounds,
     Columns,
     Confidence,
     Epsilon,
     Json,
+    Label,
     LedgerFile,
     NRecords,
     Out,
@@ -97,6 +99,8 @@ def count(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     out: Out = None,
     yes: Yes = False,
     json: Json = False,
@@ -115,7 +119,7 @@ def count(
         new_file(out)
     known = declared(schema, bounds)
     chosen = listed(columns, known)
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
     public |= {"confidence": confidence, "columns": chosen, "schema": known, "ledger": payment.book, "retry_key": retry_key}
     if regions is not None:
@@ -160,6 +164,8 @@ def choose(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     out: Out = None,
     yes: Yes = False,
     json: Json = False,
@@ -180,7 +186,7 @@ def choose(
     sides = dict(_subspace(text) for text in subspace)
     known = declared(schema, bounds)
     listed(",".join(column for columns in sides.values() for column in columns), known, option="subspace")
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     choice = SubspaceChoice(
         subspaces=sides,
         k=k,

@@ -25,12 +25,14 @@ from sabun.regression.typed import (
     tell_model,
     terms_of,
 )
-from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
+    Again,
     Bounds,
     Columns,
     Json,
+    Label,
     LedgerFile,
     NRecords,
     PrivateTable,
@@ -102,6 +104,8 @@ def fit(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: _RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     n_records: Guess = None,
     yes: Yes = False,
     json: Json = False,
@@ -117,7 +121,7 @@ def fit(
     from sabun.regression import PrivateRidge
     from sabun.regression.releasing import request_key
 
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     said = {"schema": schema, "bounds": bounds, "columns": columns, "target": target}
     terms = terms_of(study, said | {"epsilon": epsilon, "delta": delta, "method": method, "relation": relation})
     agreed = terms.get("study")

@@ -18,8 +18,12 @@ from sabun.privacy.noise import Coin
 from sabun.privacy.pricing import Price
 from sabun.release.document import Release
 from sabun.release.draft import Draft
+from sabun.release.encoding import canonical
 
-__all__ = ["ResultNotKept", "kept", "publish", "recovered", "refuse_seeded"]
+__all__ = ["SAME", "ResultNotKept", "kept", "publish", "recovered", "refuse_seeded"]
+
+SAME = "same:"
+"""How keys begin that are made of what is public about a question."""
 
 _DIGEST = b"sha256:"
 _ATTEMPTS = 3
@@ -56,6 +60,7 @@ def publish(
     schema_hash: str | None = None,
     notes: tuple[str, ...] = (),
     price: Price | None = None,
+    apart: str = "",
 ) -> Release:
     """Charges a ledger, draws a value, returns both as a release.
 
@@ -75,6 +80,7 @@ def publish(
         | the ledger cannot keep the result           | ResultNotKept, with the release on it               |
         | any public fact no file can hold            | ParameterError; nothing charged, nothing drawn      |
         | `key` seen before, all public facts the same | the stored release                                 |
+        | no `key`, the ledger's `table` named         | the same, with a key made of all that is public    |
 
     Args:
         kind: What is released, e.g. "outlier count".
@@ -88,6 +94,7 @@ def publish(
         schema_hash: Hash of the public schema, for the provenance.
         notes: Sentences for the reader, for the provenance.
         price: What `draw` runs, where that is known; a ledger that counts by a Rényi order books what it costs there.
+        apart: What else is public and tells this question from others; not published.
 
     Raises:
         SimulatedError: A seeded coin (or a simulated guarantee) came with a ledger.
@@ -105,6 +112,7 @@ def publish(
         return draft.filled(_drawn(draw))
     if promise.simulated:  # proof: refuse-simulated
         raise SimulatedError(_SEEDED)
+    key = _same_request(draft, ledger.table, apart) if key is None else key  # proof: public-key
     if key is not None:
         known = ledger.recall(key, guarantee=promise, purpose=draft.purpose)
         if known is not None:
@@ -115,6 +123,17 @@ def publish(
     release = paid.filled(_drawn(draw))  # proof: draw-once
     _keep(reservation, release)  # proof: commit-last
     return release
+
+
+def _same_request(draft: Draft, table: str, apart: str) -> str | None:
+    """The key of the same question about a table of that public name; None for a table without one.
+
+    Nothing of the data is in it: a fingerprint of the rows would show in the ledger whether one of them was edited.
+    """
+    if not table:
+        return None
+    parts = (table, draft.purpose, draft.promise.to_json(), apart)
+    return f"{SAME}{hashlib.sha256(canonical(list(parts))).hexdigest()}"
 
 
 def refuse_seeded(coin: Coin, ledger: Ledger | None) -> None:
@@ -179,6 +198,6 @@ def _recalled(stored: bytes, which: str) -> Release:
     if stored.startswith(_DIGEST):
         raise ParameterError(
             f"the release of {which} must be small enough to be kept in the ledger; it was not. "
-            "Load the file it was saved to, or pay for another under a new key."
+            "Load the file it was saved to, or pay for another: under a new key, or drawn again (--again)."
         )
     return Release.from_json(stored, max_bytes=len(stored))

@@ -11,15 +11,17 @@ from sabun.errors import ParameterError
 from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.terminal.asked import asked_table
-from sabun.telling.terminal.charging import Payment, warn_if_large
+from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
+    Again,
     Bounds,
     Confidence,
     EngineName,
     Epsilon,
     Json,
+    Label,
     LedgerFile,
     NRecords,
     Out,
@@ -89,6 +91,8 @@ def _ask(
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
+    label: Label = None,
+    again: Again = False,
     out: Out = None,
     yes: Yes = False,
     json: Json = False,
@@ -97,7 +101,7 @@ def _ask(
     word, own = asked
     if out is not None:
         new_file(out)
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
     question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
     with payment:

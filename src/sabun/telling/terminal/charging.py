@@ -14,19 +14,33 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, final
 
 import typer
 
+from sabun import checks
 from sabun.errors import DataError, ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.ledger.address import shown, with_account
 from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
+from sabun.release.publish import SAME
 from sabun.telling.terminal.output import print_line, warn
 
 if TYPE_CHECKING:
     from sabun.ledger import Entry, Receipt
+    from sabun.records import FilePart
     from sabun.release import Release
 
-__all__ = ["Interrupted", "LedgerFile", "Payment", "Purpose", "ResultNotWritten", "charged", "warn_if_large"]
+__all__ = [
+    "Again",
+    "Interrupted",
+    "Label",
+    "LedgerFile",
+    "Payment",
+    "Purpose",
+    "ResultNotWritten",
+    "asked_name",
+    "charged",
+    "warn_if_large",
+]
 
 LedgerFile: TypeAlias = Annotated[
     str | None,
@@ -38,6 +52,28 @@ LedgerFile: TypeAlias = Annotated[
 Purpose: TypeAlias = Annotated[
     str | None, typer.Option("--purpose", help="A note for the ledger, such as 'annual report'; public, like all of it.")
 ]
+
+Label: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="A public name of the table, its file's name when left out: the same question about the same name is free.",
+    ),
+]
+Again: TypeAlias = Annotated[
+    bool, typer.Option("--again", help="Draw anew and pay, even if the ledger kept an answer to the same question.")
+]
+
+
+def asked_name(table: FilePart, label: str | None, again: bool) -> str:
+    """The public name under which a question is free the second time; empty where it shall be drawn anew.
+
+    Raises:
+        ParameterError: The label is empty.
+    """
+    if label is not None:
+        checks.text(label=label)
+    return "" if again else label or (str(table) if "*" in table.name else table.name)
 
 
 class Interrupted(Exception):
@@ -68,12 +104,12 @@ class Payment:
     checkpoint: Path | None = None
 
     @classmethod
-    def of(cls, file: str | None, purpose: str | None, *, checkpoint: Path | None = None) -> Self:
-        """Opens the ledger that was named, if any."""
+    def of(cls, file: str | None, purpose: str | None, *, table: str = "", checkpoint: Path | None = None) -> Self:
+        """Opens the ledger that was named, if any; `table` is the public name under which the same question is free."""
         if file is None and purpose is not None:
             raise ParameterError("purpose must come with a ledger that keeps it; got none. Pass --ledger.")
         place, account = (None, "") if file is None else with_account(file)
-        book = None if place is None else Ledger.open(place, remark=purpose or "", account=account)
+        book = None if place is None else Ledger.open(place, remark=purpose or "", account=account, table=table)
         made = cls(book=book, file=place, checkpoint=checkpoint)
         _payments.append(made)
         return made
@@ -134,11 +170,18 @@ class Payment:
         if not self.paid_before(release):
             return f"Ledger: {release.provenance.charge}."
         again = (
-            "the same result again, whatever table was named"
+            f"the same result again, {self._why(receipt)}"
             if self.checkpoint is None
             else "this run went on from its checkpoint"
         )
         return f"Ledger: already paid ({receipt.ledger_name!r}, entry {receipt.entry}): {again}; nothing was charged."
+
+    def _why(self, receipt: Receipt) -> str:
+        """Why an answer was not drawn anew."""
+        entry = self._entry(receipt)
+        if self.book is not None and entry is not None and (entry.key or "").startswith(SAME):
+            return f"for the same was asked of {self.book.table!r} before (--again draws anew and pays)"
+        return "whatever table was named"
 
     def facts(self, release: Release) -> dict[str, Any]:
         """The same in plain JSON types."""

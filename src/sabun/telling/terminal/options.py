@@ -13,17 +13,19 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from sabun.telling.terminal.charging import LedgerFile, Purpose
+from sabun.telling.terminal.charging import Again, Label, LedgerFile, Purpose
 from sabun.telling.terminal.output import Json
 from sabun.telling.terminal.written import PrivateTable, as_written
 
 __all__ = [
+    "Again",
     "Bounds",
     "Columns",
     "Confidence",
     "EngineName",
     "Epsilon",
     "Json",
+    "Label",
     "Lang",
     "LedgerFile",
     "NRecords",
