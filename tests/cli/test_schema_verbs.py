@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -111,3 +112,67 @@ def test_a_column_name_with_half_a_character_is_refused() -> None:
         Column.number("\ud800", lower=0, upper=9)
     with pytest.raises(ParameterError, match="name must be valid Unicode text"):
         Column.category("\ud800", ["x"])
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def test_a_schema_by_question_and_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("age,smoker,visit,name\n987,no,2020-01-01,Ann\n")
+    wrong = ("banana", "n", "0", "x")
+    _answering(monkeypatch, *wrong, "0", "120", "", "c", "no, yes", "d", "2019-01-01", "2021-12-31", "")
+    assert exit_code("schema", "new", "a.json", "--ask", "--names-of", "t.csv") == 0
+    out, err = capsys.readouterr()
+    assert Schema.load("a.json").columns == (
+        Column.number("age", lower=0, upper=120),
+        Column.category("smoker", ["no", "yes"]),
+        Column.date("visit", lower="2019-01-01", upper="2021-12-31"),
+    )
+    assert "987" not in out + err
+    assert "Ann" not in out + err
+    assert "NOT PRIVATE" not in err
+    assert out.startswith("age: a number from 0 to 120")
+
+
+def test_names_are_asked_for_where_no_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _answering(monkeypatch, "age", "n", "0", "120", "40", "age", "")
+    assert exit_code("schema", "new", "a.json", "--ask") == 0
+    assert Schema.load("a.json").columns == (Column.number("age", lower=0, upper=120, missing=40),)
+
+
+def test_a_look_at_the_rows_is_said_to_be_not_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("age\n987\n\n55\n")
+    _answering(monkeypatch, "s")
+    assert exit_code("schema", "new", "a.json", "--ask", "--names-of", "t.csv", "--look") == 2
+    said = capsys.readouterr().err
+    assert "NOT PRIVATE" in said
+    assert "100% of the cells are numbers" in said
+    assert "987" not in said
+
+
+def test_answers_that_end_early_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _answering(monkeypatch, "age", "n", "0")
+    assert exit_code("schema", "new", "a.json", "--ask") == 2
+    assert "must be answered to the end" in capsys.readouterr().err
+    assert not Path("a.json").exists()
+
+
+def test_a_code_book_and_options_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("book.csv").write_text("name,kind,lower,upper\nage,number,0,120\nbmi,number,,\ncost,number,,\n")
+    assert exit_code("schema", "new", "a.json", "--code-book", "book.csv", "--number", "bmi=10:60") == 0
+    assert Schema.load("a.json").names == ("age", "bmi")
+    assert "cost is left out: the code book has a number without a lower and an upper bound" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +11,12 @@ import typer
 from sabun.errors import ParameterError
 from sabun.foreign import one_line
 from sabun.records import Column, FileFormat, FilePart, Schema, TableFit, inspect_table
+from sabun.records.codebooks import read_code_book
 from sabun.records.files import file_column
 from sabun.release.files import write_whole
 from sabun.telling.terminal.options import Json, Overwrite, PrivateTable, as_written
-from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.output import new_file, print_json, print_line, remark
+from sabun.telling.terminal.questions import asked_columns
 from sabun.telling.terminal.written import Decimal, Encoding, Separator, Sheet, Thousands, form_of
 
 __all__ = ["app"]
@@ -40,6 +43,18 @@ def new(
         list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
     ] = None,
     log1p: Annotated[list[str] | None, typer.Option(help="A heavy-tailed number column: its name; repeat it.")] = None,
+    code_book: Annotated[
+        Path | None,
+        typer.Option("--code-book", help="A code book to begin with: CSV, frictionless, pandera (JSON, YAML) or DDI (XML)."),
+    ] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Be asked, column by column; so too where nothing is declared.")] = False,
+    names_of: Annotated[
+        Path | None, typer.Option("--names-of", help="With --ask: a table whose column names are taken; its rows are not read.")
+    ] = None,
+    look: Annotated[
+        bool,
+        typer.Option("--look", help="With --names-of: read the rows too, to tell what kind of cells there are. NOT PRIVATE."),
+    ] = False,
     encoding: Encoding = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -66,12 +81,24 @@ def new(
     for name, ends in (_split(text, "date") for text in date or []):
         low, _, high = ends.partition(":")
         columns.append(Column.date(name, lower=low, upper=high, missing=constants.pop(name, None)))
+    declared = {column.name for column in columns}
+    if code_book is not None:
+        book = read_code_book(code_book)
+        columns = [*(column for column in book.columns if column.name not in declared), *columns]
+        for name, why in book.short.items():
+            if name not in declared:
+                remark(f"{one_line(name)} is left out: the code book has {why}. Declare it by an option.")
+    if names_of is not None and not ask:
+        raise ParameterError("--names-of must come with --ask, which asks about each of the names.")
+    if ask or (not columns and sys.stdin.isatty()):
+        columns += asked_columns(names_of, known={column.name for column in columns}, form=form, look=look)
     unknown = sorted({*constants, *(tailed - {name for name, _ in pairs})})
     if unknown:
         raise ParameterError(f"missing and log1p must name columns that are declared; got {unknown[0]!r}.")
     if not columns:
         raise ParameterError(
-            "columns must be declared. Pass --number name=low:high, --date name=first:last or --category name=label,label."
+            "columns must be declared. Pass --number name=low:high, --date name=first:last or --category name=label,label; or "
+            "--code-book FILE; or --ask, to be asked."
         )
     schema = Schema(columns=tuple(columns), file=form or FileFormat())
     write_whole(out, schema.to_text().encode(), overwrite=overwrite)

@@ -1,0 +1,152 @@
+"""A schema by question and answer: what is publicly known of each column, asked until it can be written down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from sabun.errors import ParameterError, SabunError
+from sabun.foreign import one_line
+from sabun.records import Column, FileFormat, FilePart
+from sabun.records.files import file_column
+from sabun.telling.terminal.output import remark
+
+__all__ = ["asked_columns"]
+
+_Answer = TypeVar("_Answer")
+
+_BEGIN = """For each column say what everybody knows without the table: from the form, the code book, the law.
+Never take bounds from the rows: the largest age in a table is one person's age."""
+_KINDS = {"n": "number", "c": "category", "d": "date", "s": "skip"}
+_MOST = 1000
+
+
+def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | None, look: bool = False) -> list[Column]:
+    """Asks on the terminal.
+
+    Args:
+        table: A table whose column names are asked about; without one the names are asked for too.
+        known: Names of columns that are declared already.
+        form: How the table's text is written.
+        look: Whether the rows may be read, to tell the owner what kind of cells a column has. What is shown is NOT PRIVATE.
+
+    Raises:
+        ParameterError: The answers end before the last question.
+    """
+    if look and table is None:
+        raise ParameterError("--look must come with --names-of, the table to look at.")
+    remark(_BEGIN)
+    part = None if table is None else FilePart.of(table).written(form or FileFormat())
+    if look:
+        remark("NOT PRIVATE: what is said about cells below was read off the private rows. Do not publish it.")
+    found = list[Column]()
+    for name in _typed_names(known) if part is None else [name for name in part.names() if name not in known]:
+        if look and part is not None:
+            remark(f"{one_line(name)}: {_looked_at(file_column(part, name))}")
+        column = _asked_column(name)
+        if column is not None:
+            found.append(column)
+    return found
+
+
+def _typed_names(known: set[str]) -> Iterator[str]:
+    seen = set(known)
+    while name := _prompt("Name of the next column (empty to end)", "").strip():
+        if name in seen:
+            remark(f"{one_line(name)} is declared already.")
+            continue
+        seen.add(name)
+        yield name
+
+
+def _asked_column(name: str) -> Column | None:
+    shown = one_line(name)
+    kind = _until(lambda: _kind(_prompt(f"{shown}: number (n), category (c), date (d) or skip (s)", "s")))
+    if kind == "skip":
+        return None
+    if kind == "category":
+        return _until(
+            lambda: Column.category(
+                name, [label.strip() for label in _prompt(f"{shown}: its labels, between commas").split(",")]
+            )
+        )
+    if kind == "date":
+        return _until(lambda: Column.date(name, lower=_end(shown, "first day (2020-01-31)"), upper=_end(shown, "last day")))
+    return _until(
+        lambda: Column.number(
+            name,
+            lower=_number(_end(shown, "lowest value that is possible")),
+            upper=_number(_end(shown, "highest value that is possible")),
+            missing=_optional(_prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", "")),
+        )
+    )
+
+
+def _kind(answer: str) -> str:
+    for letter, word in _KINDS.items():
+        if answer.strip().lower() in (letter, word):
+            return word
+    raise ParameterError(f"the answer must be one of {', '.join(_KINDS)}; got {one_line(answer)!r:.40}.")
+
+
+def _end(shown: str, which: str) -> str:
+    return _prompt(f"{shown}: {which}").strip()
+
+
+def _number(answer: str) -> float:
+    try:
+        return float(answer)
+    except ValueError:
+        raise ParameterError(f"the answer must be a number; got {one_line(answer)!r:.40}.") from None
+
+
+def _optional(answer: str) -> float | None:
+    return _number(answer) if answer.strip() else None
+
+
+def _until(answer: Callable[[], _Answer]) -> _Answer:
+    """Asks again until the answers can be taken."""
+    for _ in range(_MOST):
+        try:
+            return answer()
+        except SabunError as error:
+            if isinstance(error, _Ended):
+                raise
+            remark(str(error))
+    raise _Ended("the answers must come to an end; they do not.")
+
+
+class _Ended(ParameterError):
+    """Nobody answers any more."""
+
+
+def _prompt(question: str, default: str | None = None) -> str:
+    """One answer; asked on the error stream, so that the standard one holds the result alone."""
+    while True:
+        typer.echo(f"{question}{f' [{default}]' if default else ''}: ", err=True, nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            raise _Ended("the questions must be answered to the end; they were not. Nothing was written.")
+        if line.strip() or default is not None:
+            return line.strip() or str(default)
+
+
+def _looked_at(cells: list[Any]) -> str:
+    """How the cells of a column look, without one of them."""
+    texts = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    numbers = sum(_is_number(text) for text in texts)
+    kinds = len(set(texts))
+    share = f"{numbers / len(texts):.0%} of the cells are numbers, {kinds} different ones" if texts else "no cell is filled"
+    return f"{len(cells) - len(texts)} of {len(cells)} cells are empty; {share}."
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
