@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.keyvalue_estimators import EPSILONS, FRESH, REPORTS, TUNED, Population
+from benchmarks.keyvalue_estimators import EPSILONS, REPORTS
+from benchmarks.keyvalue_populations import SEEN, TUNED, Population
 from sabun.keyvalue import Study
 
 __all__ = ["LATER", "SOUGHT", "Foretold", "foretold"]
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keys", type=int, nargs="+", default=[5, 50, 300])
     asked = parser.parse_args()
-    for label, populations in (("tuned", TUNED), ("fresh", FRESH), ("later", LATER), ("sought", SOUGHT)):
+    for label, populations in (("tuned", TUNED), ("fresh", SEEN), ("later", LATER), ("sought", SOUGHT)):
         found = foretold(populations, keys=asked.keys, seed=asked.seed)
         for place, what in enumerate(("frequencies", "means")):
             ratios = np.array([cell.ratios[place] for cell in found])

@@ -12,7 +12,8 @@ from scipy.special import xlogy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.keyvalue_estimators import ADVERSE, FRESH, measured
+from benchmarks.keyvalue_estimators import measured
+from benchmarks.keyvalue_populations import ADVERSE, SEEN
 
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue import Study
@@ -152,7 +153,7 @@ def test_every_protocol_gains_on_sparse_keys(protocol: str) -> None:
 def test_it_is_never_much_worse_than_the_best_of_the_others() -> None:
     """Eight cells of populations that nobody tuned on; the whole grid is `python -m benchmarks.keyvalue_estimators`."""
     found = [
-        measured(name, FRESH[name], keys=50, reports=reports, epsilon=epsilon, protocol="kv3", runs=4, seed=11)
+        measured(name, SEEN[name], keys=50, reports=reports, epsilon=epsilon, protocol="kv3", runs=4, seed=11)
         for name in ("geometric", "rare cluster", "log-normal", "stairs")
         for reports, epsilon in ((200, 1.0), (2000, 2.0))
     ]
@@ -164,7 +165,7 @@ def test_it_is_never_much_worse_than_the_best_of_the_others() -> None:
 
 def test_few_keys_lose_next_to_nothing() -> None:
     found = [
-        measured(name, FRESH[name], keys=5, reports=2000, epsilon=epsilon, protocol="kv3", runs=12, seed=11)
+        measured(name, SEEN[name], keys=5, reports=2000, epsilon=epsilon, protocol="kv3", runs=12, seed=11)
         for name in ("geometric", "two minds", "u-shaped")
         for epsilon in (1.0, 2.0)
     ]
