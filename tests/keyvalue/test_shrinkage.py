@@ -20,7 +20,7 @@ from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.estimates import point_estimates
 from sabun.keyvalue.quadrature import MEANS, POINTS, part_likelihoods, posterior_moments
-from sabun.keyvalue.ranking import _probabilities, ranking_of
+from sabun.keyvalue.ranking import _noise, _probabilities, ranking_of
 from sabun.keyvalue.shrinkage import posterior_of, shrunk
 
 CHANNELS = [Channel(a=0.81, b=0.21, p=0.88), Channel(a=0.55, b=0.45, p=0.52), Channel(a=0.99, b=0.005, p=0.995)]
@@ -280,7 +280,7 @@ def test_keys_without_reports_are_drawn_from_what_the_others_are_like() -> None:
         none = np.flatnonzero(counts.total == 0)
         assert np.isnan(found.frequency[none]).all()
         np.testing.assert_allclose(found.shares.sum(axis=1), 1.0)
-        said += _probabilities(found, k)[none].tolist()
+        said += _probabilities(found, k, _noise(study.channel, counts) / 2)[none].tolist()
         came += np.isin(none, np.argsort(-f)[:k]).tolist()
     assert np.mean(said) == pytest.approx(np.mean(came), abs=0.06)
 
@@ -291,8 +291,10 @@ def test_a_list_shows_no_frequency_where_nothing_was_reported_and_says_when_it_i
     tally.add_many([1], [0])
     ranking = tally.top(2)
     assert ranking.weak
+    assert np.isnan(ranking.probability).all()
+    assert ranking.to_dict()["probability"] == [None, None]
     assert "differ by little more than noise" in str(ranking)
-    ranking = ranking_of(posterior_of(study.channel, of((40, 40, 20), (0, 0, 0), (20, 20, 60))), study.terms.keys, 3)
+    ranking = ranking_of(study.channel, of((40, 40, 20), (0, 0, 0), (20, 20, 60)), study.terms.keys, 3)
     assert ranking.probability == (1.0, 1.0, 1.0)
     assert not ranking.weak, "all of three are sure"
     (line,) = [line for line in str(ranking).splitlines() if line.startswith("b")]
