@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sabun.errors import ParameterError
 from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, smooth_bound, suggest_radius
+from sabun.outliers.reference import Reference
 from sabun.privacy.guarantee import Guarantee
 from sabun.release import Release
 from sabun.release.provenance import Provenance
@@ -130,3 +132,27 @@ def test_a_reference_of_another_size_is_drawn_from_and_always_gives_the_same_pla
         asked.plan(n_records=100, dimensions=3, like=reference)
     with pytest.raises(ParameterError, match="dimensions must be given where there is no reference"):
         asked.plan(n_records=100)
+
+
+def test_how_many_outliers_a_larger_table_has_is_foretold_from_neighbours_and_not_from_twins() -> None:
+    """Three times as many records: the levels of their number, over 20 references; and a pair of forecasts where there are few.
+
+    All is seeded. Levels are widened by a factor of two for what a reference of 100 records cannot know.
+    """
+    held = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        reference, private = rng.standard_t(4, size=(100, 2)), rng.standard_t(4, size=(300, 2))
+        made = Reference(points=reference, radius=1.0, cover="degeneracy")
+        levels, true = made._outliers(300, 5), int((outlier_degrees(private, radius=1.0) < 5).sum())
+        assert list(levels) == sorted(levels)
+        held += levels[0] / 2 <= true <= 2 * levels[-1]
+    assert held >= 15
+    few = OutlierCount(k=5, radius=1.0, epsilon=Fraction(1, 4)).plan(n_records=300, like=reference)
+    assert len(few.forecasts) == 2
+    assert few.forecasts[0].middle < few.forecasts[1].middle
+    assert "it has only" in few.forecasts[0].assumed[-1]
+    assert "it has as many as" in few.forecasts[1].assumed[-1]
+    assert "; or, with the most outliers it may have, error of the count" in str(few)
+    same = Reference(points=reference, radius=1.0, cover="degeneracy")._outliers(100, 5)
+    assert same[0] < (outlier_degrees(reference, radius=1.0) < 5).sum() < same[-1], "as many as the reference, give or take"
