@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from sabun.asking import Forecast
 from sabun.errors import ParameterError
 from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, smooth_bound, suggest_radius
-from sabun.outliers.reference import Reference
+from sabun.outliers.reference import Reference, Seen
 from sabun.privacy.guarantee import Guarantee
 from sabun.release import Release
 from sabun.release.provenance import Provenance
@@ -135,7 +136,7 @@ def test_a_reference_of_another_size_is_drawn_from_and_always_gives_the_same_pla
 
 
 def test_how_many_outliers_a_larger_table_has_is_foretold_from_neighbours_and_not_from_twins() -> None:
-    """Three times as many records: the levels of their number, over 20 references; and a pair of forecasts where there are few.
+    """Three times as many records: the levels of their number, over 20 references.
 
     All is seeded. Levels are widened by a factor of two for what a reference of 100 records cannot know.
     """
@@ -148,11 +149,24 @@ def test_how_many_outliers_a_larger_table_has_is_foretold_from_neighbours_and_no
         assert list(levels) == sorted(levels)
         held += levels[0] / 2 <= true <= 2 * levels[-1]
     assert held >= 15
-    few = OutlierCount(k=5, radius=1.0, epsilon=Fraction(1, 4)).plan(n_records=300, like=reference)
-    assert len(few.forecasts) == 2
-    assert few.forecasts[0].middle < few.forecasts[1].middle
-    assert "it has only" in few.forecasts[0].assumed[-1]
-    assert "it has as many as" in few.forecasts[1].assumed[-1]
-    assert "; or, with the most outliers it may have, error of the count" in str(few)
     same = Reference(points=reference, radius=1.0, cover="degeneracy")._outliers(100, 5)
     assert same[0] < (outlier_degrees(reference, radius=1.0) < 5).sum() < same[-1], "as many as the reference, give or take"
+
+
+def test_where_the_number_of_outliers_decides_and_is_not_known_there_are_two_forecasts() -> None:
+    """Noise of some 20 records in either direction is cut off at none: the median error is the number of outliers."""
+
+    def forecasts(*counts: int) -> tuple[Forecast, ...]:
+        return Seen(counts=counts, bounds=(20.0,), assumed=("like it",)).forecasts("error", lambda x: np.exp(-x), 300)
+
+    few, many = forecasts(0, 1, 3, 6, 10)
+    assert (few.middle, many.middle) == (0.0, 10.0)
+    assert few.assumed == ("like it", "it has only 0 outliers")
+    assert many.assumed == ("like it", "it has as many as 10 outliers")
+    for known in ((9, 9, 10, 11, 12), (100, 120, 150, 200, 290)):
+        (one,) = forecasts(*known)
+        assert one.assumed == ("like it",)
+    plan = OutlierCount(k=5, radius=1.0, epsilon=1).plan(n_records=20, like=np.zeros((20, 1)))
+    told = str(dataclasses.replace(plan, forecasts=(few, many)))
+    assert "In a table like the reference, error: about 0" in told
+    assert "; or, with the most outliers it may have, error: about 10" in told
