@@ -7,14 +7,14 @@ fair sample, but their worst cell is told.
 
     python -m benchmarks.keyvalue_estimators [--keys N ...] [--populations tuned|seen|fresh|adverse|all] [--protocol NAME]
         [--runs N] [--json FILE]
-    python -m benchmarks keyvalue_estimators    (what the pages show: the fresh ones, and the paper's sets)
+    python -m benchmarks keyvalue_estimators    (what the pages show: the paper's sets; fresh ones: keyvalue_fresh)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from sabun.datasets import keyvalue_population
 from sabun.keyvalue import Study
 from sabun.keyvalue.estimates import point_estimates
 
-__all__ = ["EPSILONS", "PEERS", "REPORTS", "Cell", "cells", "measured", "run"]
+__all__ = ["EPSILONS", "PEERS", "REPORTS", "Cell", "cells", "measured", "over_the_best", "run", "where"]
 
 MEASURES = (
     "benchmarks/keyvalue_populations.py",
@@ -68,14 +68,20 @@ class Cell:
 
 
 def cells(
-    populations: dict[str, Population], *, keys: int, protocol: str = "kv3", runs: int | None = None, seed: int = 0
+    populations: dict[str, Population],
+    *,
+    keys: int,
+    protocol: str = "kv3",
+    runs: int | None = None,
+    seed: int = 0,
+    reports: Sequence[int] = REPORTS,
 ) -> Iterator[Cell]:
     """The cells of some populations, one after the other."""
     for name, population in populations.items():
-        for reports in REPORTS:
+        for each in reports:
             for epsilon in EPSILONS:
                 yield measured(
-                    name, population, keys=keys, reports=reports, epsilon=epsilon, protocol=protocol, runs=runs, seed=seed
+                    name, population, keys=keys, reports=each, epsilon=epsilon, protocol=protocol, runs=runs, seed=seed
                 )
 
 
@@ -114,9 +120,6 @@ def run(quick: bool) -> list[Figure]:
     trials = 4 if quick else 40
     figures = [figure for shape in ("gaussian", "linear", "power") for figure in _on_the_papers_sets(shape, trials)]
     figures += [figure for epsilon in (0.5, 1.0, 2.0, 4.0) for figure in _on_zipf(epsilon, 2 if quick else 10)]
-    figures += [
-        figure for keys in ((50,) if quick else (5, 50, 300, 2000)) for figure in _on_fresh_cells(keys, 1 if quick else None)
-    ]
     figures += [figure for keys in ((50,) if quick else (50, 300)) for figure in _on_adverse_cells(keys, 1 if quick else None)]
     return [*figures, *_covered(4 if quick else 12), _many_keys()]
 
@@ -197,21 +200,6 @@ def _on_zipf(epsilon: float, trials: int) -> list[Figure]:
     ]
 
 
-def _on_fresh_cells(keys: int, runs: int | None) -> list[Figure]:
-    found = list(cells(FRESH, keys=keys, runs=runs, seed=7))
-    stated = {5: (0.95, 1.10), 50: (1 / 0.9, 1.05), 300: (1 / 0.81, 1.05), 2000: (1 / 0.81, 1.05)}[keys]
-    figures = []
-    for place, what in enumerate(("frequencies", "frequencies by holders", "means")):
-        ratios = np.array([cell.ratios[place] for cell in found])
-        ours = {"geometric mean": float(np.exp(np.log(ratios).mean())), "largest": float(ratios.max())}
-        above = f"; {(ratios > 1.05).sum()} of {len(found)} cells above 1.05"
-        for which, value in ours.items():
-            target = (stated[0] if which == "geometric mean" else 1 / stated[1]) if place == 0 else None
-            where = f"{_where(found[int(ratios.argmax())])}{above}" if which == "largest" else ""
-            figures.append(_over_the_best(what, f"d = {keys}: {which}", value, where or _HINDSIGHT, target))
-    return figures
-
-
 def _on_adverse_cells(keys: int, runs: int | None) -> list[Figure]:
     found = list(cells(ADVERSE, keys=keys, runs=runs or {50: 8, 300: 3}[keys]))
     without = [cell for cell in found if cell.population not in ZERO_MEANS]
@@ -219,24 +207,25 @@ def _on_adverse_cells(keys: int, runs: int | None) -> list[Figure]:
     for place, what, some in ((0, "frequencies", found), (2, "means", without)):
         worst = max(some, key=lambda cell: cell.ratios[place])
         title = f"adverse populations, d = {keys}: largest"
-        figures.append(_over_the_best(what, title, worst.ratios[place], f"{len(some)} cells; {_where(worst)}"))
+        figures.append(over_the_best(what, title, worst.ratios[place], f"{len(some)} cells; {where(worst)}"))
     worst = max((cell for cell in found if cell.population in ZERO_MEANS), key=lambda cell: cell.ratios[2])
     for peer in ("em", "mle"):
         ratio = worst.errors["shrunk"][2] / worst.errors[peer][2]
-        figures.append(_over_the_best("means", f"all means 0, d = {keys}: over {peer}", ratio, _where(worst)))
+        figures.append(over_the_best("means", f"all means 0, d = {keys}: over {peer}", ratio, where(worst)))
     return figures
 
 
-_HINDSIGHT = "populations that nobody tuned on; the best is chosen with hindsight in each cell"
 ZERO_MEANS = ("half everybody", "two groups")
 """Adverse populations in which all means are 0, which `em` leans to."""
 
 
-def _where(cell: Cell) -> str:
+def where(cell: Cell) -> str:
+    """In words."""
     return f"{cell.population}, {cell.reports} reports a key, epsilon {cell.epsilon:g}"
 
 
-def _over_the_best(what: str, which: str, ratio: float, note: str, target: float | None = None) -> Figure:
+def over_the_best(what: str, which: str, ratio: float, note: str, target: float | None = None) -> Figure:
+    """An error as a multiple of the best of the others."""
     return Figure(
         room="keyvalue",
         name=f"RMSE of {what} over the best of mle, posterior, em, {which}",
