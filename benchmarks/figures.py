@@ -143,8 +143,15 @@ def _foretold_in(room: str, grid: str) -> str:
     return _held(json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room][grid], "all")
 
 
+def _pairs(room: str, grid: str) -> str:
+    """Of how many cases an optimistic and a pessimistic error were foretold."""
+    cases = json.loads(FORECASTS.read_text(encoding="utf-8"))["rooms"][room][grid]["cases"]
+    return str(sum(case["low"] != case["high"] for case in cases))
+
+
 _FORETOLD: dict[str, Callable[[], str]] = {
     "forecasts": _foretold,
+    "forecasts.outliers.pairs": partial(_pairs, "outliers", "held out"),
     **{
         f"forecasts.{room}.{grid.replace(' ', '-')}": partial(_foretold_in, room, grid)
         for room in ("outliers", "density", "keyvalue", "regression")
@@ -204,8 +211,17 @@ def _zipf(epsilon: str, whose: str) -> str:
 
 
 def _cells(keys: int, what: str, which: str) -> str:
-    name = f"RMSE of {what} over the best of mle, posterior, em, d = {keys}: {which}"
-    return f"{_one('keyvalue_estimators', name).ours:.2f}"
+    name = f"RMSE of {what} over the best of mle, posterior, em, fresh, d = {keys}: {which}"
+    return f"{_one('keyvalue_fresh', name).ours:.2f}"
+
+
+def _worst(keys: int, what: str) -> str:
+    """Where the worst cell was, and how many were above 1.05."""
+    return _one("keyvalue_fresh", f"RMSE of {what} over the best of mle, posterior, em, fresh, d = {keys}: largest").note
+
+
+def _top(words: str) -> str:
+    return f"{_one('keyvalue_top', words).ours:.2f}"
 
 
 def _advised(aim: str, words: str) -> str:
@@ -234,10 +250,18 @@ _ESTIMATED |= {
 }
 _ESTIMATED |= {
     f"keyvalue.cells.{keys}.{what}.{which.partition(' ')[0]}": partial(_cells, keys, what, which)
-    for keys in (5, 50, 300)
-    for what in ("frequencies", "means")
+    for keys in (5, 50, 300, 2000)
+    for what in ("frequencies", "frequencies by holders", "means")
     for which in ("geometric mean", "largest")
 }
+_ESTIMATED = {name.replace("frequencies by holders", "by-holders"): value for name, value in _ESTIMATED.items()}
+_ESTIMATED |= {f"keyvalue.cells.{keys}.worst": partial(_worst, keys, "frequencies") for keys in (5, 50, 300, 2000)}
+_ESTIMATED |= {
+    f"keyvalue.top.{low}.{what}": partial(_top, f"keys said to be among the most frequent with {low} to {high}: {what}")
+    for low, high in (("0.3", "0.6"), ("0.6", "0.9"), ("0.9", "1"))
+    for what in ("said", "true")
+}
+_ESTIMATED["keyvalue.top.lists"] = partial(_top, "lists of the most frequent keys with probabilities")
 _ESTIMATED |= {
     f"keyvalue.advice.{aim}.{short_name}": partial(_advised, aim, words)
     for aim in ("both", "f", "m")
@@ -258,6 +282,22 @@ _ESTIMATED |= {
     "keyvalue.average.alike": partial(_on_average, "", "covered, keys alike"),
     "keyvalue.average.frequent": partial(_on_average, "", "covered, keys by frequency"),
     "keyvalue.estimators.many": partial(_ours, "keyvalue_estimators", "shrunk estimates of 100,000 keys", digits=2),
+}
+
+
+_DEVICE = "one report on a device, diary in memory, "
+_UNARY = "one fresh pckv-ue report on a device, diary in memory, 50 keys, "
+_ESTIMATED |= {
+    f"keyvalue.device.{name}": partial(_ours, "keyvalue", words, times=times, digits=2)
+    for name, words, times in (
+        ("one", f"{_DEVICE}1 pair", 1e6),
+        ("five", f"{_DEVICE}5 pairs", 1e6),
+        ("many", f"{_DEVICE}25 pairs", 1e6),
+        ("unary.one", f"{_UNARY}1 pair", 1e6),
+        ("unary.many", f"{_UNARY}25 pairs", 1e6),
+        ("new", f"{_DEVICE}a new client", 1e6),
+        ("disk", "one report on a device, diary on disk", 1e3),
+    )
 }
 
 

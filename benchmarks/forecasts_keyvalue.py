@@ -1,6 +1,6 @@
 """Forecasts of key-value errors: root mean squares over keys, where nothing but the mean frequency is told, or not even that.
 
-The first grid has the populations of `keyvalue_estimators`; what is held out are populations invented for it, and three real
+The first grid has the populations `TUNED` and `SEEN`; what is held out are populations invented for it, and three real
 tables: which labels people have in Adult (with their hours), which pixels of a digit are inked (and how much), which readings
 of the ionosphere are not 0.
 """
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.forecasts import Case, Floats
-from benchmarks.keyvalue_estimators import EPSILONS, FRESH, REPORTS, TUNED, Population
+from benchmarks.keyvalue_estimators import EPSILONS, REPORTS
+from benchmarks.keyvalue_populations import SEEN, TUNED, Population
 from sabun.keyvalue import Study
 
 _RUNS = 3
@@ -21,7 +22,7 @@ _QUANTITIES = ("error of the frequencies", "error of the means")
 
 def cases(quick: bool) -> Iterator[Case]:
     """The populations of the estimators, told their mean frequency; all numbers and amounts are in `keyvalue_plans`."""
-    for name, population in list({**TUNED, **FRESH}.items())[:: 9 if quick else 1]:
+    for name, population in list({**TUNED, **SEEN}.items())[:: 9 if quick else 1]:
         for keys in (50,) if quick else (5, 50, 300):
             for reports in REPORTS[1:2] if quick else REPORTS[::2]:
                 for epsilon in EPSILONS[1:2] if quick else EPSILONS[::2]:

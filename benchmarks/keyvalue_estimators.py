@@ -1,34 +1,36 @@
-"""The default estimator beside the others, over populations of which half were invented after it was finished.
+"""The default estimator beside the others, over populations of which some were invented after it was finished.
 
 A cell is a population, a number of keys, of reports about each key, and an epsilon; its figure is the root mean squared error
 of `shrunk` divided by that of whichever of `mle`, `posterior` and `em` was best in this very cell, chosen with hindsight.
-`tuned` populations were looked at while the estimator was made, `fresh` ones were not. `adverse` ones were sought because they
-hurt it: what they found was mended, so they are no fair sample either, but their worst cell is told.
+Which populations were looked at when is told in `keyvalue_populations`; what the adverse ones found was mended, so they are no
+fair sample, but their worst cell is told.
 
-    python -m benchmarks.keyvalue_estimators [--keys N ...] [--populations tuned|fresh|adverse|all] [--protocol NAME] [--runs N]
-        [--json FILE]
-    python -m benchmarks keyvalue_estimators    (what the pages show: the fresh half, and the paper's sets)
+    python -m benchmarks.keyvalue_estimators [--keys N ...] [--populations tuned|seen|fresh|adverse|all] [--protocol NAME]
+        [--runs N] [--json FILE]
+    python -m benchmarks keyvalue_estimators    (what the pages show: the paper's sets; fresh ones: keyvalue_fresh)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.keyvalue_populations import ADVERSE, FRESH, SEEN, TUNED, Population
 from benchmarks.measure import Figure, cpu_seconds
 from sabun.datasets import keyvalue_population
 from sabun.keyvalue import Study
 from sabun.keyvalue.estimates import point_estimates
 
-__all__ = ["ADVERSE", "FRESH", "TUNED", "Cell", "Population", "cells", "measured", "run"]
+__all__ = ["EPSILONS", "PEERS", "REPORTS", "Cell", "cells", "measured", "over_the_best", "run", "where"]
 
 MEASURES = (
+    "benchmarks/keyvalue_populations.py",
     "src/sabun/keyvalue/channel.py",
     "src/sabun/keyvalue/closed_form.py",
     "src/sabun/keyvalue/em.py",
@@ -38,163 +40,12 @@ MEASURES = (
 )
 
 _Floats = NDArray[np.float64]
-Population = Callable[[int, np.random.Generator], tuple[_Floats, _Floats]]
 PEERS = ("mle", "posterior", "em")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 REPORTS = (200, 2000, 20_000)
 """About each key."""
 _RUNS = {5: 24, 20: 20, 50: 24, 300: 4}
 """Of each cell: with fewer, the largest of a hundred ratios is mostly luck."""
-
-
-def _quantiles(d: int) -> _Floats:
-    return (np.arange(d) + 0.5) / d
-
-
-def _tied(f: _Floats) -> tuple[_Floats, _Floats]:
-    """As in the paper: the mean follows the frequency."""
-    return f, 2 * f - 1
-
-
-def _gaussian(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return _tied(np.clip(dice.normal(0.5, 0.15, d), 0, 1))
-
-
-def _linear(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return _tied(_quantiles(d))
-
-
-def _power(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return _tied(_quantiles(d) ** 4)
-
-
-def _zipf(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return 0.9 / np.arange(1, d + 1), dice.uniform(-1, 1, d)
-
-
-def _slow_zipf(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return 0.6 / np.sqrt(np.arange(1, d + 1)), np.full(d, 0.3)
-
-
-def _mixture(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    common = dice.random(d) < 0.3
-    return np.where(common, dice.uniform(0.3, 0.7, d), dice.uniform(0.01, 0.08, d)), np.where(common, 0.5, -0.4)
-
-
-def _equal(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.full(d, 0.2), np.full(d, 0.1)
-
-
-def _dominating(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    f = np.full(d, 0.02)
-    f[0] = 0.9
-    return f, np.full(d, -0.2)
-
-
-def _empty(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.where(np.arange(d) < -(-d // 10), dice.uniform(0.02, 0.5, d), 0.0), dice.uniform(-0.5, 0.9, d)
-
-
-def _ends(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return dice.uniform(0.05, 0.6, d), dice.choice([-1.0, 1.0], d)
-
-
-def _geometric(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return 0.8 * np.exp(-5 * _quantiles(d)), np.cos(7 * _quantiles(d))
-
-
-def _two_minds(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    """Loved or hated, nothing between."""
-    return dice.beta(2, 6, d), dice.choice([-0.8, 0.7], d, p=[0.35, 0.65])
-
-
-def _rare_cluster(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    rare = np.arange(d) % 4 != 0
-    return np.where(rare, 0.013, dice.uniform(0.5, 0.95, d)), np.where(rare, 0.6, dice.uniform(-0.3, 0.3, d))
-
-
-def _log_normal(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.minimum(np.exp(dice.normal(-3, 1.2, d)), 1.0), np.tanh(dice.normal(0.2, 0.7, d))
-
-
-def _u_shaped(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return dice.beta(0.3, 0.3, d), dice.beta(0.4, 0.4, d) * 2 - 1
-
-
-def _stairs(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    step = np.arange(d) % 5
-    return np.array([0.02, 0.11, 0.3, 0.55, 0.97])[step], np.array([0.9, -0.9, 0.0, 0.4, -0.1])[step]
-
-
-def _everybody(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.where(dice.random(d) < 0.5, 1.0, 0.85), dice.normal(0, 0.2, d).clip(-1, 1)
-
-
-def _against(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    """The rarer, the better liked."""
-    f = dice.uniform(0, 0.4, d) ** 1.5
-    return f, 1 - 4 * f
-
-
-def _against_the_rest(rare: float, common: float, mind: float, part: int) -> Population:
-    """A few rare keys of one mind among frequent ones of the other."""
-
-    def drawn(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-        few = np.arange(d) < max(1, d // part)
-        return np.where(few, rare, common), np.where(few, mind, -mind)
-
-    return drawn
-
-
-def _scattered(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    few = np.arange(d) < d // 10
-    f = np.where(few, dice.uniform(0.03, 0.1, d), dice.uniform(0.7, 0.95, d))
-    return f, np.where(few, dice.uniform(0.7, 1, d), dice.uniform(-0.95, -0.6, d))
-
-
-def _half_everybody(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.r_[np.ones(d // 2), np.linspace(0.5, 1, d - d // 2)], np.zeros(d)
-
-
-def _upper_half(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.linspace(0.5, 1, d), np.where(np.arange(d) % 2, 1.0, 0.8)
-
-
-def _two_groups(d: int, dice: np.random.Generator) -> tuple[_Floats, _Floats]:
-    return np.r_[np.full(d // 2, 0.05), np.linspace(0.2, 0.6, d - d // 2)], np.zeros(d)
-
-
-ADVERSE: dict[str, Population] = {
-    "a tenth against the rest": _against_the_rest(0.05, 0.9, 0.9, 10),
-    "a tenth at the ends": _against_the_rest(0.2, 0.95, 1.0, 10),
-    "one against all": _against_the_rest(0.1, 0.8, 0.95, 10**9),
-    "a tenth, scattered": _scattered,
-    "half everybody": _half_everybody,
-    "upper half": _upper_half,
-    "two groups": _two_groups,
-}
-TUNED: dict[str, Population] = {
-    "gaussian": _gaussian,
-    "linear": _linear,
-    "power": _power,
-    "zipf": _zipf,
-    "slow zipf": _slow_zipf,
-    "mixture": _mixture,
-    "equal": _equal,
-    "dominating": _dominating,
-    "empty": _empty,
-    "ends": _ends,
-}
-FRESH: dict[str, Population] = {
-    "geometric": _geometric,
-    "two minds": _two_minds,
-    "rare cluster": _rare_cluster,
-    "log-normal": _log_normal,
-    "u-shaped": _u_shaped,
-    "stairs": _stairs,
-    "everybody": _everybody,
-    "against": _against,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,14 +68,20 @@ class Cell:
 
 
 def cells(
-    populations: dict[str, Population], *, keys: int, protocol: str = "kv3", runs: int | None = None, seed: int = 0
+    populations: dict[str, Population],
+    *,
+    keys: int,
+    protocol: str = "kv3",
+    runs: int | None = None,
+    seed: int = 0,
+    reports: Sequence[int] = REPORTS,
 ) -> Iterator[Cell]:
     """The cells of some populations, one after the other."""
     for name, population in populations.items():
-        for reports in REPORTS:
+        for each in reports:
             for epsilon in EPSILONS:
                 yield measured(
-                    name, population, keys=keys, reports=reports, epsilon=epsilon, protocol=protocol, runs=runs, seed=seed
+                    name, population, keys=keys, reports=each, epsilon=epsilon, protocol=protocol, runs=runs, seed=seed
                 )
 
 
@@ -263,7 +120,6 @@ def run(quick: bool) -> list[Figure]:
     trials = 4 if quick else 40
     figures = [figure for shape in ("gaussian", "linear", "power") for figure in _on_the_papers_sets(shape, trials)]
     figures += [figure for epsilon in (0.5, 1.0, 2.0, 4.0) for figure in _on_zipf(epsilon, 2 if quick else 10)]
-    figures += [figure for keys in ((50,) if quick else (5, 50, 300)) for figure in _on_fresh_cells(keys, 1 if quick else None)]
     figures += [figure for keys in ((50,) if quick else (50, 300)) for figure in _on_adverse_cells(keys, 1 if quick else None)]
     return [*figures, *_covered(4 if quick else 12), _many_keys()]
 
@@ -320,7 +176,7 @@ def _on_zipf(epsilon: float, trials: int) -> list[Figure]:
     study = Study(keys=list(range(300)), epsilon=epsilon, protocol="kv3")
     errors: dict[str, list[float]] = {method: [] for method in (*PEERS, "shrunk")}
     for trial in range(trials):
-        f, m = _zipf(300, np.random.default_rng(trial))
+        f, m = TUNED["zipf"](300, np.random.default_rng(trial))
         counts = study.simulate(f, m, n=300_000, random_state=trial).counts()
         for method, kept in errors.items():
             kept.append(_squares(point_estimates(method, study.channel, counts), f, m)[0])
@@ -344,59 +200,56 @@ def _on_zipf(epsilon: float, trials: int) -> list[Figure]:
     ]
 
 
-def _on_fresh_cells(keys: int, runs: int | None) -> list[Figure]:
-    found = np.array([cell.ratios for cell in cells(FRESH, keys=keys, runs=runs)])
-    stated = {5: (0.95, 1.10), 50: (1 / 0.9, 1.05), 300: (1 / 0.81, 1.05)}[keys]
-    middle, worst = np.exp(np.log(found).mean(axis=0)), found.max(axis=0)
-    note = f"{len(found)} cells of populations that nobody tuned on; the best is chosen with hindsight in each"
-    return [
-        Figure(
-            room="keyvalue",
-            name=f"RMSE of {what} over the best of mle, posterior, em, d = {keys}: {which}",
-            ours=float(values[place]),
-            peer=1.0,
-            peer_name="the best of three in each cell",
-            unit="ratio",
-            ratio=1 / float(values[place]),
-            target=(stated[0] if which == "geometric mean" else 1 / stated[1]) if what == "frequencies" else None,
-            note=note,
-        )
-        for place, what in ((0, "frequencies"), (2, "means"))
-        for which, values in (("geometric mean", middle), ("largest", worst))
-    ]
-
-
 def _on_adverse_cells(keys: int, runs: int | None) -> list[Figure]:
     found = list(cells(ADVERSE, keys=keys, runs=runs or {50: 8, 300: 3}[keys]))
+    without = [cell for cell in found if cell.population not in ZERO_MEANS]
     figures = []
-    for place, what in ((0, "frequencies"), (2, "means")):
-        worst = max(found, key=lambda cell: cell.ratios[place])
-        figures.append(
-            Figure(
-                room="keyvalue",
-                name=f"RMSE of {what} over the best of mle, posterior, em, adverse populations, d = {keys}: largest",
-                ours=worst.ratios[place],
-                peer=1.0,
-                peer_name="the best of three in each cell",
-                unit="ratio",
-                ratio=1 / worst.ratios[place],
-                note=f"{len(found)} cells; {worst.population}, {worst.reports} reports a key, epsilon {worst.epsilon:g}",
-            )
-        )
+    for place, what, some in ((0, "frequencies", found), (2, "means", without)):
+        worst = max(some, key=lambda cell: cell.ratios[place])
+        title = f"adverse populations, d = {keys}: largest"
+        figures.append(over_the_best(what, title, worst.ratios[place], f"{len(some)} cells; {where(worst)}"))
+    worst = max((cell for cell in found if cell.population in ZERO_MEANS), key=lambda cell: cell.ratios[2])
+    for peer in ("em", "mle"):
+        ratio = worst.errors["shrunk"][2] / worst.errors[peer][2]
+        figures.append(over_the_best("means", f"all means 0, d = {keys}: over {peer}", ratio, where(worst)))
     return figures
+
+
+ZERO_MEANS = ("half everybody", "two groups")
+"""Adverse populations in which all means are 0, which `em` leans to."""
+
+
+def where(cell: Cell) -> str:
+    """In words."""
+    return f"{cell.population}, {cell.reports} reports a key, epsilon {cell.epsilon:g}"
+
+
+def over_the_best(what: str, which: str, ratio: float, note: str, target: float | None = None) -> Figure:
+    """An error as a multiple of the best of the others."""
+    return Figure(
+        room="keyvalue",
+        name=f"RMSE of {what} over the best of mle, posterior, em, {which}",
+        ours=ratio,
+        peer=1.0,
+        peer_name="the best of three in each cell",
+        unit="ratio",
+        ratio=1 / ratio,
+        target=target,
+        note=note,
+    )
 
 
 def _covered(runs: int) -> list[Figure]:
     """What intervals that are right on average over the keys cover: on average, and for the keys that many people hold."""
     figures = []
     for name, population, keys, epsilon, reports in (
-        ("Zipf", _zipf, 300, 1.0, 1000),
-        ("log-normal", _log_normal, 300, 1.0, 1000),
-        ("dominating", _dominating, 50, 0.5, 1000),
-        ("two minds", _two_minds, 100, 1.0, 1000),
-        ("half everybody", _half_everybody, 50, 4.0, 2000),
-        ("upper half", _upper_half, 50, 4.0, 2000),
-        ("two groups", _two_groups, 50, 4.0, 2000),
+        ("Zipf", TUNED["zipf"], 300, 1.0, 1000),
+        ("log-normal", SEEN["log-normal"], 300, 1.0, 1000),
+        ("dominating", TUNED["dominating"], 50, 0.5, 1000),
+        ("two minds", SEEN["two minds"], 100, 1.0, 1000),
+        ("half everybody", ADVERSE["half everybody"], 50, 4.0, 2000),
+        ("upper half", ADVERSE["upper half"], 50, 4.0, 2000),
+        ("two groups", ADVERSE["two groups"], 50, 4.0, 2000),
     ):
         study = Study(keys=list(range(keys)), epsilon=epsilon, protocol="kv3")
         inside: dict[str, list[tuple[float, float, float]]] = {"each": [], "average": []}
@@ -431,13 +284,13 @@ def _many_keys() -> Figure:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The default estimator beside the best of the others.")
     parser.add_argument("--keys", type=int, nargs="+", default=[5, 20, 50, 300])
-    parser.add_argument("--populations", choices=("tuned", "fresh", "adverse", "all"), default="all")
+    parser.add_argument("--populations", choices=("tuned", "seen", "fresh", "adverse", "all"), default="all")
     parser.add_argument("--protocol", default="kv3")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    known = {"tuned": TUNED, "fresh": FRESH, "adverse": ADVERSE}
+    known = {"tuned": TUNED, "seen": SEEN, "fresh": FRESH, "adverse": ADVERSE}
     chosen = known if asked.populations == "all" else {asked.populations: known[asked.populations]}
     kept = []
     print("f, f weighted, m, m weighted: geometric mean, 95th percentile, maximum of the ratio to the best of three")

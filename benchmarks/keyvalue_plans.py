@@ -1,10 +1,11 @@
 """Whether plans come true: the error of the default estimator divided by the forecast, over a grid of populations.
 
 Whoever plans is supposed to know the mean frequency of the keys, nothing else. A forecast is right within a factor of three.
-The constants of the forecast were set while looking at the `tuned` and `fresh` populations; the `later` ones came after that,
+The constants of the forecast were set while looking at the `tuned` and `seen` populations; the `later` ones came after that,
 and the `sought` ones were made up by somebody who meant to show where it fails.
 
     python -m benchmarks.keyvalue_plans [--keys N ...] [--seed N]
+    python -m benchmarks keyvalue_plans    (what the page shows)
 """
 
 from __future__ import annotations
@@ -15,10 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.keyvalue_estimators import EPSILONS, FRESH, REPORTS, TUNED, Population
+from benchmarks.keyvalue_estimators import EPSILONS, REPORTS
+from benchmarks.keyvalue_populations import SEEN, TUNED, Population
+from benchmarks.measure import Figure
 from sabun.keyvalue import Study
 
-__all__ = ["LATER", "SOUGHT", "Foretold", "foretold"]
+__all__ = ["LATER", "SOUGHT", "Foretold", "foretold", "run"]
+
+MEASURES = (
+    "benchmarks/keyvalue_populations.py",
+    "src/sabun/keyvalue/plan.py",
+    "src/sabun/keyvalue/quadrature.py",
+    "src/sabun/keyvalue/shrinkage.py",
+)
 
 LATER: dict[str, Population] = {
     "triangle": lambda d, dice: (dice.triangular(0, 0.2, 0.9, d), dice.triangular(-1, 0.8, 1, d)),
@@ -61,7 +71,11 @@ class Foretold:
 
 
 def foretold(
-    populations: dict[str, Population], *, keys: Iterable[int], seed: int = 0, epsilons: tuple[float, ...] = EPSILONS
+    populations: dict[str, Population],
+    *,
+    keys: Iterable[int],
+    seed: int = 0,
+    epsilons: tuple[float, ...] = EPSILONS,
 ) -> list[Foretold]:
     """The cells of some populations, one collection each."""
     found = []
@@ -84,12 +98,27 @@ def _cell(name: str, population: Population, d: int, reports: int, epsilon: floa
     return Foretold(population=name, keys=d, reports=reports, epsilon=epsilon, ratios=ratios, within=within)  # type: ignore[arg-type]
 
 
+KINDS = {"looked at": {**TUNED, **SEEN}, "later": LATER, "sought": SOUGHT}
+
+
+def run(quick: bool) -> list[Figure]:
+    """Of the cells of each kind of population, the share in which the error was within a factor of three of the forecast."""
+    figures = []
+    for label, populations in KINDS.items():
+        found = foretold(populations, keys=(50,) if quick else (5, 50, 300))
+        for place, what in enumerate(("frequencies", "means")):
+            share = float(np.mean([cell.right[place] for cell in found]))
+            name = f"error of the {what} within a factor of three of its forecast, {label}"
+            figures.append(Figure(room="keyvalue", name=name, ours=share, unit="of cells", note=f"{len(found)} cells"))
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Errors over forecasts.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keys", type=int, nargs="+", default=[5, 50, 300])
     asked = parser.parse_args()
-    for label, populations in (("tuned", TUNED), ("fresh", FRESH), ("later", LATER), ("sought", SOUGHT)):
+    for label, populations in (("tuned", TUNED), ("seen", SEEN), ("later", LATER), ("sought", SOUGHT)):
         found = foretold(populations, keys=asked.keys, seed=asked.seed)
         for place, what in enumerate(("frequencies", "means")):
             ratios = np.array([cell.ratios[place] for cell in found])

@@ -73,8 +73,10 @@ def test_every_plan_is_a_forecast_and_only_noise_is_vacuous() -> None:
 def test_more_epsilon_means_less_error_in_every_forecast() -> None:
     little, much = plans(0.5), plans(5.0)
     for name, plan in much.items():
-        for one, other in zip(plan.forecasts, little[name].forecasts, strict=True):
-            assert one.middle <= other.middle, name
+        others = little[name].forecasts
+        assert plan.forecasts[-1].middle <= others[-1].middle, name
+        if len(plan.forecasts) == len(others):  # a pair may become one where noise no longer reaches the number of outliers
+            assert plan.forecasts[0].middle <= others[0].middle, name
 
 
 def test_a_case_holds_between_a_third_and_three_times_what_was_foretold() -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 
+from sabun.asking import Forecast
 from sabun.errors import ParameterError
 from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, smooth_bound, suggest_radius
+from sabun.outliers.reference import Reference, Seen
 from sabun.privacy.guarantee import Guarantee
 from sabun.release import Release
 from sabun.release.provenance import Provenance
@@ -130,3 +133,40 @@ def test_a_reference_of_another_size_is_drawn_from_and_always_gives_the_same_pla
         asked.plan(n_records=100, dimensions=3, like=reference)
     with pytest.raises(ParameterError, match="dimensions must be given where there is no reference"):
         asked.plan(n_records=100)
+
+
+def test_how_many_outliers_a_larger_table_has_is_foretold_from_neighbours_and_not_from_twins() -> None:
+    """Three times as many records: the levels of their number, over 20 references.
+
+    All is seeded. Levels are widened by a factor of two for what a reference of 100 records cannot know.
+    """
+    held = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        reference, private = rng.standard_t(4, size=(100, 2)), rng.standard_t(4, size=(300, 2))
+        made = Reference(points=reference, radius=1.0, cover="degeneracy")
+        levels, true = made._outliers(300, 5), int((outlier_degrees(private, radius=1.0) < 5).sum())
+        assert list(levels) == sorted(levels)
+        held += levels[0] / 2 <= true <= 2 * levels[-1]
+    assert held >= 15
+    same = Reference(points=reference, radius=1.0, cover="degeneracy")._outliers(100, 5)
+    assert same[0] < (outlier_degrees(reference, radius=1.0) < 5).sum() < same[-1], "as many as the reference, give or take"
+
+
+def test_where_the_number_of_outliers_decides_and_is_not_known_there_are_two_forecasts() -> None:
+    """Noise of some 20 records in either direction is cut off at none: the median error is the number of outliers."""
+
+    def forecasts(*counts: int) -> tuple[Forecast, ...]:
+        return Seen(counts=counts, bounds=(20.0,), assumed=("like it",)).forecasts("error", lambda x: np.exp(-x), 300)
+
+    few, many = forecasts(0, 1, 3, 6, 10)
+    assert (few.middle, many.middle) == (0.0, 10.0)
+    assert few.assumed == ("like it", "it has only 0 outliers")
+    assert many.assumed == ("like it", "it has as many as 10 outliers")
+    for known in ((9, 9, 10, 11, 12), (100, 120, 150, 200, 290)):
+        (one,) = forecasts(*known)
+        assert one.assumed == ("like it",)
+    plan = OutlierCount(k=5, radius=1.0, epsilon=1).plan(n_records=20, like=np.zeros((20, 1)))
+    told = str(dataclasses.replace(plan, forecasts=(few, many)))
+    assert "In a table like the reference, error: about 0" in told
+    assert "; or, with the most outliers it may have, error: about 10" in told

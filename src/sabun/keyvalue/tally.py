@@ -257,7 +257,7 @@ class Tally:
         return dict(zip(terms.keys, means.tolist(), strict=True))
 
     def top(self, k: int) -> Ranking:
-        """The k keys that most probably are among the k most frequent, each with that probability.
+        """The k keys that most probably are among the k most frequent, each with that probability where it can be told.
 
         Raises:
             ParameterError: k is no whole number from 1 to the number of keys.
@@ -266,7 +266,7 @@ class Tally:
         keys = self.study.terms.keys
         checks.require(type(k) is int and 1 <= k <= len(keys), f"a whole number from 1 to {len(keys)}", k=k)
         self._require_batch(0)
-        return ranking_of(posterior_of(self.study.channel, self.counts()), keys, k)
+        return ranking_of(self.study.channel, self.counts(), keys, k)
 
     def _require_batch(self, *parts: int) -> None:
         sizes, least = self._statistic.reports(self._state), self.study.terms.min_batch

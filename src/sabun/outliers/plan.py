@@ -55,7 +55,8 @@ class CountPlan(Rich):
         kindest_width: About how far the interval reaches up or down on a kind table; None where there is none.
         confidence: The planned confidence.
         useful: Whether a twentieth of the records can be told from none at all, on a kind table.
-        forecasts: The error to expect in a table like the reference; without one, on a kind table and on the worst.
+        forecasts: The error to expect in a table like the reference, at best and at worst where the number of its outliers
+            decides and is not known well; without a reference, on a kind table and on the worst.
         expected_width: About how far the interval reaches in a table like the reference; None without one.
     """
 
@@ -89,7 +90,8 @@ class CountPlan(Rich):
         ]
         if self.expected_width is not None:
             told = f", and the interval reaches about {self.expected_width} up or down"
-            lines.append(f"In a table like the reference, {self.forecasts[0]}{told}.")
+            ends = "; or, with the most outliers it may have, ".join(map(str, self.forecasts))
+            lines.append(f"In a table like the reference, {ends}{told}.")
         if self.vacuous:
             what = "the error may be" if self.kindest_width is None else "the interval would cover"
             lines.append(f"epsilon is too small to be useful here: {what} about everything that is possible.")
@@ -128,7 +130,7 @@ def plan_count(
         forecasts = (Forecast.of_tail(_ERROR, lambda x: math.exp(-x / scale), (), top=float(n)),)
     elif reference is not None:
         seen = reference.seen(n, k=k, beta=amounts.law.beta, relation=relation)
-        forecasts = (seen.forecast(_ERROR, amounts.law.tail, n),)
+        forecasts = seen.forecasts(_ERROR, amounts.law.tail, n)
         if amounts.bar is not None:
             found = amounts.bar.typical_width(Fraction(seen.bound), tail=amounts.law.tail, miss=miss, cap=cap)
             expected = min(found, n)

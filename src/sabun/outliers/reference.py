@@ -1,6 +1,6 @@
 """A public table of the same kind as the private one: what it foretells about the error of a count.
 
-Notation: q and S, the number of outliers and its smooth bound, worked out on the reference as the mechanism would.
+Notation: q and S, the number of outliers and its smooth bound; N records in the reference, n in the private table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sabun.asking import Forecast
 from sabun.errors import DataError
 from sabun.outliers.error_bar import Tail
 from sabun.outliers.points import read_table
-from sabun.outliers.sensitivity import measure
+from sabun.outliers.sensitivity import measure, outlier_degrees
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Schema
 
@@ -27,16 +27,20 @@ _DRAWS = 5
 _NEARLY = 1.25
 _SLOW = 20_000
 """From so many records on, one draw must do."""
+_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Of the number of outliers, as far as it is known."""
+_APART = 2.0
+"""From this factor on between the forecasts with the fewest and the most outliers, both are told."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What tables of one size, drawn from the reference, look like; public.
+    """What tables of one size, like the reference, look like; public.
 
     Args:
-        counts: q of each.
-        bounds: S of each.
+        counts: q at its levels `_LEVELS`: so far the reference leaves it open how many outliers such a table has.
+        bounds: S of some tables drawn from it.
         assumed: In words, for a forecast.
     """
 
@@ -49,13 +53,26 @@ class Seen:
         """The S in the middle."""
         return sorted(self.bounds)[len(self.bounds) // 2]
 
-    def forecast(self, quantity: str, tail: Tail, n: int) -> Forecast:
-        """The error of a count with noise of that law, which is cut off at none and at all n records."""
+    def forecasts(self, quantity: str, tail: Tail, n: int) -> tuple[Forecast, ...]:
+        """The error of a count with noise of that law, which is cut off at none and at all n records.
 
-        def exceeds(x: float) -> float:
-            return float(np.mean([_exceeded(x, q, s, n, tail) for q, s in zip(self.counts, self.bounds, strict=True)]))
+        Noise downwards ends at none, so where there are few outliers their number is about the error. If the reference does not
+        tell it to a factor of two, one figure would be a guess: then an optimistic and a pessimistic forecast.
+        """
 
-        return Forecast.of_tail(quantity, exceeds, self.assumed, top=float(n))
+        def forecast(counts: tuple[int, ...], *more: str) -> Forecast:
+            def exceeds(x: float) -> float:
+                return float(np.mean([_exceeded(x, q, s, n, tail) for q in counts for s in self.bounds]))
+
+            return Forecast.of_tail(quantity, exceeds, (*self.assumed, *more), top=float(n))
+
+        ends = [
+            forecast((q,), f"it has {words} {q} outliers")
+            for q, words in zip(self.counts[::4], ("only", "as many as"), strict=True)
+        ]
+        if ends[1].middle + 0.5 > _APART * (ends[0].middle + 0.5) and ends[0].high <= ends[1].high:
+            return tuple(ends)
+        return (forecast(self.counts),)
 
 
 def _exceeded(x: float, count: int, bound: float, n: int, tail: Tail) -> float:
@@ -102,10 +119,30 @@ class Reference:
         held = len(self.points)
         drawn = "" if self._alike(n) else f", of which {n} were drawn" + (" with repetition" if n > held else "")
         return Seen(
-            counts=tuple(count for count, _ in measured),
+            counts=self._outliers(n, k),
             bounds=tuple(float(bound) for _, bound in measured),
             assumed=(f"the table is like the reference of {held} records{drawn}",),
         )
+
+    def _outliers(self, n: int, k: int) -> tuple[int, ...]:
+        """Levels of the number of outliers among n records.
+
+        Tables drawn with repetition do not tell it: twins keep each other company. A record with c neighbours here has about
+        c n/N there, of which fewer than k make it an outlier. Half a record more is counted as one: what the reference has not
+        seen at all. The sum is known as well as so many equal ones among the records would be.
+        """
+        from scipy import stats  # slow to import
+
+        held = len(self.points)
+        degrees = outlier_degrees(self.points, radius=self.radius)
+        if n > _NEARLY * held:
+            alone = stats.poisson.cdf(k - 1, (degrees + 0.5) * n / held)
+        else:
+            alone = stats.binom.cdf(k - 1, degrees, min(1.0, n / held))
+        total, squares = float(alone.sum()) + 0.5, float((alone**2).sum()) + 0.5
+        size = total**2 / squares
+        levels = stats.nbinom.ppf(_LEVELS, size, size / (size + total * n / held))
+        return tuple(min(n, int(level)) for level in levels)
 
     def _alike(self, n: int) -> bool:
         """Whether tables of n records are as large as this one, or nearly: repetitions would bring in twins for nothing."""
