@@ -12,7 +12,7 @@ import typer
 from sabun.asking import settings_of
 from sabun.errors import ParameterError
 from sabun.learning.settings import KINDS
-from sabun.records import Chunks, Schema, chunks, open_unbounded
+from sabun.records import CategoryColumn, Chunks, Schema, chunks, open_unbounded
 from sabun.records.files import FilePart, objects_of
 from sabun.telling.terminal.columns import listed
 from sabun.telling.terminal.output import new_file
@@ -27,12 +27,14 @@ __all__ = [
     "chosen",
     "classes_for",
     "counted",
+    "groups_of",
     "inputs_of",
     "layers",
     "must_be_joint",
     "must_be_model",
     "must_be_new_table",
     "quoted",
+    "read_beside",
     "read_once",
 ]
 
@@ -84,9 +86,44 @@ def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunk
     """
     if target not in table.names():
         raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
-    pieces = list(open_unbounded(table, columns=[*names, target]).tables())
-    labels = [cell for piece in pieces for cell in objects_of(piece.column(target))]
-    return replace(chunks([piece.select(list(names)) for piece in pieces]), form=table.form), labels
+    rows, beside = read_beside(table, names, [target])
+    return rows, [label for (label,) in beside]
+
+
+def read_beside(table: FilePart, names: Sequence[str], others: Sequence[str]) -> tuple[Chunks, list[tuple[Any, ...]]]:
+    """The inputs as they stand in a file, with the cells of other columns beside them; one reading, as in `read_once`.
+
+    Raises:
+        ParameterError: There is no such column.
+        DataError: The file cannot be read, or lacks an input.
+    """
+    there = table.names()
+    for name in others:
+        if name not in there:
+            raise ParameterError(f"the table must have a column {name!r}; {table.name} has none.")
+    pieces = list(open_unbounded(table, columns=list(dict.fromkeys([*names, *others]))).tables())
+    cells = list[tuple[Any, ...]]()
+    for piece in pieces:
+        beside = [objects_of(piece.column(name)) for name in others]
+        cells += zip(*beside, strict=True) if others else [()] * piece.num_rows
+    return replace(chunks([piece.select(list(names)) for piece in pieces]), form=table.form), cells
+
+
+def groups_of(by: str | None, schema: Schema | None) -> tuple[str, tuple[str, ...]]:
+    """The column of groups and its public labels: as listed, else as the model's schema declares them.
+
+    Raises:
+        ParameterError: Nobody lists the labels.
+    """
+    if by is None:
+        return "", ()
+    name, listed, labels = by.partition("=")
+    if listed:
+        return name.strip(), tuple(label.strip() for label in labels.split(",") if label.strip())
+    column = None if schema is None or name not in schema.names else schema.select([name]).columns[0]
+    if not isinstance(column, CategoryColumn):
+        raise ParameterError(f"by must list the public labels of the groups, such as {name}=F,M; got {by!r:.60}.")
+    return name, column.categories
 
 
 def layers(text: str) -> tuple[int, ...] | str:

@@ -12,7 +12,7 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.learning import typed
-from sabun.learning.model_verbs import Model, card, sign, verify
+from sabun.learning.model_verbs import card, evaluate, predict, sign, verify
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -33,7 +33,7 @@ from sabun.telling.terminal.options import (
     Yes,
     as_written,
 )
-from sabun.telling.terminal.output import new_file, new_folder, print_json, print_line
+from sabun.telling.terminal.output import new_folder, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def train(
     for words in classifier.card_.warnings:
         print_line(f"Warning: {words}.")
     print_line(
-        "How often it is right was not measured: predict a table that it was not trained on (sabun learning predict "
-        f"{shlex.quote(str(out))} OTHERS --out FILE) and compare with its {target!r}. What that says is as private as its rows."
+        "How often it is right was not measured. With a table that it was not trained on: sabun learning evaluate "
+        f"{shlex.quote(str(out))} OTHERS --target {shlex.quote(target)}. What that says is as private as its rows."
     )
     payment.tell(classifier.release_)
 
@@ -174,42 +174,7 @@ def _classifier(method: str, settings: list[str] | None, hidden: str, **more: An
     return PrivateClassifier(hidden=typed.layers(hidden), **typed.chosen(method, settings), **more)
 
 
-@app.command()
-@as_written
-def predict(
-    model: Model,
-    table: typed.ToPredict,
-    out: Annotated[Path, typer.Option(help="The CSV file to write: one class and its probability for each row.")],
-    json: Json = False,
-) -> None:
-    """Predict with a model that was handed over; its card is checked first.
-
-    Example:
-
-        sabun datasets save ionosphere radar.csv --schema radar.schema.json
-
-        sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
-
-        sabun learning predict model radar.csv --out predictions.csv
-    """
-    from sabun.learning import load_model
-    from sabun.release.files import write_whole
-
-    new_file(out)
-    typed.must_be_model(model)
-    loaded = load_model(model)
-    shares = loaded.predict_proba(table)
-    best = shares.argmax(axis=1)
-    lines = ["class,probability"]
-    lines += [f"{typed.quoted(loaded.classes[code])},{share[code]:.6f}" for code, share in zip(best, shares, strict=True)]
-    write_whole(out, ("\n".join(lines) + "\n").encode())
-    if json:
-        print_json({"out": str(out), "rows": len(best), "classes": [str(label) for label in loaded.classes]})
-    else:
-        print_line(f"Wrote {out}: {len(best)} rows.")
-
-
-for verb in (card, verify, sign):
+for verb in (card, verify, sign, predict, evaluate):
     app.command()(verb)
 
 
