@@ -55,7 +55,7 @@ def test_train_predict_card_and_verify_by_hand(table: Path, capsys: pytest.Captu
     assert "Not covered" in capsys.readouterr().out
     assert exit_code("learning", "verify", "model", "--json") == 0
     assert json.loads(capsys.readouterr().out)["ok"] is True
-    assert exit_code(*TRAIN, "--out", "other", "--ledger", "book") == 3
+    assert exit_code(*TRAIN, "--out", "other", "--ledger", "book", "--again") == 3
 
 
 def test_the_schema_names_the_classes(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
