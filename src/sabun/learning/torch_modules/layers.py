@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ALIGNED", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
+__all__ = ["ALIGNED", "LARGEST", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
 
 
 class Part(NamedTuple):
@@ -32,7 +32,7 @@ Rule: TypeAlias = Callable[[Any, Tensor, Tensor, torch.dtype], Part]
 ALIGNED = 16
 """So many numbers fill a line of the processor's cache, or two."""
 
-_LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
+LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
 """Squared norms above do not count: beside them the square of the other factor could have been rounded to zero, or, in 32-bit
 sums, a number times its share could be infinite."""
 
@@ -68,7 +68,7 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     size, back = _squares(inputs), _squares(d)
     squares = size * back  # proof: outer
     if layer.weight.dtype == torch.float64 or kind == torch.float32:  # doubles of 32-bit numbers need no limit
-        squares = torch.where(torch.maximum(size, back) < _LARGEST[kind], squares, math.inf)  # proof: factors
+        squares = torch.where(torch.maximum(size, back) < LARGEST[kind], squares, math.inf)  # proof: factors
 
     def weighted(share: Tensor) -> dict[str, Tensor]:
         total = (d[: len(share)] * share.unsqueeze(1)).T @ inputs[: len(share)]
