@@ -18,7 +18,7 @@ from sabun.learning.torch_modules.by_hand import Perceptron
 from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, rule_for, written_numbers, written_out
 from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
 
-__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback"]
+__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback", "rows_stand_alone"]
 
 MARGIN = 2.0**-30
 """By how much, relatively, a norm in doubles is taken larger than it was found."""
@@ -73,7 +73,15 @@ class Clipper:
         rows = min(wanted, self.most_rows(x))
         return rows if self._chain is None else -(-rows // _UNIT) * _UNIT  # proof: units
 
-    def _plain(self, x: Tensor) -> bool:
+    def contribution(self, x: Tensor, y: Tensor, row: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Every row's squared norm, with what one of them would add unclipped; for a chain. Not private."""
+        part = (self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y))(None)
+        alone = torch.zeros(len(x), dtype=self._kind, device=x.device)
+        alone[row] = 1.0
+        with torch.no_grad():
+            return part.squares.clone(), part.weighted(alone)
+
+    def by_hand(self, x: Tensor) -> bool:
         """Whether the passes over such rows are made by hand."""
         return self._chain is not None and Perceptron.fits([layer for _, layer, _ in self._chain], x)
 
@@ -97,7 +105,7 @@ class Clipper:
         yield "loss", x
 
     def _by_ghosts(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
-        part_of = self._by_hand(x, y) if self._plain(x) else self._by_graph(x, y)
+        part_of = self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y)
         with torch.no_grad():
             part = part_of(None)
             squares = part.squares
@@ -278,6 +286,28 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
                 f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
             ) from error
     return shape
+
+
+def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, rows: int) -> bool:
+    """Whether passes by hand give a row the same bits wherever it stands, tried on made-up rows before a run.
+
+    Args:
+        clipper: That of the run.
+        x: Tells the shape of a row; its values are not used.
+        y: Tells the type of a target.
+        rows: About how many are worked on at a time.
+    """
+    if not clipper.by_hand(x):
+        return True
+    count = clipper.piece(x, rows)
+    made = torch.arange(count * x.shape[1], dtype=torch.float64) * 0.6180339887498949 % 2 - 1
+    made, targets = made.reshape(count, -1).to(x.dtype), torch.zeros(count, dtype=y.dtype)
+    squares, sums = clipper.contribution(made, targets, 7)
+    for shift in (1, 5, 17):
+        moved, theirs = clipper.contribution(made.roll(shift, 0), targets, (7 + shift) % count)
+        if not torch.equal(moved.roll(-shift, 0), squares) or any(not torch.equal(sums[name], theirs[name]) for name in sums):
+            return False
+    return True
 
 
 def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:
