@@ -45,7 +45,7 @@ class Perceptron:
         self._kind, self.rows = kind, rows
         narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in self._linear.values())
         self._passes = kind if narrow else next(iter(self._linear.values())).weight.dtype  # proof: kind-of-passes
-        self._unit = _LINE // self._passes.itemsize
+        self._unit: int = _LINE // self._passes.itemsize
         sizes = self._sizes = [(layer.in_features, layer.out_features) for layer in self._linear.values()]
         self._weights = [self._room(self._whole(outputs), inputs, more=True) for inputs, outputs in sizes]
         self._inputs = [self._room(rows, inputs, more=True) for inputs, _ in sizes]
