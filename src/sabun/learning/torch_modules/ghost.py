@@ -149,7 +149,7 @@ class Clipper:
 
         def back(output: Tensor) -> Tensor:
             with torch.enable_grad():
-                output = output.detach().requires_grad_()
+                output = output.detach().to(x.dtype).requires_grad_()  # the loss may hold weights of the module's own type
                 losses = _one_each(self._loss(output, y), len(x))
                 return torch.autograd.grad(losses, output, torch.ones_like(losses))[0]
 

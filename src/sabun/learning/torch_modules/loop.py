@@ -127,8 +127,10 @@ class Training:
             recent = part if recent is None else recent.add_(part)  # proof: pieces
             if at % _TOGETHER == 0:
                 total, recent = recent if total is None else total.add_(recent), None
-        found = [part for part in (total, recent) if part is not None]
-        return sum(found[1:], found[0]) if found else torch.zeros_like(self._velocity)
+        if total is None or recent is None:
+            only = total if recent is None else recent
+            return torch.zeros_like(self._velocity) if only is None else only
+        return total.add_(recent)
 
     @property
     def weights(self) -> Floats:
