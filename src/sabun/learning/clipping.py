@@ -49,7 +49,7 @@ class Piece(NamedTuple):
     columns: Floats
     labels: NDArray[np.int64]
     lengths: Floats | None
-    count: int
+    members: int
 
 
 @final
@@ -88,7 +88,7 @@ class ClippedSum:
                 columns=self._passes.laid(rows[some]),  # proof: same-shape
                 labels=_filled(labels[some], size),
                 lengths=None if lengths is None else _filled(lengths[some], size),
-                count=min(size, len(rows) - at),
+                members=min(size, len(rows) - at),
             )
 
     def over(self, weights: Floats, pieces: Iterable[Piece]) -> Floats:
@@ -97,7 +97,7 @@ class ClippedSum:
         weights, waiting = weights.astype(self._passes.kind, copy=False), 0
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
             for piece in pieces:
-                recent += self._part(self._passes.both(weights, piece.columns, piece.labels), piece.lengths, piece.count)
+                recent += self._part(self._passes.both(weights, piece.columns, piece.labels), piece.lengths, piece.members)
                 waiting += 1
                 # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
                 # addition drops is kept beside the total, now and then rather than always, for it costs three additions.
