@@ -1,7 +1,8 @@
 """Private and plain training on an accelerator: time of a step, examples per second.
 
-Needs torch and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed. What is timed
-is one step on one batch: clipped sum, noise of torch's generator, update.
+Needs torch, cryptography and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed.
+What is timed is one step on one batch: clipped sum, noise of torch's generator, update. A line of its own has the step of the
+trainer itself with certified noise, which is made on the CPU and moved.
 
     PYTHONPATH=src python -m benchmarks.learning_gpu [--device cuda] [--quick] [--json FILE]
 """
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import time
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +76,17 @@ def private_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor, precision:
                 parameter.sub_((total[name] + noise), alpha=1e-3 / len(x))
 
     return step
+
+
+def certified_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+    """The trainer's own step on a batch that holds every row."""
+    from sabun.learning.poisson import PoissonPlan
+    from sabun.learning.stream import Stream
+    from sabun.learning.torch_modules.loop import Loop, Training
+
+    plan = PoissonPlan(threshold=1 << 32, steps=1 << 30)
+    loop = Loop(plan=plan, multiplier=Fraction(1), clip_norm=1.0, learning_rate=1e-3, noise="certified")
+    return Training(loop, module, each(), x, y, stream=Stream(os.urandom(32)), divisor=len(x)).advance
 
 
 def opacus_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
@@ -139,6 +153,12 @@ def figures(name: str, make: Callable[[], nn.Module], x: torch.Tensor, rounds: i
         "plain": lambda: plain_step(plain, loss, x, y, learning_rate=1e-3),
         "double": private_step(make().to(x.device), x, y, "double"),
         "single": private_step(make().to(x.device), x, y, "single"),
+        "certified": certified_step(make().to(x.device), x, y),
+    }
+    ways = {
+        "double": "sums in double precision",
+        "single": "sums in single precision",
+        "certified": "sums in double precision, certified noise",
     }
     peers = {"plain": "plain torch SGD (NOT private)"}
     if importlib.util.find_spec("opacus") is not None:
@@ -149,7 +169,7 @@ def figures(name: str, make: Callable[[], nn.Module], x: torch.Tensor, rounds: i
     return [
         Figure(
             room=ROOM,
-            name=f"{name}, {count:,} parameters, batch {len(x):,}, sums in {ours} precision, vs {peer}",
+            name=f"{name}, {count:,} parameters, batch {len(x):,}, {ways[ours]}, vs {peer}",
             ours=len(x) / seconds[ours],
             peer=len(x) / seconds[peer],
             peer_name=peers[peer],
@@ -157,7 +177,7 @@ def figures(name: str, make: Callable[[], nn.Module], x: torch.Tensor, rounds: i
             ratio=seconds[peer] / seconds[ours],
             note=f"{1e3 * seconds[ours]:.1f} ms a step beside {1e3 * seconds[peer]:.1f} ms, median of {rounds} taken in turns",
         )
-        for ours in ("double", "single")
+        for ours in ways
         for peer in peers
     ]
 

@@ -17,6 +17,36 @@ MUTANTS = (
         "share = norms.mul_(0).clamp_(min=self._clip_norm).reciprocal_()",
     ),
     (
+        "a norm by hand without the inputs",
+        "learning/torch_modules/by_hand.py",
+        "squares = self._norms.prod(0).square_().sum(0)",
+        "squares = self._norms[1].square().sum(0)",
+    ),
+    (
+        "a norm by hand without a layer",
+        "learning/torch_modules/by_hand.py",
+        "squares = self._norms.prod(0).square_().sum(0)",
+        "squares = self._norms.prod(0).square_()[:1].sum(0)",
+    ),
+    (
+        "the bias left out of a norm by hand",
+        "learning/torch_modules/by_hand.py",
+        "= float(layer.bias is not None)",
+        "= 0.0",
+    ),
+    (
+        "filling rows counted",
+        "learning/torch_modules/ghost.py",
+        "share = self._shares(squares[:count])",
+        "share = self._shares(squares)",
+    ),
+    (
+        "rows tried nowhere",
+        "learning/torch_modules/ghost.py",
+        "    if not clipper.by_hand(x):\n        return True",
+        "    if True:\n        return True",
+    ),
+    (
         "certified sigma halved",
         "learning/torch_modules/loop.py",
         "rounded_gaussian(centre, sigma=float(loop.multiplier),",

@@ -10,7 +10,7 @@ from sabun.learning import PrivateClassifier
 from sabun.learning.reproduction import ITEMS, reproduce
 from sabun.learning.reproduction.claims import other_table
 from sabun.learning.reproduction.contenders import ALL, CHOSEN
-from sabun.learning.reproduction.studies import TEST_FOLDS, studies
+from sabun.learning.reproduction.studies import TEST_FOLDS, score, studies
 from sabun.reproduction import Reproduction, unmade
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "learning"
@@ -32,6 +32,14 @@ def quick() -> tuple[Reproduction, list[float]]:
 def rows_of(made: Reproduction, name: str) -> list[dict[str, object]]:
     [table] = [table for table in made.tables if table.name == name]
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+@pytest.mark.parametrize("name", ["digits", "moons"])
+def test_small_tables_are_scored_without_a_warning(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    study = studies()[name]
+    split = study.parts[6][:100], study.parts[0][:20]
+    assert 0 <= score(study, split, seed=1, epsilon=8, delta=1e-5, epochs=1).accuracy <= 1
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("name", ["adult", "adult, plain", "adult, five columns", "digits", "moons"])

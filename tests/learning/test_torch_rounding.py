@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun
 
 from torch import nn  # noqa: E402
 
-from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients  # noqa: E402
+from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients, rows_stand_alone  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
 from sabun.learning.torch_modules.paths import rounds_by_row, why_written_out  # noqa: E402
 
@@ -154,20 +154,81 @@ def test_a_row_of_a_chain_adds_the_same_bits_wherever_it_stands(name: str, kind:
     clipper, heard = Clipper(module, LOSS, clip_norm=0.1), []
     for shift in (0, 1, 2, 3, 5, 8, 13):
         moved, targets = x.roll(shift, 0), y.roll(shift, 0)
-        flows = [flow for _, flow in clipper._inputs(moved)]
-        calls = [(layer, rule, at) for at, (_, layer, rule) in enumerate(clipper._chain) if rule is not None]
-        losses = LOSS(flows[-1], targets)
-        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
-        squares, sums = [], []
-        for (layer, rule, at), back in zip(calls, backs, strict=True):
-            part = rule(layer, flows[at].detach(), back, torch.float64)
-            squares.append(part.squares.roll(-shift, 0))
-            share = torch.zeros(64, dtype=torch.float64)
-            share[(7 + shift) % 64] = 1.0
-            sums += [total.detach() for total in part.weighted(share).values()]
-        heard.append([*squares, *sums])
+        squares, sums = clipper.contribution(moved, targets, (7 + shift) % 64)
+        heard.append([squares.roll(-shift, 0), *sums.values()])
     for other in heard[1:]:
         assert all(torch.equal(a, b) for a, b in zip(heard[0], other, strict=True))
+
+
+PLAIN = {
+    "no bias": lambda: nn.Sequential(nn.Linear(9, 33), nn.ReLU(), nn.Linear(33, 16, bias=False), nn.ReLU(), nn.Linear(16, 3)),
+    "no ReLU": lambda: nn.Sequential(nn.Linear(9, 8), nn.Linear(8, 3)),
+    "two ReLUs": lambda: nn.Sequential(nn.Linear(9, 7), nn.ReLU(), nn.ReLU(), nn.Linear(7, 3)),
+    "one layer": lambda: nn.Sequential(nn.Linear(9, 3)),
+    "alone": lambda: nn.Linear(9, 3),
+    "wide": lambda: nn.Sequential(nn.Linear(9, 70), nn.ReLU(), nn.Linear(70, 3)),
+    "frozen first": lambda: nn.Sequential(nn.Linear(9, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 3)),
+    "frozen between": lambda: nn.Sequential(
+        nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 3)
+    ),
+    "frozen last": lambda: nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3).requires_grad_(False)),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_passes_by_hand_are_those_of_automatic_differentiation(name: str, kind: Any, precision: str) -> None:
+    torch.manual_seed(1)
+    module, x, y = PLAIN[name]().to(kind), torch.randn(64, 9, dtype=kind), torch.arange(64) % 3
+    clipper = Clipper(module, LOSS, clip_norm=0.1, precision=precision)
+    assert clipper.by_hand(x)
+    ours, theirs = (way(x, y)(None) for way in (clipper._by_hand, clipper._by_graph))
+    torch.testing.assert_close(ours.squares, theirs.squares, rtol=1e-4, atol=1e-7)
+    share = torch.rand(50, dtype=torch.float64 if precision == "double" else torch.float32)
+    sums, known = ours.weighted(share), theirs.weighted(share)
+    assert list(sums) == list(known) == [name for name, p in module.named_parameters() if p.requires_grad]
+    for part, value in known.items():
+        torch.testing.assert_close(sums[part], value, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(-2.0)
+    again = clipper(x, y)
+    for part, value in clipped_gradients(module, LOSS, x, y, clip_norm=0.1, fallback=True).items():
+        torch.testing.assert_close(again[part], value, rtol=1e-4, atol=1e-5)
+
+
+def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> None:
+    x = torch.randn(4, 5)
+    half = nn.Linear(5, 3)
+    half.bias.requires_grad_(False)
+    others = (
+        nn.Sequential(nn.Linear(5, 4), nn.LeakyReLU(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 3), nn.ReLU()),
+        nn.Sequential(nn.ReLU(), nn.Linear(5, 3)),
+        nn.Sequential(half),
+        nn.Linear(5, 3, dtype=torch.float64),
+    )
+    assert not any(Clipper(module, LOSS, clip_norm=1.0).by_hand(x) for module in others)
+    assert not Clipper(nn.Linear(5, 3), LOSS, clip_norm=1.0).by_hand(torch.randn(4, 2, 5))
+
+
+def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x, y = (
+        nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)),
+        torch.randn(4, 9),
+        torch.zeros(4, dtype=torch.long),
+    )
+    clipper, product = Clipper(module, LOSS, clip_norm=1.0), torch.mm
+    assert rows_stand_alone(clipper, x, y, rows=200)
+
+    def uneven(a: Any, b: Any, *, out: Any) -> Any:
+        product(a, b, out=out)
+        out[0] *= 1 + 2.0**-50
+        return out
+
+    monkeypatch.setattr(torch, "mm", uneven)
+    assert not rows_stand_alone(clipper, x, y, rows=200)
 
 
 @pytest.mark.parametrize("name", ["vectors", "sequence", "images"])

@@ -6,8 +6,9 @@ Notation: C is the clip norm; each example's gradient is scaled by min(1, C / ||
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from sabun.learning.network import Activity, Floats, Network, Passes
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "expected_piece", "piece_size", "row_by_row"]
+__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "Piece", "expected_piece", "piece_size", "row_by_row"]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -40,6 +41,15 @@ def piece_size(expected: float, *, most: int = _MOST) -> int:
 def expected_piece(probability: Fraction, n_public: int | None) -> int:
     """The piece for batches of a run, from what is public before anything is paid for."""
     return PIECE if n_public is None else piece_size(float(probability) * n_public)
+
+
+class Piece(NamedTuple):
+    """Rows that are worked on together, laid out for the passes."""
+
+    columns: Floats
+    labels: NDArray[np.int64]
+    lengths: Floats | None
+    members: int
 
 
 @final
@@ -67,22 +77,36 @@ class ClippedSum:
 
     def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64], lengths: Floats | None = None) -> Floats:
         """The sum at these weights, which are public; `lengths` as in `Network.squared_norms`."""
-        size, total, lost, recent = self._piece, *np.zeros((3, self._network.n_weights))
-        weights = weights.astype(self._passes.kind, copy=False)
+        return self.over(weights, self.pieces(rows, labels, lengths))
+
+    def pieces(self, rows: Floats, labels: NDArray[np.int64], lengths: Floats | None = None) -> Iterator[Piece]:
+        """The rows as the passes want them; a run that looks at the same rows in every step lays them out once."""
+        size = self._piece
+        for at in range(0, len(rows), size):
+            some = slice(at, at + size)
+            yield Piece(
+                columns=self._passes.laid(rows[some]),  # proof: same-shape
+                labels=_filled(labels[some], size),
+                lengths=None if lengths is None else _filled(lengths[some], size),
+                members=min(size, len(rows) - at),
+            )
+
+    def over(self, weights: Floats, pieces: Iterable[Piece]) -> Floats:
+        """The sum over the rows of these pieces."""
+        total, lost, recent = np.zeros((3, self._network.n_weights))
+        weights, waiting = weights.astype(self._passes.kind, copy=False), 0
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
-            for at in range(0, len(rows), size):
-                some, theirs = _filled(rows[at : at + size], size), _filled(labels[at : at + size], size)
-                known = None if lengths is None else _filled(lengths[at : at + size], size)
-                activity = self._passes.both(weights, some, theirs)  # proof: same-shape
-                part = self._part(activity, known, min(size, len(rows) - at))
-                recent += part
+            for piece in pieces:
+                recent += self._part(self._passes.both(weights, piece.columns, piece.labels), piece.lengths, piece.members)
+                waiting += 1
                 # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
                 # addition drops is kept beside the total, now and then rather than always, for it costs three additions.
-                if (at // size + 1) % _TOGETHER == 0 or at + size >= len(rows):
+                if waiting == _TOGETHER:
                     total, missed = _two_sum(total, recent)
                     lost += missed  # proof: nothing-lost
-                    recent[:] = 0.0
-        return np.asarray(total + lost)
+                    recent[:], waiting = 0.0, 0
+            total, missed = _two_sum(total, recent)
+        return np.asarray(total + (lost + missed))
 
     def _part(self, activity: Activity, lengths: Floats | None, count: int) -> Floats:
         """The sum over the first `count` examples of a piece."""

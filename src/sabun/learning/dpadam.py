@@ -183,10 +183,11 @@ class DpAdam:
         network = self.networks[memory.choice]
         rows = self.standardizing.applied(data.rows, memory.scaling).astype(self.kind, copy=False)
         clipped = ClippedSum(network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
-        lengths = network.squared_lengths(rows)
+        pieces = list(clipped.pieces(rows, data.labels, network.squared_lengths(rows)))
+        del rows  # the same numbers stand in the pieces
         meter = Meter(progress, steps=self.steps, spent=self.spent_after)
         for step in range(start.step, self.steps):
-            total = clipped(memory.weights, rows, data.labels, lengths)
+            total = clipped.over(memory.weights, pieces)
             noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=step)  # proof: noise
             memory = memory.after(noisy / multiplier, step=step + 1, rate=self.learning_rate)
             meter(step + 1)

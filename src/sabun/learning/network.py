@@ -115,11 +115,13 @@ class Network:
 
     def probabilities(self, weights: Floats, rows: Floats) -> Floats:
         """Class probabilities, one row for each example."""
-        return np.ascontiguousarray(_softmax(Passes(self, len(rows), weights.dtype).forward(weights, rows)).T)
+        passes = Passes(self, len(rows), weights.dtype)
+        return np.ascontiguousarray(_softmax(passes.forward(weights, passes.laid(rows))).T)
 
     def activity(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Activity:
         """One forward pass, one backward pass; equations (1)-(3)."""
-        return Passes(self, len(rows), weights.dtype).both(weights, rows, labels)
+        passes = Passes(self, len(rows), weights.dtype)
+        return passes.both(weights, passes.laid(rows), labels)
 
     @staticmethod
     def squared_norms(activity: Activity, lengths: Floats | None = None) -> Floats:
@@ -173,37 +175,36 @@ class Passes:
 
     def __init__(self, network: Network, count: int, kind: np.dtype[Any]) -> None:
         self._network, self.kind = network, kind
-        # Rows stay rows in memory: a product reads their transpose as it is.
-        self._rows = np.ones((count, network.sizes[0] + 1), dtype=kind)
-        # In single precision the first product is faster row by row; in double, old processors then round a row by its place.
-        self._first = np.empty((count, network.sizes[1]), dtype=kind) if kind == np.float32 else None
         # Under each layer's inputs stays a row of ones, which meets the biases as the last row of their block.
-        self._inputs = (self._rows.T, *(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1]))
+        self._hidden = tuple(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1])
         self._errors = tuple(np.empty((size, count), dtype=kind) for size in network.sizes[1:])
         self._places = np.arange(count)
 
-    def forward(self, weights: Floats, rows: Floats) -> Floats:
+    def laid(self, rows: Floats) -> Floats:
+        """At most that many rows as columns, zeros in the place of those that are missing, ones beneath."""
+        columns = np.zeros((self._network.sizes[0] + 1, len(self._places)), dtype=self.kind)
+        columns[:-1, : len(rows)] = rows.T
+        columns[-1] = 1.0
+        return columns
+
+    def forward(self, weights: Floats, columns: Floats) -> Floats:
         """The logits, a column for each example; to be read before the next pass."""
-        self._rows[:, :-1] = rows
         first, *others = self._network.blocks(weights)
-        if self._first is None:
-            found = np.matmul(first.T, self._inputs[0], out=self._errors[0])
-        else:
-            found = np.matmul(self._rows, first, out=self._first).T
-        for block, hidden, place in zip(others, self._inputs[1:], self._errors[1:], strict=True):
+        found = np.matmul(first.T, columns, out=self._errors[0])
+        for block, hidden, place in zip(others, self._hidden, self._errors[1:], strict=True):
             np.maximum(found, 0.0, out=hidden[:-1])
             found = np.matmul(block.T, hidden, out=place)
         return found
 
-    def both(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Activity:
+    def both(self, weights: Floats, columns: Floats, labels: NDArray[np.int64]) -> Activity:
         """What both passes leave behind; to be read before the next pass."""
         error = self._errors[-1]
-        error[:] = _softmax(self.forward(weights, rows))
+        error[:] = _softmax(self.forward(weights, columns))
         error[labels, self._places] -= 1.0
         for layer, block in reversed(list(enumerate(self._network.blocks(weights)))[1:]):
             error = np.matmul(block[:-1], self._errors[layer], out=self._errors[layer - 1])
-            error *= self._inputs[layer][:-1] > 0.0
-        return Activity(inputs=self._inputs, errors=self._errors)
+            error *= self._hidden[layer - 1][:-1] > 0.0
+        return Activity(inputs=(columns, *self._hidden), errors=self._errors)
 
 
 def _softmax(logits: Floats) -> Floats:

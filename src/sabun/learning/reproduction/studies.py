@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -20,7 +21,7 @@ from sabun.learning.plain_training import PlainTraining
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data
 from sabun.privacy.noise import seeded_coin
-from sabun.records import NumberColumn, Schema
+from sabun.records import Column, NumberColumn, Schema
 
 __all__ = ["TEST_FOLDS", "Score", "Split", "Study", "plain_scores", "score", "studies"]
 
@@ -90,7 +91,10 @@ def score(study: Study, split: Split, *, seed: int | None, **settings: Any) -> S
     train, test = split
     chosen = {"method": "dp-sgd"} | settings  # whatever the default is by now
     clf = PrivateClassifier(schema=study.schema, classes=list(study.classes), random_state=seed, **chosen)
-    clf.fit(study.data.iloc[train], study.target.iloc[train])
+    with warnings.catch_warnings():
+        if study.schema is None:  # so it was decided, and settings were chosen for the numbers as they are
+            warnings.filterwarnings("ignore", message="without a schema", category=UserWarning)
+        clf.fit(study.data.iloc[train], study.target.iloc[train])
     found = _judged(study.target.iloc[test].to_numpy(), clf.predict(study.data.iloc[test]))
     return found._replace(joint_epsilon=float(clf.guarantee_.cost[0]))
 
@@ -142,8 +146,10 @@ def _digits() -> Study:
     from sklearn.datasets import load_digits
 
     rows, labels = load_digits(return_X_y=True)
-    frame, target = pandas.DataFrame(rows / _DIGIT_LEVELS), pandas.Series(labels)
-    return Study(name="digits", data=frame, target=target, schema=None, classes=tuple(range(10)))
+    names = [f"pixel {place}" for place in range(rows.shape[1])]
+    schema = Schema(columns=tuple(Column.number(name, lower=0, upper=1) for name in names))
+    frame, target = pandas.DataFrame(rows / _DIGIT_LEVELS, columns=names), pandas.Series(labels)
+    return Study(name="digits", data=frame, target=target, schema=schema, classes=tuple(range(10)))
 
 
 def _moons() -> Study:

@@ -7,17 +7,18 @@ import copy
 import functools
 import math
 import warnings
-from collections.abc import Iterator
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias, final
 
 import torch
 from torch import Tensor, nn
 
 from sabun.errors import ParameterError
+from sabun.learning.torch_modules.by_hand import Perceptron
 from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, rule_for, written_numbers, written_out
 from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
 
-__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback"]
+__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback", "rows_stand_alone"]
 
 MARGIN = 2.0**-30
 """By how much, relatively, a norm in doubles is taken larger than it was found."""
@@ -28,8 +29,8 @@ _WRITTEN_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 30}
 _UNIT = 64
 """Rows of a chain are worked on in multiples of so many: then no row falls into the rest that vector code leaves over."""
 
-_Flow = tuple[str, Any, Rule, Tensor, Tensor]
-"""Name of a layer, the layer, its rule, its input, the gradient at its output."""
+_PartOf: TypeAlias = Callable[[Tensor | None], Part]
+"""The part of all trained layers together: of all rows, or with zeros in the place of those that are not sound."""
 
 
 @final
@@ -55,6 +56,7 @@ class Clipper:
         self._trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         known = not fallback and why_written_out(module, loss) is None  # proof: whitelist
         self._chain = [(name, layer, _active_rule(layer)) for name, layer in chain(module)] if known else None
+        self._perceptron: Perceptron | None = None
 
     def most_rows(self, x: Tensor) -> int:
         """How many rows of that shape to give at a time, for the sake of memory; looks at shapes alone."""
@@ -70,6 +72,18 @@ class Clipper:
         """How many rows of that shape to give at a time: those wanted or what memory allows, for chains in whole units."""
         rows = min(wanted, self.most_rows(x))
         return rows if self._chain is None else -(-rows // _UNIT) * _UNIT  # proof: units
+
+    def contribution(self, x: Tensor, y: Tensor, row: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Every row's squared norm, with what one of them would add unclipped; for a chain. Not private."""
+        part = (self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y))(None)
+        alone = torch.zeros(len(x), dtype=self._kind, device=x.device)
+        alone[row] = 1.0
+        with torch.no_grad():
+            return part.squares.clone(), part.weighted(alone)
+
+    def by_hand(self, x: Tensor) -> bool:
+        """Whether the passes over such rows are made by hand."""
+        return self._chain is not None and Perceptron.fits([layer for _, layer, _ in self._chain], x)
 
     def __call__(self, x: Tensor, y: Tensor, *, count: int | None = None) -> dict[str, Tensor]:
         """The sum over the first `count` rows, or over all; the rows behind them only keep the shape the same."""
@@ -91,37 +105,56 @@ class Clipper:
         yield "loss", x
 
     def _by_ghosts(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
-        assert self._chain is not None
-        flows = [flow for _, flow in self._inputs(x)]
-        calls = [(name, layer, rule, at) for at, (name, layer, rule) in enumerate(self._chain) if rule is not None]
-        losses = _one_each(self._loss(flows[-1], y), len(x))
-        # No layer of a chain mixes examples, so row i of what flows back from the sum of all losses is that of loss i alone:
-        # one backward pass for everybody. With what flowed in it gives every example's gradient norm, layer by layer, and
-        # for a linear layer on vectors without the gradient ever being written down: hence ghosts.
-        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
+        part_of = self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y)
         with torch.no_grad():
-            flowing: list[_Flow] = [
-                (name, layer, rule, flows[at].detach(), back)
-                for (name, layer, rule, at), back in zip(calls, backs, strict=True)
-            ]
-            parts = self._parts(flowing)
-            squares = functools.reduce(torch.add, [part.squares for part in parts])  # proof: norms-add
+            part = part_of(None)
+            squares = part.squares
             if not math.isfinite(float(squares.sum())):
                 # An example without a finite norm is left out whole: zero times NaN would spoil everybody's sum.
-                sound = torch.isfinite(squares)
-                blank = [(name, layer, rule, _blank(x, sound), _blank(d, sound)) for name, layer, rule, x, d in flowing]
-                parts = self._parts(blank)  # proof: sound-rows
+                part = part_of(torch.isfinite(squares))  # proof: sound-rows
             # A share per example needs its whole norm, over all layers; only then can each layer sum share times gradient.
             share = self._shares(squares[:count])  # proof: filling-counts-nothing
             with _full_precision(self._kind):
-                return {
-                    f"{name}.{which}".lstrip("."): value.double()
-                    for (name, *_), part in zip(flowing, parts, strict=True)
-                    for which, value in part.weighted(share).items()
-                }
+                return {name: value.double() for name, value in part.weighted(share).items()}
 
-    def _parts(self, flowing: list[_Flow]) -> list[Part]:
-        return [rule(layer, x, d, self._kind) for _, layer, rule, x, d in flowing]
+    # No layer of a chain mixes examples, so row i of what flows back from the sum of all losses is that of loss i alone: one
+    # backward pass for everybody. With what flowed in it gives every example's gradient norm, layer by layer, and for a linear
+    # layer on vectors without the gradient ever being written down: hence ghosts.
+
+    def _by_graph(self, x: Tensor, y: Tensor) -> _PartOf:
+        """Both passes by automatic differentiation."""
+        assert self._chain is not None
+        calls = [(name, layer, rule, at) for at, (name, layer, rule) in enumerate(self._chain) if rule is not None]
+        flows = [flow for _, flow in self._inputs(x)]
+        losses = _one_each(self._loss(flows[-1], y), len(x))
+        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
+        flowing = [(*call, flows[call[-1]].detach(), back) for call, back in zip(calls, backs, strict=True)]
+
+        def part(sound: Tensor | None) -> Part:
+            kept = ((flow, back) if sound is None else (_blank(flow, sound), _blank(back, sound)) for *_, flow, back in flowing)
+            return _joined(
+                {
+                    name: rule(layer, flow, back, self._kind)
+                    for (name, layer, rule, _), (flow, back) in zip(calls, kept, strict=True)
+                }
+            )
+
+        return part
+
+    def _by_hand(self, x: Tensor, y: Tensor) -> _PartOf:
+        """Both passes for linear layers and ReLUs; only the loss is left to automatic differentiation."""
+        assert self._chain is not None
+        if self._perceptron is None or self._perceptron.rows != len(x):
+            self._perceptron = Perceptron({name: layer for name, layer, _ in self._chain}, len(x), self._kind)
+
+        def back(output: Tensor) -> Tensor:
+            with torch.enable_grad():
+                output = output.detach().to(x.dtype).requires_grad_()  # the loss may hold weights of the module's own type
+                losses = _one_each(self._loss(output, y), len(x))
+                return torch.autograd.grad(losses, output, torch.ones_like(losses))[0]
+
+        with torch.no_grad():
+            return self._perceptron(x, back)
 
     def _shares(self, squares: Tensor) -> Tensor:
         """1 / max(norm with its margin, clip norm); 0 for an example whose norm is no finite number."""
@@ -168,6 +201,17 @@ def _aligned_linear(layer: nn.Linear, x: Tensor) -> Tensor:
     weight = nn.functional.pad(layer.weight, (0, columns, 0, rows))
     bias = None if layer.bias is None else nn.functional.pad(layer.bias, (0, rows))
     return nn.functional.linear(nn.functional.pad(x, (0, columns)), weight, bias)[..., : layer.out_features]
+
+
+def _joined(parts: Mapping[str, Part]) -> Part:
+    """The part of several layers, each used once: squared norms add up; sums bear the layers' names."""
+    squares = functools.reduce(torch.add, [part.squares for part in parts.values()])  # proof: norms-add
+
+    def weighted(share: Tensor) -> dict[str, Tensor]:
+        found = {name: part.weighted(share) for name, part in parts.items()}
+        return {f"{name}.{which}".lstrip("."): value for name, sums in found.items() for which, value in sums.items()}
+
+    return Part(squares, weighted)
 
 
 def _active_rule(layer: nn.Module) -> Rule | None:
@@ -242,6 +286,28 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
                 f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
             ) from error
     return shape
+
+
+def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, rows: int) -> bool:
+    """Whether passes by hand give a row the same bits wherever it stands, tried on made-up rows before a run.
+
+    Args:
+        clipper: That of the run.
+        x: Tells the shape of a row; its values are not used.
+        y: Tells the type of a target.
+        rows: About how many are worked on at a time.
+    """
+    if not clipper.by_hand(x):
+        return True
+    count = clipper.piece(x, rows)
+    made = torch.arange(count * x.shape[1], dtype=torch.float64) * 0.6180339887498949 % 2 - 1
+    made, targets = made.reshape(count, -1).to(x.dtype), torch.zeros(count, dtype=y.dtype)
+    squares, sums = clipper.contribution(made, targets, 7)
+    for shift in (1, 5, 17):
+        moved, theirs = clipper.contribution(made.roll(shift, 0), targets, (7 + shift) % count)
+        if not torch.equal(moved.roll(-shift, 0), squares) or any(not torch.equal(sums[name], theirs[name]) for name in sums):
+            return False
+    return True
 
 
 def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:

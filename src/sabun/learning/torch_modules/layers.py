@@ -8,15 +8,16 @@ is the product of two norms (`_outer`), or it is written out, and the norm is th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ALIGNED", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
+__all__ = ["ALIGNED", "LARGEST", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
 
 
 class Part(NamedTuple):
@@ -32,12 +33,16 @@ Rule: TypeAlias = Callable[[Any, Tensor, Tensor, torch.dtype], Part]
 ALIGNED = 16
 """So many numbers fill a line of the processor's cache, or two."""
 
-_LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
+LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
 """Squared norms above do not count: beside them the square of the other factor could have been rounded to zero, or, in 32-bit
 sums, a number times its share could be infinite."""
 
 _COLUMNS = {"cpu": 12, "cuda": 16}
 """Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
+
+
+_CACHED = 1 << 22
+"""Numbers that a GPU's second cache holds as doubles."""
 
 
 def _trained(layer: Any, name: str) -> bool:
@@ -68,7 +73,7 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     size, back = _squares(inputs), _squares(d)
     squares = size * back  # proof: outer
     if layer.weight.dtype == torch.float64 or kind == torch.float32:  # doubles of 32-bit numbers need no limit
-        squares = torch.where(torch.maximum(size, back) < _LARGEST[kind], squares, math.inf)  # proof: factors
+        squares = torch.where(torch.maximum(size, back) < LARGEST[kind], squares, math.inf)  # proof: factors
 
     def weighted(share: Tensor) -> dict[str, Tensor]:
         total = (d[: len(share)] * share.unsqueeze(1)).T @ inputs[: len(share)]
@@ -80,14 +85,29 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
 
 def written_out(each: Mapping[str, Tensor], kind: torch.dtype) -> Part:
     """Gradients written out, one for each example, in the layer's own precision."""
-    flat = {name: part.flatten(1).to(kind) for name, part in each.items()}
-    squares = functools.reduce(torch.add, [_squares(part) for part in flat.values()])
+    flat = {name: _kept(part.flatten(1), kind) for name, part in each.items()}
+    blocks = [block for part in flat.values() for block in _blocks(part, len(part))]
+    squares = functools.reduce(torch.add, [_squares(block.to(kind)) for block in blocks])
 
     def weighted(share: Tensor) -> dict[str, Tensor]:
-        sums = {name: share @ part[: len(share)] for name, part in flat.items()}  # proof: very-numbers
-        return {name: total.reshape(each[name].shape[1:]) for name, total in sums.items()}
+        sums = {name: [share @ block.to(kind) for block in _blocks(part, len(share))] for name, part in flat.items()}
+        return {name: torch.cat(found).reshape(each[name].shape[1:]) for name, found in sums.items()}  # proof: very-numbers
 
     return Part(squares, weighted)
+
+
+# Written to a GPU's memory and read back twice, the doubles of all gradients take longer than computing the gradients. There
+# they are made twice instead, for norms and for sums, of so few columns at a time that they stay in the cache.
+
+
+def _kept(rows: Tensor, kind: torch.dtype) -> Tensor:
+    return rows if rows.device.type == "cuda" else rows.to(kind)
+
+
+def _blocks(rows: Tensor, count: int) -> Sequence[Tensor]:
+    """The first rows, so many columns at a time."""
+    columns = _CACHED // len(rows) if rows.device.type == "cuda" else rows.shape[1]
+    return tuple(rows[:count].split(max(1, columns), dim=1))
 
 
 def _linear(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
@@ -109,10 +129,25 @@ def _conv(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
         cut = _patches(layer, x)
         places = d.flatten(2)
         back = _filled(places, places.shape[2], 2).unflatten(1, (layer.groups, -1))
-        each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
+        with _like_convolutions(x.device):
+            each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
     if _trained(layer, "bias"):
         each["bias"] = d.sum((2, 3))
     return written_out(each, kind)
+
+
+@contextlib.contextmanager
+def _like_convolutions(device: torch.device) -> Iterator[None]:
+    """On a GPU, products for a convolution's gradient in the precision that torch uses for convolutions there (TF32 or not)."""
+    if device.type != "cuda" or not torch.backends.cudnn.allow_tf32:
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:

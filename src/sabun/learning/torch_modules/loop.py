@@ -118,15 +118,19 @@ class Training:
         members = torch.from_numpy(batch).to(self._x.device)
         # Two levels: pieces into `recent`, every 256th time `recent` into `total`. One by one, the sum of n pieces would round
         # n times; so it rounds 256 + n / 256 times, which the bound on the rounding of sums counts on.
-        total, recent = torch.zeros_like(self._velocity), None
+        total: Tensor | None = None
+        recent: Tensor | None = None
         for at, some in enumerate(members.split(self._piece) if len(members) else (), start=1):
             x, y = (_taken(rows, some, self._piece) for rows in (self._x, self._y))
             found = self._clipper(x, y, count=len(some))
             part = torch.cat([found[name].reshape(-1) for name in self._names])
             recent = part if recent is None else recent.add_(part)  # proof: pieces
             if at % _TOGETHER == 0:
-                total, recent = total.add_(recent), None
-        return total if recent is None else total.add_(recent)
+                total, recent = recent if total is None else total.add_(recent), None
+        if total is None or recent is None:
+            only = total if recent is None else recent
+            return torch.zeros_like(self._velocity) if only is None else only
+        return total.add_(recent)
 
     @property
     def weights(self) -> Floats:

@@ -22,9 +22,9 @@ from sabun.learning.choices import delta_for
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
-from sabun.learning.torch_modules.ghost import check_module, needs_fallback
+from sabun.learning.torch_modules.ghost import Clipper, check_module, needs_fallback, rows_stand_alone
 from sabun.learning.torch_modules.identity import identified
-from sabun.learning.torch_modules.loop import Loop
+from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
 from sabun.learning.torch_modules.paths import Loss, rounds_by_row
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
@@ -240,12 +240,16 @@ class TorchTrainer(Question):
         rows = rows.fit_for(loss, check_module(self.module, loss, rows.x, rows.y))
         fallback = needs_fallback(self.module, loss)
         price = self._price(ask, rows.count)
+        loop = self._loop(price.multiplier, fallback=fallback)
+        clipper = Clipper(self.module, loss, clip_norm=loop.clip_norm, precision=loop.precision)
+        alone = rounds_by_row(self.module, loss, dimensions=rows.x.dim())
+        alone = alone and rows_stand_alone(clipper, rows.x, rows.y, rows=loop.most_rows or MOST_ROWS)  # proof: tried
         return ModuleRun(
             module=self.module,
             loss=loss,
             rows=rows,
-            loop=self._loop(price.multiplier, fallback=fallback),
-            guarantee=self._guarantee(ask, price, chain=rounds_by_row(self.module, loss, dimensions=rows.x.dim())),
+            loop=loop,
+            guarantee=self._guarantee(ask, price, chain=alone),
             target=price.target,
             count_epsilon=price.count,
             n_public=price.n_public,
