@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from sabun.regression.pooling import Posterior, pooled, pooled_from, prior_of
-from sabun.regression.study import Study
+from sabun.regression.study import STAGED, Study
 from sabun.regression.sums import Sums
 
 __all__ = ["CONSTANT", "fallen", "public_posterior"]
@@ -36,7 +36,7 @@ def public_posterior(study: Study, releases: Sequence[Sums]) -> Posterior:
 
 def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterior:
     """The pooled posterior of releases, or the constant; files of earlier methods combine as they always did."""
-    if study.method != "staged" or not study.fit_intercept or _tells(whole, releases):
+    if study.method not in STAGED or not study.fit_intercept or _tells(whole, releases):
         return whole
     prior, radius = prior_of(study)
     mean = pooled_from((prior[-1:], radius[-1:]), float(study.coef_bound), [_constant(study, one) for one in releases])

@@ -164,10 +164,14 @@ class _Mixed:
         along = sum(one.noise.gram * float(beta @ again.start) for one, again in twice)
         long = sum(one.noise.gram * float(again.start @ again.start) for one, again in twice)
         share = float(np.clip((plain + reach * along) / max(plain + cut + reach * long, 1e-300), 0.0, 1.0))
+        gram = np.asarray(sum(one.gram for one in releases))
         moment = sum(one.moment for one in releases) + share * sum(again.moment - one.moment for one, again in twice)
+        if twice:
+            middle = sum(again.start for _, again in twice) / len(twice)
+            moment = moment + share * (_seen(gram, total) - gram) @ middle
         noise = sum(one.noise.moment for one in releases if one.refined is None) + (1 - share) ** 2 * plain + share**2 * cut
         return cls(
-            gram=np.asarray(sum(one.gram for one in releases)),
+            gram=gram,
             moment=np.asarray(moment),
             noise_gram=total,
             noise_moment=float(noise),
@@ -242,7 +246,7 @@ class _Axes:
 
     @classmethod
     def of(cls, total: _Mixed) -> _Axes:
-        values, vectors = np.linalg.eigh(_calmed(total))
+        values, vectors = np.linalg.eigh(_calmed(total.gram, total.noise_gram))
         return cls(np.maximum(values, 0.0), vectors)
 
     def turned(self, along: Floats) -> Floats:
@@ -335,17 +339,22 @@ def _even(matrix: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def _calmed(total: _Mixed) -> Floats:
+def _seen(gram: Floats, noise: float) -> Floats:
+    """The noisy A as the estimate takes it: calmed, without its negative directions."""
+    return _positive(_calmed(gram, noise))
+
+
+def _calmed(gram: Floats, noise: float) -> Floats:
     """The noisy A with its trace and its rest drawn towards 0 as far as their noise asks for (James-Stein, positive part).
 
     In the coordinates of svec the noise is isotropic. The trace is one number with little noise, the rest are many.
     """
-    width, noise = len(total.moment), total.noise_gram
-    level = max(float(np.trace(total.gram)) / width, 0.0)
-    rest = total.gram - np.trace(total.gram) / width * np.eye(width)
+    width = len(gram)
+    level = max(float(np.trace(gram)) / width, 0.0)
+    rest = gram - np.trace(gram) / width * np.eye(width)
     free = (width - 1) * (width + 2) / 2
     if free <= 2:
-        return total.gram
+        return gram
     keep = max(0.0, 1 - (free - 2) * noise / max(float(np.sum(rest**2)), 1e-300))
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
     return np.asarray(level * sure * np.eye(width) + keep * rest)

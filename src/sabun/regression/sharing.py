@@ -23,7 +23,7 @@ from sabun.regression.sensitivity import length_reach, residual_l2_squared, suff
 from sabun.regression.stages import SHARE, radius_of
 from sabun.regression.study import Study
 
-__all__ = ["QUERIES", "Shares", "plain_radius", "shares_of", "staged_price"]
+__all__ = ["QUERIES", "Shares", "plain_radius", "round_terms", "shares_of", "staged_price"]
 
 QUERIES = 4
 """So many lengths are asked for: a bisection of the ladder of radii."""
@@ -35,6 +35,8 @@ _FEWEST = 6
 _CLEAR = 25
 """Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
 _MOST_NOISE = 2.0**55
+_STEPS = 1000
+"""A round promises a whole number of this part of epsilon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,28 +66,32 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     Raises:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
-    given = study.clip_radius is not None
-    return _shares(
-        study.relation, int(study.records_per_person), Fraction(study.epsilon), Fraction(study.delta or 0), given, rows
-    )
+    given, rounds = study.clip_radius is not None, study.method == "rounds"
+    return _shares(study.relation, int(study.records_per_person), *_amounts(study), given, rounds, rows)
 
 
 @functools.lru_cache(maxsize=256, typed=True)
-def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rows: int | None) -> Shares:
+def _shares(
+    relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rounds: bool, rows: int | None
+) -> Shares:
     budget, moved = _budget(epsilon, delta), _moved(relation, people)
     length = _up(QUERIES * moved[0] / (_RADIUS * budget))
     chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * rows)
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
-    twice = rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
+    twice = rounds or rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
     left = budget * (1 - _RADIUS if chosen else 1)
     first = left * (_FIRST / (_FIRST + _SECOND) if twice else 1)
+    if rounds:
+        each = _budget(*_of_a_round(epsilon, delta))
+        first, left = each - (budget * _RADIUS if chosen else 0), 2 * each - (budget * _RADIUS if chosen else 0)
     shares = Shares(
         budget=budget,
         length=length if chosen else None,
         first=_up(moved[1] / first),
         second=_up(moved[2] / (left - first)) if twice else None,
     )
-    if sum(_spent(moved, shares)) > budget:
+    spent = _spent(moved, shares)
+    if sum(spent) > budget or (rounds and max(spent[0] + spent[1], spent[2]) > each):  # proof: within-budget
         raise InternalError("a budget was shared out more than once.")
     advice = "The noise would not fit into 64-bit numbers."
     good = math.sqrt(max(shares.first, shares.second or 0) * 16) < _MOST_NOISE
@@ -93,10 +99,17 @@ def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, give
     return shares
 
 
-def staged_price(study: Study, rows: int | None) -> Price:
-    """What a ledger with a Rényi order may book for a release."""
+def round_terms(study: Study) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta that each round of `rounds` promises by itself; both together promise those of the study."""
+    return _of_a_round(*_amounts(study))
+
+
+def staged_price(study: Study, rows: int | None, *, second: bool = False) -> Price:
+    """What a ledger with a Rényi order may book for a release: all of `staged`, or one round of `rounds`."""
     spent = _spent(_moved(study.relation, int(study.records_per_person)), shares_of(study, rows))
-    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]
+    if study.method == "rounds":
+        spent = (Fraction(0), Fraction(0), spent[2]) if second else (*spent[:2], Fraction(0))
+    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]  # proof: price
     return Price(events=tuple(events), relation=study.relation)
 
 
@@ -108,11 +121,26 @@ def plain_radius(design: Design, clip_radius: object) -> float:
     return min(math.sqrt(design.intercept + features / 3), radius_of(design, 0))
 
 
+def _amounts(study: Study) -> tuple[Fraction, Fraction]:
+    return Fraction(study.epsilon), Fraction(study.delta or 0)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_a_round(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """The largest part of epsilon, with half of delta, for which two rounds keep within mu**2."""
+    whole, low, high = _budget(epsilon, delta), 1, _STEPS
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = 2 * _budget(epsilon * middle / _STEPS, delta / 2) <= whole  # proof: two-rounds
+        low, high = (middle, high) if fits else (low, middle)
+    return epsilon * low / _STEPS, delta / 2
+
+
 @functools.lru_cache(maxsize=256)
 def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     """mu**2, rounded down."""
     sigma = ratio(analytic_gaussian_sigma(l2=1.0, epsilon=epsilon, delta=delta))
-    return Fraction(math.floor(2**80 / sigma**2), 2**80)
+    return Fraction(math.floor(2**80 / sigma**2), 2**80)  # proof: mu
 
 
 def _moved(relation: str, people: int) -> tuple[Fraction, Fraction, Fraction]:

@@ -14,7 +14,7 @@ from sabun.regression.sensitivity import residual_weights
 from sabun.regression.sharing import plain_radius, shares_of
 from sabun.regression.stages import START_BITS, level_of, radius_of
 from sabun.regression.statistic import Totals
-from sabun.regression.study import Study
+from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
 __all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
@@ -76,7 +76,7 @@ class Home:
 
 def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
     """Reads the whole numbers of a release back into row units."""
-    if study.method == "staged":
+    if study.method in STAGED:
         return _staged_sums(study, value)
     return _plain_sums(study, value, noise_level(study))
 
@@ -106,7 +106,7 @@ def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
     """The stages in units of the release's own radius and level: sums over rows within 1, of targets within 1."""
     shares, (on_square, _) = shares_of(study, value["rows"]), map(float, residual_weights(study.relation))
     first = _plain_sums(study, value, gauss_level(study, shares.first))
-    if shares.second is None:
+    if value.get("start") is None or shares.second is None:
         return (first,)
     level = gauss_level(study, shares.second)
     residuals = replace(
@@ -120,7 +120,7 @@ def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
 
 def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     first, shares = first_sums(study, value), shares_of(study, value["rows"])
-    if shares.second is None:
+    if value.get("start") is None or shares.second is None:
         return first
     design = study.design
     near, tau = released_radius(study, value) / design.scale, level_of(value["level"])

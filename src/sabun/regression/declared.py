@@ -1,0 +1,77 @@
+"""Bounds and tables as `PrivateRidge` takes them: a schema of what was declared, shapes that are looked at before cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sabun import checks
+from sabun.errors import BoundsError, DataError
+from sabun.records import Column, NumberColumn, Schema
+from sabun.records.tables import as_table, names_in
+
+__all__ = ["check_table", "is_pair", "names_of", "schema_of", "target_of", "width_of"]
+
+
+def check_table(table: object, columns: int | None = None) -> None:
+    """Refuses arrays that scikit-learn's users expect to be refused; shapes only, never cells."""
+    if hasattr(table, "toarray"):
+        raise DataError("X must be a dense table; got a sparse one, and sparse input is not supported. Use X.toarray().")
+    if isinstance(table, np.ndarray) and table.ndim != 2:
+        raise DataError(f"X must have 2 dimensions (rows, columns); got {table.ndim}. Reshape your data with X.reshape(-1, 1).")
+    if isinstance(table, np.ndarray) and columns is not None and table.shape[1] != columns:
+        raise DataError(f"X has {table.shape[1]} features, but PrivateRidge is expecting {columns} features as input.")
+
+
+def width_of(bounds: object) -> int | None:
+    """How many columns the bounds alone speak of."""
+    if isinstance(bounds, Schema):
+        return len(bounds.columns)
+    return len(bounds) if isinstance(bounds, Sequence | Mapping) and not is_pair(bounds) else None
+
+
+def names_of(table: object, bounds: object) -> Sequence[str] | int | None:
+    """Column names of a table that is in memory, where bounds go by position; names and number of columns are public."""
+    if isinstance(bounds, Mapping | Schema) or isinstance(table, str):
+        return None
+    shape = getattr(table, "shape", None)
+    if isinstance(table, np.ndarray) and shape is not None and len(shape) == 2:
+        return int(shape[1])
+    try:
+        return names_in(as_table(table))
+    except DataError:
+        return width_of(bounds)
+
+
+def schema_of(bounds: Any, columns: int | Sequence[str] | None) -> Schema:
+    """The features that bounds declare, by name or by position."""
+    if isinstance(bounds, Schema):
+        return bounds
+    if isinstance(bounds, Mapping):
+        return Schema.of_bounds(bounds)
+    if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
+        raise BoundsError(f"x_bounds must be pairs (lower, upper), by position or by name; got {bounds!r:.60}.")
+    pairs = list(bounds)
+    if is_pair(bounds):
+        pairs = [tuple(bounds)] * (columns if isinstance(columns, int) else len(columns or [""]))
+    if isinstance(columns, Sequence) and len(columns) == len(pairs):
+        return Schema.of_bounds(dict(zip(columns, pairs, strict=True)))
+    return Schema.of_bounds(pairs)
+
+
+def is_pair(bounds: object) -> bool:
+    """Whether bounds are one pair, for all columns."""
+    return isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2 and all(checks.is_number(end) for end in bounds)
+
+
+def target_of(bounds: Any) -> NumberColumn:
+    """The target that bounds declare."""
+    if isinstance(bounds, NumberColumn):
+        return bounds
+    if isinstance(bounds, Mapping):
+        checks.require(len(bounds) == 1, "one name with its pair", y_bounds=dict(bounds))
+        [(name, pair)] = bounds.items()
+        return Column.number(name, bounds=pair)
+    return Column.number("y", bounds=bounds)
