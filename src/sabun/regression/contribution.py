@@ -16,7 +16,7 @@ from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import pooled
 from sabun.regression.promise import guarantee_of, release_promise
-from sabun.regression.sharing import shares_of
+from sabun.regression.sharing import released_shares
 from sabun.regression.stages import LARGEST_START, LEVELS, RADII, RESIDUALS
 from sabun.regression.study import LARGEST_FILE, STAGED, STATISTICS, Study
 from sabun.regression.sufficient import noise_level
@@ -279,15 +279,13 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
 
 
 def _check_stages(study: Study, value: Mapping[str, Any], label: str) -> None:
-    shares = shares_of(study, value["rows"])
-    chosen = shares.length is not None
-    if chosen != _is_whole(value["radius"], 0, RADII - 1) or (not chosen and value["radius"] is not None):
-        raise ReleaseError(f"{label}: radius must be {f'from 0 to {RADII - 1}' if chosen else 'left out'}; it is not.")
-    if shares.second is None:
-        if any(value[name] is not None for name in RESIDUALS):
-            raise ReleaseError(f"{label}: residuals must be left out for so few rows; they are not.")
-    elif study.method == "staged":
+    """The radius is left out where the study gives it, and was in earlier files where none was chosen."""
+    ladder = study.clip_radius is None and _is_whole(value["radius"], 0, RADII - 1)
+    if not ladder and value["radius"] is not None:
+        raise ReleaseError(f"{label}: radius must be from 0 to {RADII - 1}, or left out; it is not.")
+    if study.method == "staged" and any(value[name] is not None for name in RESIDUALS):
         _check_residuals(study, value, label)
+    released_shares(study, value)
 
 
 def _check_residuals(study: Study, value: Mapping[str, Any], label: str) -> None:

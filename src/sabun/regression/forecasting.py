@@ -19,10 +19,10 @@ from sabun.regression.design import UNIT, Floats
 from sabun.regression.falling import public_posterior
 from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.sensitivity import residual_weights
-from sabun.regression.sharing import Shares, plain_radius, shares_of
+from sabun.regression.sharing import Shares, shares_of
 from sabun.regression.simulation import normals
 from sabun.regression.staged import level_for
-from sabun.regression.stages import RADII, level_of, radius_of
+from sabun.regression.stages import RADII, SHARE, level_of, radius_of
 from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
 from sabun.regression.sums import Refined, Sums, near_radius
@@ -148,10 +148,10 @@ class _Made:
         staged, scale = study.method in STAGED, study.design.scale
         shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
         lengths = np.linalg.norm(rows, axis=1)
-        radius = plain_radius(study.design, study.clip_radius) if staged else scale
+        radius = scale if shares is None or study.clip_radius is not None else radius_of(study.design, 0)
         if shares is not None and shares.length is not None:
-            ladder = [radius_of(study.design, step) for step in range(RADII)]
-            radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= 0.75), ladder[-1])
+            ladder, enough = [radius_of(study.design, step) for step in range(RADII)], 0.75 - shares.lean / SHARE / count
+            radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= enough), ladder[-1])
         weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
         lift, units = count / len(rows), rows * weights[:, None] / scale
         twice = units * weights[:, None]

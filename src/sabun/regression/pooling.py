@@ -8,6 +8,8 @@ A staged release has c twice: its own, and that of the residuals around a start 
 sampling noise, so they are mixed, (1 - l) c + l (c2 + A b), never added as if they were independent. The noise of A reaches the
 mix through beta - l b, so its variance is (1 - l)**2 v_c + l**2 v_c2 + v_A (1 + 1 / width) / 2 |beta - l b|**2, and l is where
 that is least: l = (v_c + g beta'b) / (v_c + v_c2 + g |b|**2) with g = v_A (1 + 1 / width) / 2, summed over organisations.
+The estimate divides by A as it is seen, with most of its noise calmed away, so residuals are moved back by that A as well:
+moved back by the noisy one, all of its noise would meet b, with nothing in the estimate to take it up.
 
 One s2 is enough for the weights, not for the error: where organisations differ, the sampling variance of c is the sum of their
 own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
@@ -47,7 +49,7 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+__all__ = ["Before", "Posterior", "kept_of", "pooled", "pooled_from", "prior_of", "pull_of"]
 
 Before: TypeAlias = tuple[Floats, Floats]
 """Precision of each coefficient before anything was released; how large it can be."""
@@ -351,10 +353,21 @@ def _calmed(gram: Floats, noise: float) -> Floats:
     """
     width = len(gram)
     level = max(float(np.trace(gram)) / width, 0.0)
-    rest = gram - np.trace(gram) / width * np.eye(width)
-    free = (width - 1) * (width + 2) / 2
-    if free <= 2:
+    if _free(width) <= 2:
         return gram
-    keep = max(0.0, 1 - (free - 2) * noise / max(float(np.sum(rest**2)), 1e-300))
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
-    return np.asarray(level * sure * np.eye(width) + keep * rest)
+    return np.asarray(level * sure * np.eye(width) + kept_of(gram, noise) * _rest(gram))
+
+
+def kept_of(gram: Floats, noise: float) -> float:
+    """Which share of a noisy A is kept of what is not its trace; about as large a share of its noise stays in the estimate."""
+    free = _free(len(gram))
+    return 1.0 if free <= 2 else max(0.0, 1 - (free - 2) * noise / max(float(np.sum(_rest(gram) ** 2)), 1e-300))
+
+
+def _rest(gram: Floats) -> Floats:
+    return np.asarray(gram - np.trace(gram) / len(gram) * np.eye(len(gram)))
+
+
+def _free(width: int) -> float:
+    return (width - 1) * (width + 2) / 2

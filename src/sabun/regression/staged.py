@@ -136,7 +136,8 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
     """
     tally = table.state
     shares = shares_of(study, tally.rows if study.relation == "replace-one" else None)
-    step = None if shares.length is None else _chosen(tally, shares, coin)
+    # Where noise would choose, no row is shortened: no worse than sums alone, whatever the features are like.
+    step = None if study.clip_radius is not None else 0 if shares.length is None else _chosen(tally, shares, coin)
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
     totals: Totals = table.once_more(Moments(design=design))
@@ -151,12 +152,12 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
 
 
 def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
-    """The first radius of the ladder that rows fill by three quarters, by bisection; the last one if none does."""
+    """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
     low, high = 0, RADII - 1
     while low < high:
         middle = (low + high) // 2
         noisy = tally.sums[middle] + rounded_gaussian(shares.length or Fraction(0), coin=coin)  # proof: length-noise
-        low, high = (low, middle) if noisy >= 0 else (middle + 1, high)
+        low, high = (low, middle) if noisy >= -shares.lean else (middle + 1, high)
     return low
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.sensitivity import residual_weights
-from sabun.regression.sharing import plain_radius, shares_of
+from sabun.regression.sharing import plain_radius, released_shares
 from sabun.regression.stages import START_BITS, level_of, radius_of
 from sabun.regression.statistic import Totals
 from sabun.regression.study import STAGED, Study
@@ -83,7 +83,7 @@ def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
 
 def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     """The first stage of a staged release in row units of the study, whatever radius it has."""
-    shares, radius = shares_of(study, value["rows"]), released_radius(study, value)
+    shares, radius = released_shares(study, value), released_radius(study, value)
     near = radius / study.design.scale
     found = _plain_sums(study, value, gauss_level(study, shares.first))
     return replace(
@@ -104,9 +104,9 @@ def released_radius(study: Study, value: Mapping[str, Any]) -> float:
 
 def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
     """The stages in units of the release's own radius and level: sums over rows within 1, of targets within 1."""
-    shares, (on_square, _) = shares_of(study, value["rows"]), map(float, residual_weights(study.relation))
+    shares, (on_square, _) = released_shares(study, value), map(float, residual_weights(study.relation))
     first = _plain_sums(study, value, gauss_level(study, shares.first))
-    if value.get("start") is None or shares.second is None:
+    if shares.second is None or value.get("start") is None:
         return (first,)
     level = gauss_level(study, shares.second)
     residuals = replace(
@@ -119,8 +119,8 @@ def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
 
 
 def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
-    first, shares = first_sums(study, value), shares_of(study, value["rows"])
-    if value.get("start") is None or shares.second is None:
+    first, shares = first_sums(study, value), released_shares(study, value)
+    if shares.second is None or value.get("start") is None:
         return first
     design = study.design
     near, tau = released_radius(study, value) / design.scale, level_of(value["level"])
