@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ from sabun import checks
 from sabun.errors import BoundsError, DataError
 from sabun.records import Column, NumberColumn, Schema
 from sabun.records.tables import as_table, names_in
+from sabun.regression.study import Study
 
-__all__ = ["check_table", "is_pair", "names_of", "schema_of", "target_of", "width_of"]
+__all__ = ["check_table", "is_pair", "names_of", "study_of", "width_of"]
+
+_SIMPLE = (int, float, str, bool, Fraction, type(None))
 
 
 def check_table(table: object, columns: int | None = None) -> None:
@@ -45,8 +50,34 @@ def names_of(table: object, bounds: object) -> Sequence[str] | int | None:
         return width_of(bounds)
 
 
-def schema_of(bounds: Any, columns: int | Sequence[str] | None) -> Schema:
-    """The features that bounds declare, by name or by position."""
+def study_of(bounds: Any, target: Any, columns: int | Sequence[str] | None, **terms: Any) -> Study:
+    """The terms of a fit outside a study; those made of plain numbers are remembered, with all that follows from them.
+
+    Raises:
+        ParameterError: A term breaks its rule.
+    """
+    pairs, ends, names = _plain(bounds), _plain(target), tuple(columns) if isinstance(columns, list) else columns
+    if pairs is None or ends is None or not all(type(term) in _SIMPLE for term in terms.values()):
+        return _made(bounds, target, columns, **terms)
+    return _remembered(pairs, ends, names, **terms)
+
+
+def _made(bounds: Any, target: Any, columns: int | Sequence[str] | None, **terms: Any) -> Study:
+    return Study(features=_schema(bounds, columns), target=_target(target), **terms)
+
+
+_remembered = functools.lru_cache(maxsize=128, typed=True)(_made)
+
+
+def _plain(bounds: object) -> tuple[Any, ...] | None:
+    """Numbers, or pairs of them, as what a dictionary can look up; None for anything else."""
+    if not isinstance(bounds, list | tuple):
+        return None
+    found = tuple(end if type(end) in (int, float) else _plain(end) for end in bounds)
+    return None if None in found else found
+
+
+def _schema(bounds: Any, columns: int | Sequence[str] | None) -> Schema:
     if isinstance(bounds, Schema):
         return bounds
     if isinstance(bounds, Mapping):
@@ -66,8 +97,7 @@ def is_pair(bounds: object) -> bool:
     return isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2 and all(checks.is_number(end) for end in bounds)
 
 
-def target_of(bounds: Any) -> NumberColumn:
-    """The target that bounds declare."""
+def _target(bounds: Any) -> NumberColumn:
     if isinstance(bounds, NumberColumn):
         return bounds
     if isinstance(bounds, Mapping):

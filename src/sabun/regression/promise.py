@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -49,6 +50,7 @@ def guarantee_of(study: Study) -> Guarantee:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def release_promise(study: Study) -> Guarantee:
     """The promise of one file: with `rounds` that of either round by itself, which is also what a ledger is charged."""
     whole = guarantee_of(study)

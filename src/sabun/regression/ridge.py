@@ -16,7 +16,7 @@ from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
 from sabun.regression.combining import own_model
-from sabun.regression.declared import check_table, is_pair, names_of, schema_of, target_of, width_of
+from sabun.regression.declared import check_table, is_pair, names_of, study_of, width_of
 from sabun.regression.design import Floats
 from sabun.regression.forecasting import Shape
 from sabun.regression.models import PublicModel
@@ -303,10 +303,11 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             if getattr(self, name) is None:
                 raise BoundsError(f"{name} must be declared. Bounds must not come from the data: pass {name}=(lower, upper).")
         usual = self._ask(epsilon=1, delta=None)  # relation and unit, as every question settles them
-        return Study(
-            features=schema_of(self.x_bounds, columns),
-            target=target_of(self.y_bounds),
-            epsilon=self.epsilon,  # type: ignore[arg-type]
+        return study_of(
+            self.x_bounds,
+            self.y_bounds,
+            columns,
+            epsilon=self.epsilon,
             delta=self.delta,
             method=named(self.method),
             fit_intercept=self.fit_intercept,

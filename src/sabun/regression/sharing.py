@@ -69,6 +69,7 @@ class Shares:
         return 0 if self.length is None else round(_LEAN * math.sqrt(self.length))
 
 
+@functools.lru_cache(maxsize=256)
 def shares_of(study: Study, rows: int | None) -> Shares:
     """How the budget of a study is shared by a table.
 
@@ -130,6 +131,7 @@ def round_terms(study: Study) -> tuple[Fraction, Fraction]:
     return _of_a_round(*_amounts(study))
 
 
+@functools.lru_cache(maxsize=256)
 def staged_price(study: Study, rows: int | None, *, second: bool = False) -> Price:
     """What a ledger with a Rényi order may book for a release: all of `staged`, or one round of `rounds`."""
     spent = _spent(_moved(study.relation, int(study.records_per_person)), shares_of(study, rows))

@@ -112,6 +112,7 @@ def weights_of(study: Study) -> Weights:
     return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
 
 
+@functools.lru_cache(maxsize=256)
 def noise_level(study: Study) -> NoiseLevel:
     """How much noise a release of this study has, from public facts alone; with `staged` its first sums, before any radius.
 
