@@ -345,7 +345,6 @@ _BESIDE |= {
     "regression.tables.runs": _held_out_runs,
     "regression.rounds": _two_rounds,
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
-    "regression.time": lambda: f"{_defaults('time')['ratio']:.1f}",
 }
 
 FIGURES: dict[str, Callable[[], str]] = {

@@ -191,9 +191,9 @@ class _Made:
 
     def again(self, model: Posterior, first: _Drawn, times: float, coin: Coin) -> Sums:
         """The first sums with residual sums around a model."""
+        sums, moment, square = first
         assert self.shares is not None
         assert self.shares.second is not None
-        sums, moment, square = first
         paid = float(np.sum(model.covariance * self.gram)) / self.count
         tau, start, gram = level_of(level_for(model.variance, paid)), model.beta, times * self.gram
         level, (on_square, on_weight) = (

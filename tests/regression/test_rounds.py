@@ -192,3 +192,36 @@ def test_tags_of_the_shared_budget_that_proofs_cite_are_there() -> None:
         cited = re.findall(r"`sharing\.py`, tag `([a-z-]+)`", (folder / proof).read_text(encoding="utf-8"))
         assert len(cited) >= 2
         assert all(f"# proof: {tag}\n" in code for tag in cited)
+
+
+def test_the_command_line_goes_through_both_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cli.terminal import exit_code
+
+    def command(*words: str) -> int:
+        return exit_code("regression", *words)
+
+    monkeypatch.chdir(tmp_path)
+    X, y = table(1500)
+    np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
+    bounds = ["--bounds", "a=-1:1", "--bounds", "b=-1:1", "--bounds", "y=-1:1", "--target", "y", "--epsilon", "2"]
+    assert command("study", "init", "s.json", "--name", "s", *bounds, "--method", "rounds") == 0
+    assert "Both releases of an organisation together promise: epsilon = 2" in capsys.readouterr().out
+    assert exit_code("ledger", "create", "book", "--name", "book", "--epsilon", "4", "--delta", "1e-5") == 0
+    north = ["--study", "s.json", "--organisation", "north", "--ledger", "book"]
+    assert command("fit", "t.csv", *north, "--out", "one.json") == 0
+    assert command("combine", "one.json", "--study", "s.json", "--out", "model.json") == 0
+    second = ["refine", "t.csv", *north, "--first", "one.json", "--around", "model.json"]
+    assert command(*second, "--out", "one.json") == 2  # a file that is there is not written over, and nothing is charged
+    assert command(*second, "--out", "two.json") == 0
+    assert command(*second, "--out", "two.json") == 0  # the same request: the same bytes, for free
+    assert [entry.state for entry in Ledger.open("book").entries()] == ["committed"] * 2
+    assert command("combine", "one.json", "two.json", "--study", "s.json", "--json") == 0
+    assert command("verify", "two.json", "--study", "s.json") == 0
+    capsys.readouterr()
+    assert command("combine", "two.json", "--study", "s.json") == 4
+    assert "whose first must be beside it" in capsys.readouterr().err
+    assert command("study", "narrow", "s.json", "one.json", "--epsilon", "1", "--method", "staged", "--out", "n.json") == 0
+    assert "a: a number from" in capsys.readouterr().out
+    assert Study.load("n.json").method == "staged"
