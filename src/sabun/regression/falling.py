@@ -42,7 +42,7 @@ def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterio
 def _tells(posterior: Posterior, releases: Sequence[Sums]) -> bool:
     """Whether the slopes are larger than their noise; that of A counts as far as A was not calmed."""
     noise = sum(one.noise.gram for one in releases)
-    shaken = kept_of(sum(one.gram for one in releases), noise) * posterior.length**2 * posterior.shaken
+    shaken = kept_of(np.sum([one.gram for one in releases], axis=0), noise) * posterior.length**2 * posterior.shaken
     spread = posterior.covariance @ (posterior.known + shaken) @ posterior.covariance
     seen, slopes = posterior.seen, posterior.beta[:-1]
     centred = seen[:-1, :-1] - np.outer(seen[:-1, -1], seen[-1, :-1]) / max(seen[-1, -1], 1e-300)

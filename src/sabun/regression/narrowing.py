@@ -92,7 +92,7 @@ def narrowed(
 
 def _seen(found: Sequence[Sums]) -> tuple[Any, Any]:
     """Middle and half the reach of each feature, in half ranges around the middle of its bounds."""
-    gram, noise = sum(one.gram for one in found), sum(one.noise.above for one in found)
+    gram, noise = np.sum([one.gram for one in found], axis=0), sum(one.noise.above for one in found)
     rows = sum(one.rows for one in found) / len(gram)  # the square of the constant in row units, before weights
     weight = float(np.clip(gram[-1, -1], rows / 100, rows))
     mean, square = gram[:-1, -1] / weight, np.diag(gram)[:-1] / weight
