@@ -10,6 +10,7 @@ In a text a figure stands between two comments that no reader sees, and is named
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +25,7 @@ RUNS = ROOT / "docs" / "results" / "benchmarks"
 COVERAGE = ROOT / "docs" / "results" / "coverage"
 FORECASTS = ROOT / "docs" / "results" / "forecasts.json"
 QUESTIONS = ROOT / "docs" / "results" / "density" / "questions.json"
+DEFAULTS = ROOT / "docs" / "results" / "regression" / "defaults.json"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
 
@@ -320,11 +322,77 @@ def _accuracy() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def _defaults(part: str) -> Any:
+    """The kept run of `benchmarks.regression_defaults`."""
+    return json.loads(DEFAULTS.read_text(encoding="utf-8"))[part]["found"]
+
+
+def _cells_beside(model: str, what: str) -> str:
+    """Cells of the new default beside the former one: those that a plan does not refuse, unless it says otherwise."""
+    found = [cell for cell in _defaults("cells") if model in cell]
+    told = [cell for cell in found if cell["refused"] == what.startswith("refused")]
+    ratios = [cell[model]["ratio"] for cell in told]
+    numbers: dict[str, Callable[[], str]] = {
+        "cells": lambda: str(len(told)),
+        "mean": lambda: f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}",
+        "worst": lambda: f"{max(ratios):.2f}",
+        "above": lambda: str(sum(ratio > 1.1 for ratio in ratios)),
+        "runs": lambda: str(min(cell[model]["runs"] for cell in found)),
+    }
+    return numbers[what.removeprefix("refused-")]()
+
+
+def _yes_or_no() -> str:
+    ratios = [cell["public"]["ratio"] for cell in _defaults("cells") if cell["law"] == "yes or no" and not cell["refused"]]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
+
+
+def _held_out() -> str:
+    """Errors of one organisation's public model on held-out rows, table by table."""
+    lines = ["", "", "| table (rows) | ε | `ssp-gauss`, the former default | `staged` | diffprivlib 0.6.6 | without privacy |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in _defaults("tables"):
+        errors = [short(row[who]) for who in ("ssp-gauss", "staged", "diffprivlib", "without privacy")]
+        lines.append(f"| {row['table']} ({row['rows']:,}) | {row['epsilon']} | {' | '.join(errors)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _held_out_runs() -> str:
+    return str(min(row["runs"] for row in _defaults("tables")))
+
+
+def _two_rounds() -> str:
+    """One file beside two rounds: errors of coefficients."""
+    ways = "`ssp-gauss` | `staged` | `rounds`"
+    lines = ["", "", f"| setting | ε | public: {ways} | with home data: {ways} | all raw data |", "|---" * 9 + "|"]
+    names = {"narrow": "each its own corner", "iid": "all alike"}
+    for row in _defaults("rounds"):
+        errors = [short(row[way][model], 2) for model in ("public", "pool") for way in ("ssp-gauss", "staged", "rounds")]
+        limit = short(row["staged"]["all raw data"], 2)
+        lines.append(f"| {names[row['setting']]} | {row['epsilon']} | {' | '.join(errors)} | {limit} |")
+    return "\n".join([*lines, "", ""])
+
+
+_BESIDE: dict[str, Callable[[], str]] = {
+    f"regression.beside.{short_name}.{what}": partial(_cells_beside, model, what)
+    for short_name, model in (("public", "public"), ("home", "with home data"))
+    for what in ("cells", "mean", "worst", "above", "runs", "refused-cells", "refused-worst")
+    if short_name == "public" or what in ("cells", "worst")
+}
+_BESIDE |= {
+    "regression.beside.yes-or-no": _yes_or_no,
+    "regression.tables": _held_out,
+    "regression.tables.runs": _held_out_runs,
+    "regression.rounds": _two_rounds,
+    "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
+}
+
 FIGURES: dict[str, Callable[[], str]] = {
     "learning.accuracy": _accuracy,
     **_COVER,
     **_FORETOLD,
     **_ASKED,
+    **_BESIDE,
     **_ESTIMATED,
     "density.cover.all.cells": partial(_cover, "all", "cells"),
     "density.cover.runs": partial(_cover, "runs", ""),

@@ -6,6 +6,7 @@ The farthest neighbours are fitted without noise, so that sensitivity and noise 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from contracts.laws import enough, rho_of
 from contracts.watch import Heard, zeros
 from sabun.privacy.calibration import analytic_gaussian_sigma
-from sabun.regression import PrivateRidge, ball, perturbation, staged, stages
+from sabun.records import Column, Schema
+from sabun.regression import PrivateRidge, Study, ball, combine, perturbation, staged, stages
+from sabun.regression.sharing import round_terms
 
-TRIED = {"staged", "ssp-gauss", "ssp-laplace", "objpert"}
+TRIED = {"staged", "rounds", "ssp-gauss", "ssp-laplace", "objpert"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -104,6 +107,50 @@ def test_staged_sums_have_noise_for_the_farthest_neighbours(
     sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
     # No one pair is the farthest for both stages; the parts are tried one by one in tests/regression.
     assert 0.8 / sigma**2 < max(spent) <= 1 / sigma**2
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_either_round_has_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+    """Two files: each spends at most what it promises by itself, both at most what the study does."""
+    study = Study(
+        features=Schema.of_bounds([(-1, 1)] * 2),
+        target=Column.number("y", lower=-1, upper=1),
+        epsilon=2,
+        delta="1e-6",
+        method="rounds",
+        relation=relation,
+        records_per_person=people,
+        fit_intercept=False,
+        clip_radius=1,
+    )
+    rest = np.tile([0.5, 0.0, 0.0], (300, 1))
+    made = PrivateRidge(study=study).fit(rest[:, :2], rest[:, 2])
+    around = combine([made.release_])
+    heard.instead = zeros
+    spent = []
+    for first, second in (_rows_apart(degrees) for degrees in (0, 60, 90, 180)):
+        pair: list[list[NDArray[np.float64]]] = []
+        for more in ([first] * people, [second] * people if relation == "replace-one" else []):
+            rows = np.vstack([rest, *more])
+            heard.draws.clear()
+            one = PrivateRidge(study=study).fit(rows[:, :2], rows[:, 2]).release_
+            variances = [np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])]
+            # Around the same first round for both, as composition has it.
+            own = PrivateRidge(study=study).read(rows[:, :2], rows[:, 2]).state.rows
+            frozen = replace(one, value=dict(made.release_.value) | {"rows": None if one.value["rows"] is None else own})
+            heard.draws.clear()
+            again = PrivateRidge(study=study).refine(rows[:, :2], rows[:, 2], first=frozen, around=around).release_.value
+            variances.append(np.concatenate([[draw.parameter] * draw.count for draw in heard.draws]))
+            residuals = [*again["residual_moment"], again["residual_square"], again["residual_weight"]]
+            pair.append([_sums(one), np.array(residuals, dtype=float)])
+        spent.append([float(((a - b) ** 2 / v).sum()) for a, b, v in zip(*pair, variances, strict=True)])
+    epsilon, delta = round_terms(study)
+    alone, both = (analytic_gaussian_sigma(l2=1.0, epsilon=e, delta=d) for e, d in ((epsilon, delta), (2, 1e-6)))
+    farthest = np.max(spent, axis=0)
+    assert (0.8 / alone**2 < farthest).all()
+    assert (farthest <= 1 / alone**2).all()
+    assert farthest.sum() <= 1 / both**2
 
 
 @pytest.mark.parametrize("people", [1, 3])

@@ -52,7 +52,26 @@ MUTANTS = (
         "np.rint(np.clip((inside - centre) / half, -1.0, 1.0) * 2 * UNIT * weights)",
     ),
     ("residuals for 2", "regression/sensitivity.py", "one = 4 + weight if", "one = 2 + weight if"),
-    ("the budget twice", "regression/sharing.py", "left = budget * (1 - _RADIUS if chosen else 1)", "left = 2 * budget"),
+    ("the budget twice", "regression/sharing.py", "left = budget * (1 - radius)", "left = 2 * budget"),
+    ("two rounds on one budget", "regression/sharing.py", "fits = 2 * _budget(", "fits = _budget("),
+    (
+        "residuals of either way for twice their share",
+        "regression/sharing.py",
+        "_up(moved[2] / (left - first))",
+        "_up(moved[2] / (2 * (left - first)))",
+    ),
+    (
+        "a round promises half of its epsilon",
+        "regression/promise.py",
+        "        epsilon=epsilon,\n        delta=delta,",
+        "        epsilon=epsilon / 2,\n        delta=delta,",
+    ),
+    (
+        "the price of a round left out",
+        "regression/sharing.py",
+        "spent[2]) if second else (*spent[:2],",
+        "spent[2]) if second else (spent[0], spent[0],",
+    ),
     (
         "mu doubled",
         "regression/sharing.py",

@@ -108,7 +108,7 @@ def test_an_unknown_organisation_is_refused() -> None:
         ({"count": 5}, "count must be left out"),
         ({"extra": 1}, "must hold exactly count, gram, level, moment, organisation, radius, residual_moment"),
         ({"radius": 13}, "radius must be from 0 to 12"),
-        ({"radius": None}, "radius must be from 0 to 12"),
+        ({"radius": True}, "radius must be from 0 to 12"),
         ({"level": 5}, "level must be a whole number from -40 to 4"),
         ({"start": [1]}, "start must be"),
         ({"start": [2**27, 0, 0]}, "start must be whole numbers of at most 26 bits"),

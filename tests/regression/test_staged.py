@@ -62,7 +62,9 @@ def test_what_is_shared_out_is_not_more_than_the_budget(
 def test_the_radius_is_not_chosen_where_it_is_given_or_noise_would_choose() -> None:
     assert shares_of(boxed(), 10_000).length is not None
     assert shares_of(boxed(clip_radius=1), 10_000).length is None
-    assert shares_of(boxed(), 200).length is None  # noise of a quarter of the rows: choices cost half as much again as none
+    assert shares_of(boxed(), 10_000).radius == Fraction(3, 100)
+    assert shares_of(boxed(), 200).radius == Fraction(10, 100)  # 3 % would buy noise of a quarter of the rows
+    assert shares_of(boxed(), 90).length is None  # then no row is shortened: noise would choose
     assert shares_of(boxed(relation="add-remove"), None).length is not None
     assert shares_of(boxed(), 10_000).second is not None
     assert shares_of(boxed(), 20).second is None
@@ -107,7 +109,7 @@ def test_the_bisection_asks_at_most_four_lengths_and_finds_the_radius(monkeypatc
     shares = shares_of(boxed(), 10**6)
     for first in range(RADII + 1):
         asked.clear()
-        sums = tuple(-1 if step < first else 1 for step in range(RADII))
+        sums = tuple(-shares.lean - 1 if step < first else -shares.lean for step in range(RADII))
         assert _chosen(Tally(rows=10, sums=sums), shares, seeded_coin(0)) == min(first, RADII - 1)
         assert len(asked) <= QUERIES
         assert set(asked) == {shares.length}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sabun.regression.forecasting import Shape
     from sabun.regression.mirror import mirror_weights
     from sabun.regression.models import HomeModel, Influence, PublicModel
+    from sabun.regression.narrowing import narrowed
     from sabun.regression.plan import Plan, plan_of
     from sabun.regression.ridge import PrivateRidge
     from sabun.regression.settings import Penalized
@@ -38,6 +39,7 @@ __all__ = [
     "Study",
     "combine",
     "mirror_weights",
+    "narrowed",
     "plan_of",
     "read_all",
     "risk_bound",
@@ -58,6 +60,7 @@ _HOMES = {
     "Study": "study",
     "combine": "combining",
     "mirror_weights": "mirror",
+    "narrowed": "narrowing",
     "plan_of": "plan",
     "read_all": "contribution",
     "risk_bound": "theorem_three",

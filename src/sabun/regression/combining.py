@@ -112,18 +112,19 @@ def combine(
     notes += _remarks(contributions, home, result)
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
-    facts["guarantees"] = tuple(contribution.release.guarantee for contribution in contributions)
+    facts["guarantees"] = tuple(contribution.promise for contribution in contributions)
     facts["ledger_rows"] = tuple(contribution.ledger_row for contribution in contributions)
     facts["simulated"] = any(contribution.release.guarantee.simulated for contribution in contributions)
     return PublicModel(**facts) if home is None else HomeModel(**facts)
 
 
-def own_model(study: Study, release: Release) -> PublicModel:
-    """The public model of one's own release, signed or not yet."""
-    contribution = Contribution(organisation=release["organisation"] or "one organisation", study=study, release=release)
+def own_model(study: Study, release: Release, first: Release | None = None) -> PublicModel:
+    """The public model of one's own release, signed or not yet, or of two rounds."""
+    name = release["organisation"] or "one organisation"
+    contribution = Contribution(organisation=name, study=study, release=release, first=first)
     method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
-    facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (release.guarantee,), **result}
+    facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (contribution.promise,), **result}
     facts |= {"ledger_rows": (contribution.ledger_row,), "findings": _fallen(result)}
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sabun.errors import ParameterError, ReleaseError
+from sabun.privacy.guarantee import Guarantee
 from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import pooled
-from sabun.regression.promise import guarantee_of
-from sabun.regression.sharing import shares_of
+from sabun.regression.promise import guarantee_of, release_promise
+from sabun.regression.sharing import released_shares
 from sabun.regression.stages import LARGEST_START, LEVELS, RADII, RESIDUALS
-from sabun.regression.study import LARGEST_FILE, STATISTICS, Study
+from sabun.regression.study import LARGEST_FILE, STAGED, STATISTICS, Study
 from sabun.regression.sufficient import noise_level
 from sabun.regression.sums import Sums, sums_of
 from sabun.release import Release
@@ -30,11 +32,14 @@ _WHOLE_LIMIT = 2**62
 _COMMON = {"organisation", "rows"}
 _FIELDS = {
     "staged": _COMMON | {"gram", "moment", "square", "count", "radius"} | set(RESIDUALS),
+    "rounds": _COMMON | {"gram", "moment", "square", "count", "radius"},
     "ssp-gauss": _COMMON | {"gram", "moment", "square", "count"},
     "ssp-laplace": _COMMON | {"gram", "moment", "square", "count"},
     "objpert": _COMMON | {"coefficients"},
     "paper": _COMMON | {"estimate"},
 }
+_SECOND = _COMMON | {"first"} | set(RESIDUALS)
+"""What a second round holds: the first stays in its own file, under its own promise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,16 +50,43 @@ class Contribution:
         organisation: Its name in the study, or a made-up one outside a study.
         study: The study that the release was made for.
         release: The release itself.
+        first: The release of the first round, where `release` is of the second.
     """
 
     organisation: str
     study: Study
     release: Release
+    first: Release | None = None
 
     @property
     def value(self) -> Mapping[str, Any]:
-        """The released numbers."""
-        return self.release.value
+        """The released numbers, those of two rounds together."""
+        if self.first is None:
+            return self.release.value
+        again = {name: part for name, part in self.release.value.items() if name != "first"}
+        return {**self.first.value, **again}
+
+    @property
+    def is_second(self) -> bool:
+        """Whether this is a second round whose first is not beside it: it tells nothing by itself."""
+        return "first" in self.value
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the released numbers, by which a second round names its first."""
+        return hashlib.sha256(self.numbers).hexdigest()
+
+    @property
+    def marks(self) -> set[str | bytes | None]:
+        """What tells whose release this is: name, ledger rows, numbers."""
+        alone = [] if self.first is None else [replace(self, release=self.first, first=None), replace(self, first=None)]
+        return {self.organisation, self.ledger_row, self.numbers}.union(*(one.marks for one in alone))
+
+    @property
+    def promise(self) -> Guarantee:
+        """What the organisation's releases in this study promise: with `rounds`, both of them together."""
+        own = self.release.guarantee
+        return replace(guarantee_of(self.study), simulated=own.simulated) if self.study.method == "rounds" else own
 
     @property
     def numbers(self) -> bytes:
@@ -97,6 +129,7 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
     found = [read_one(source, study, label=f"release {place}") for place, source in enumerate(sources, start=1)]
     if not found:
         raise ParameterError("releases must hold at least one release; got none.")
+    found = _paired(found)
     seen: set[object] = set()
     for contribution in found:
         _must_agree(found[0], contribution)
@@ -109,6 +142,28 @@ def read_all(sources: Iterable[object], study: Study | None = None) -> tuple[Con
             )
         seen |= marks
     return tuple(found)
+
+
+def _paired(found: Sequence[Contribution]) -> list[Contribution]:
+    """Second rounds with the first rounds that they name."""
+    firsts = [one for one in found if not one.is_second]
+    paired = {one.digest: one for one in firsts}
+    if len(paired) < len(firsts):
+        return firsts  # a copy, which the reader refuses
+    for second in (one for one in found if one.is_second):
+        first = paired.get(second.value["first"])
+        if first is None or first.first is not None or not _belong(first, second):
+            raise ReleaseError(
+                f"{second.organisation!r} sent a second round whose first must be beside it, once; it is not. "
+                "Pass the first release of the same organisation too, and one second."
+            )
+        paired[second.value["first"]] = replace(first, release=second.release, first=first.release)
+    return list(paired.values())
+
+
+def _belong(first: Contribution, second: Contribution) -> bool:
+    same = all(first.value[name] == second.value[name] for name in ("organisation", "rows"))
+    return same and first.study.hash == second.study.hash
 
 
 def read_one(source: object, study: Study | None = None, *, label: str = "release") -> Contribution:
@@ -151,7 +206,7 @@ def _study_of(release: Release, label: str) -> Study:
 
 
 def _check_promise(release: Release, study: Study, label: str) -> None:
-    given, due = release.guarantee, guarantee_of(study)
+    given, due = release.guarantee, release_promise(study)
     for name in ("epsilon", "delta", "relation", "unit"):
         if getattr(given, name) != getattr(due, name):
             raise ReleaseError(f"{label}: {name} of its guarantee must be that of its study; it is not. It was changed.")
@@ -195,13 +250,19 @@ def _terms(study: Study) -> dict[str, Any]:
 
 def _check_numbers(contribution: Contribution, label: str) -> None:
     study, value = contribution.study, contribution.value
-    wanted = _FIELDS[study.method]
+    again = study.method == "rounds" and "first" in value
+    wanted = _SECOND if again else _FIELDS[study.method]
     if set(value) != wanted:
         raise ReleaseError(f"{label} must hold exactly {', '.join(sorted(wanted))}; check {sorted(set(value) ^ wanted)}.")
     public_rows = study.relation == "replace-one"
     if public_rows != _is_whole(value["rows"], 1, _ROWS_LIMIT) or (not public_rows and value["rows"] is not None):
         raise ReleaseError(f"{label}: rows must be {'a whole number' if public_rows else 'left out'}; it is not.")
-    if study.method in STATISTICS:
+    if again:
+        good = isinstance(value["first"], str) and len(value["first"]) == 64
+        if not good:
+            raise ReleaseError(f"{label}: first must be the digest of a release; it is not.")
+        _check_residuals(study, value, label)
+    elif study.method in STATISTICS:
         _whole_list(value["gram"], study.width * (study.width + 1) // 2, "gram", label)
         _whole_list(value["moment"], study.width, "moment", label)
         _whole_list([value["square"]], 1, "square", label)
@@ -209,7 +270,7 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
         _whole_list(counts, len(counts), "count", label)
         if public_rows and value["count"] is not None:
             raise ReleaseError(f"{label}: count must be left out; it is not.")
-        if study.method == "staged":
+        if study.method in STAGED:
             _check_stages(study, value, label)
     elif study.method == "objpert":
         _whole_list(value["coefficients"], study.width, "coefficients", label)
@@ -218,14 +279,16 @@ def _check_numbers(contribution: Contribution, label: str) -> None:
 
 
 def _check_stages(study: Study, value: Mapping[str, Any], label: str) -> None:
-    shares = shares_of(study, value["rows"])
-    chosen = shares.length is not None
-    if chosen != _is_whole(value["radius"], 0, RADII - 1) or (not chosen and value["radius"] is not None):
-        raise ReleaseError(f"{label}: radius must be {f'from 0 to {RADII - 1}' if chosen else 'left out'}; it is not.")
-    if shares.second is None:
-        if any(value[name] is not None for name in RESIDUALS):
-            raise ReleaseError(f"{label}: residuals must be left out for so few rows; they are not.")
-        return
+    """The radius is left out where the study gives it, and was in earlier files where none was chosen."""
+    ladder = study.clip_radius is None and _is_whole(value["radius"], 0, RADII - 1)
+    if not ladder and value["radius"] is not None:
+        raise ReleaseError(f"{label}: radius must be from 0 to {RADII - 1}, or left out; it is not.")
+    if study.method == "staged" and any(value[name] is not None for name in RESIDUALS):
+        _check_residuals(study, value, label)
+    released_shares(study, value)
+
+
+def _check_residuals(study: Study, value: Mapping[str, Any], label: str) -> None:
     if not _is_whole(value["level"], LEVELS[0], LEVELS[-1]):
         raise ReleaseError(f"{label}: level must be a whole number from {LEVELS[0]} to {LEVELS[-1]}; it is not.")
     _whole_list(value["start"], study.width, "start", label)

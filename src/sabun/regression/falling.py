@@ -7,14 +7,13 @@ tr(G E) on average: where b'Gb is no larger, nothing says that the slopes help, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sabun.regression.pooling import Posterior, pooled, pooled_from, prior_of
-from sabun.regression.study import Study
+from sabun.regression.pooling import Posterior, kept_of, pooled, pooled_from, prior_of
+from sabun.regression.study import STAGED, Study
 from sabun.regression.sums import Sums
 
 __all__ = ["CONSTANT", "fallen", "public_posterior"]
@@ -24,10 +23,6 @@ CONSTANT = (
     "Intervals hold what the slopes may be. Use more rows, more organisations or a larger epsilon."
 )
 
-_DIM = 5.0
-"""Where a coefficient has fewer rows than so many deviations of the noise on A, it takes _SURE times as much to believe it."""
-_SURE = 3.0
-
 
 def public_posterior(study: Study, releases: Sequence[Sums]) -> Posterior:
     """The posterior of releases alone, or the constant where they do not tell more; its intervals hold either."""
@@ -36,7 +31,7 @@ def public_posterior(study: Study, releases: Sequence[Sums]) -> Posterior:
 
 def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterior:
     """The pooled posterior of releases, or the constant; files of earlier methods combine as they always did."""
-    if study.method != "staged" or not study.fit_intercept or _tells(whole, releases):
+    if study.method not in STAGED or not study.fit_intercept or _tells(whole, releases):
         return whole
     prior, radius = prior_of(study)
     mean = pooled_from((prior[-1:], radius[-1:]), float(study.coef_bound), [_constant(study, one) for one in releases])
@@ -45,13 +40,13 @@ def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterio
 
 
 def _tells(posterior: Posterior, releases: Sequence[Sums]) -> bool:
-    """Whether the slopes are larger than their noise."""
-    spread = posterior.covariance @ (posterior.known + posterior.length**2 * posterior.shaken) @ posterior.covariance
+    """Whether the slopes are larger than their noise; that of A counts as far as A was not calmed."""
+    noise = sum(one.noise.gram for one in releases)
+    shaken = kept_of(np.sum([one.gram for one in releases], axis=0), noise) * posterior.length**2 * posterior.shaken
+    spread = posterior.covariance @ (posterior.known + shaken) @ posterior.covariance
     seen, slopes = posterior.seen, posterior.beta[:-1]
     centred = seen[:-1, :-1] - np.outer(seen[:-1, -1], seen[-1, :-1]) / max(seen[-1, -1], 1e-300)
-    noise = math.sqrt(sum(one.noise.gram for one in releases))
-    dim = sum(one.rows for one in releases) < _DIM * noise * len(posterior.beta)
-    return bool(slopes @ centred @ slopes > (_SURE if dim else 1.0) * np.sum(centred * spread[:-1, :-1]))
+    return bool(slopes @ centred @ slopes > np.sum(centred * spread[:-1, :-1]))
 
 
 def _constant(study: Study, sums: Sums) -> Sums:

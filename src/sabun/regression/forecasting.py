@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,13 +17,13 @@ from sabun import checks
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.falling import public_posterior
-from sabun.regression.pooling import pooled
+from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.sensitivity import residual_weights
-from sabun.regression.sharing import plain_radius, shares_of
+from sabun.regression.sharing import Shares, shares_of
 from sabun.regression.simulation import normals
 from sabun.regression.staged import level_for
-from sabun.regression.stages import LEVELS, RADII, level_of, radius_of
-from sabun.regression.study import Study
+from sabun.regression.stages import RADII, SHARE, level_of, radius_of
+from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
 from sabun.regression.sums import Refined, Sums, near_radius
 
@@ -96,64 +97,121 @@ def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin
         drawn = np.clip(middle + normals(coin, (_ROWS, features)) @ within.T, -1, 1)
         tables.append(np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn)
     residual = shape.deviation**2 * (1 - shape.r_squared)
-    made = [_released(study, one, truth, residual, rows, coin, organisations / len(tables)) for one in tables]
-    found = public_posterior(study, made)
-    off = np.concatenate(tables) @ (found.beta / scale - truth)
+    times = organisations / len(tables)
+    made = [_Made.of(study, one, truth, residual, rows) for one in tables]
+    first = [one.drawn(times, coin) for one in made]
+    if study.method == "rounds":
+        model = pooled(study, [sums for sums, _, _ in first])
+        found = [one.again(model, drawn, times, coin) for one, drawn in zip(made, first, strict=True)]
+    else:
+        found = [one.released(drawn, times, coin) for one, drawn in zip(made, first, strict=True)]
+    off = np.concatenate(tables) @ (public_posterior(study, found).beta / scale - truth)
     explained = float(np.var(np.concatenate(tables) @ truth))
     return float(np.mean(off**2)) / max(explained, 1e-12)
 
 
-def _released(study: Study, rows: Floats, truth: Floats, residual: float, count: int, coin: Coin, times: float) -> Sums:
-    """The sums of a table of `count` rows like these as an organisation would release them, or of so many times that."""
-    staged, scale = study.method == "staged", study.design.scale
-    shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
-    lengths = np.linalg.norm(rows, axis=1)
-    radius = plain_radius(study.design, study.clip_radius) if staged else scale
-    if shares is not None and shares.length is not None:
-        ladder = [radius_of(study.design, step) for step in range(RADII)]
-        radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= 0.75), ladder[-1])
-    weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
-    lift, units = count / len(rows), rows * weights[:, None] / scale
-    gram, beta = lift * units.T @ units, truth * scale
-    sampled = math.sqrt(residual) * _root(lift * (units * weights[:, None]).T @ (units * weights[:, None]))
-    weight = lift * float(weights @ weights)
-    noise = noise_level(study) if shares is None else near_radius(gauss_level(study, shares.first), radius / scale)
+_Drawn: TypeAlias = tuple[Sums, Floats, float]
+"""First sums with noise, and what their c and q are without it."""
 
-    def drawn(many: float) -> tuple[Sums, Floats, float]:
-        """First sums of so many tables, and what their c and q are without noise."""
-        root = math.sqrt(many)
-        moment = many * gram @ beta + root * sampled @ normals(coin, beta.shape)
-        square = float(2 * beta @ moment - many * beta @ gram @ beta) + many * residual * weight
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Made:
+    """A made-up table of `count` rows, as far as its sums go; in row units.
+
+    Args:
+        study: The terms.
+        shares: How its budget is shared; None for a method of one stage.
+        count: Number of rows.
+        beta: The truth.
+        gram: A of the weighted rows, as expected.
+        sampled: A root of the covariance of their c.
+        residual: Variance of the residuals.
+        weight: Sum of the squared weights.
+        near: The radius in units of the study's own.
+        noise: Of the first sums.
+    """
+
+    study: Study
+    shares: Shares | None
+    count: int
+    beta: Floats
+    gram: Floats
+    sampled: Floats
+    residual: float
+    weight: float
+    near: float
+    noise: NoiseLevel
+
+    @classmethod
+    def of(cls, study: Study, rows: Floats, truth: Floats, residual: float, count: int) -> _Made:
+        """What a table of `count` rows like these is like."""
+        staged, scale = study.method in STAGED, study.design.scale
+        shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
+        lengths = np.linalg.norm(rows, axis=1)
+        radius = scale if shares is None or study.clip_radius is not None else radius_of(study.design, 0)
+        if shares is not None and shares.length is not None:
+            ladder, enough = [radius_of(study.design, step) for step in range(RADII)], 0.75 - shares.lean / SHARE / count
+            radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= enough), ladder[-1])
+        weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
+        lift, units = count / len(rows), rows * weights[:, None] / scale
+        twice = units * weights[:, None]
+        return cls(
+            study=study,
+            shares=shares,
+            count=count,
+            beta=truth * scale,
+            gram=lift * units.T @ units,
+            sampled=math.sqrt(residual) * _root(lift * twice.T @ twice),
+            residual=residual,
+            weight=lift * float(weights @ weights),
+            near=radius / scale,
+            noise=noise_level(study) if shares is None else near_radius(gauss_level(study, shares.first), radius / scale),
+        )
+
+    def drawn(self, many: float, coin: Coin) -> _Drawn:
+        """First sums of so many such tables."""
+        root, beta, noise = math.sqrt(many), self.beta, self.noise
+        moment = many * self.gram @ beta + root * self.sampled @ normals(coin, beta.shape)
+        square = float(2 * beta @ moment - many * beta @ self.gram @ beta) + many * self.residual * self.weight
         sums = Sums(
-            gram=many * gram + root * _symmetric(len(beta), noise, coin),
+            gram=many * self.gram + root * _symmetric(len(beta), noise, coin),
             moment=moment + root * math.sqrt(noise.moment) * normals(coin, beta.shape),
             square=square + root * math.sqrt(noise.square) * float(normals(coin, (1,))[0]),
-            rows=many * count,
-            near=radius / scale,
+            rows=many * self.count,
+            near=self.near,
             noise=NoiseLevel(**{name: many * value for name, value in asdict(noise).items()}),
         )
         return sums, moment, square
 
-    if shares is None or shares.second is None:
-        return drawn(times)[0]
-    posterior = pooled(study, [drawn(1.0)[0]])
-    first, moment, square = drawn(times)
-    tau = level_of(min(max(level_for(posterior, float(count)), LEVELS[0]), LEVELS[-1]))
-    start, near, level = posterior.beta, radius / scale, times * float(shares.second) / UNIT**4
-    on_square, on_weight = map(float, residual_weights(study.relation))
-    spreads = level * (tau * near / study.design.shrink) ** 2, level * tau**4 / on_square, level / on_weight
-    off = moment - times * gram @ start + math.sqrt(spreads[0]) * normals(coin, beta.shape)
-    around = float(square - 2 * start @ moment + times * start @ gram @ start) + math.sqrt(spreads[1]) * float(
-        normals(coin, (1,))[0]
-    )
-    refined = Refined(
-        start=start,
-        moment=off + first.gram @ start,
-        square=around + float(2 * start @ off + start @ first.gram @ start),
-        weight=max(times * weight, 1.0),
-        noise=spreads,
-    )
-    return replace(first, refined=refined)
+    def released(self, first: _Drawn, times: float, coin: Coin) -> Sums:
+        """What organisations release in one file: residuals around the model of one of them, where there are any."""
+        if self.shares is None or self.shares.second is None:
+            return first[0]
+        return self.again(pooled(self.study, [self.drawn(1.0, coin)[0]]), first, times, coin)
+
+    def again(self, model: Posterior, first: _Drawn, times: float, coin: Coin) -> Sums:
+        """The first sums with residual sums around a model."""
+        sums, moment, square = first
+        assert self.shares is not None
+        assert self.shares.second is not None
+        paid = float(np.sum(model.covariance * self.gram)) / self.count
+        tau, start, gram = level_of(level_for(model.variance, paid)), model.beta, times * self.gram
+        level, (on_square, on_weight) = (
+            times * float(self.shares.second) / UNIT**4,
+            map(float, residual_weights(self.study.relation)),
+        )
+        spreads = level * (tau * self.near / self.study.design.shrink) ** 2, level * tau**4 / on_square, level / on_weight
+        off = moment - gram @ start + math.sqrt(spreads[0]) * normals(coin, start.shape)
+        around = float(square - 2 * start @ moment + start @ gram @ start)
+        around += math.sqrt(spreads[1]) * float(normals(coin, (1,))[0])
+        refined = Refined(
+            start=start,
+            moment=off + sums.gram @ start,
+            square=around + float(2 * start @ off + start @ sums.gram @ start),
+            weight=max(times * self.weight, 1.0),
+            noise=spreads,
+        )
+        return replace(sums, refined=refined)
 
 
 def _root(matrix: Floats) -> Floats:

@@ -18,7 +18,8 @@ from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.regression.forecasting import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect
 from sabun.regression.sensitivity import gradient_diameter, noise_share
-from sabun.regression.study import STATISTICS, Study
+from sabun.regression.sharing import round_terms
+from sabun.regression.study import STAGED, STATISTICS, Study
 from sabun.regression.sufficient import noise_level
 
 __all__ = ["Plan", "plan_of"]
@@ -57,6 +58,7 @@ class Plan(Rich):
         error_narrow: The same where features fill a third of their bounds.
         error_combined: Expected error of the home model: own data with the releases of the others.
         forecasts: Of the public model's error, each with what it assumes.
+        round: Epsilon and delta of each of two rounds; None with one file.
     """
 
     method: str
@@ -72,6 +74,7 @@ class Plan(Rich):
     error_narrow: float
     error_combined: float
     forecasts: tuple[Forecast, ...] = ()
+    round: tuple[str, str] | None = None
 
     @property
     def vacuous(self) -> bool:
@@ -110,6 +113,11 @@ class Plan(Rich):
         lines = [
             f"{self.method}: epsilon {self.epsilon}, delta {self.delta} ({self.relation}) from {makers} with {self.n_records} "
             f"rows, {self.coefficients} coefficients.",
+            *(
+                [f"In two rounds; each by itself promises epsilon {self.round[0]}, delta {self.round[1]}."]
+                if self.round
+                else []
+            ),
             f"Expected error (0: as good as possible, 1: no better than a constant guess) of a made-up table: own data without "
             f"privacy {self.error_alone:.3g}, public model {self.error_released:.3g}{joined}.",
             f"In that table {self.assumed}. Yours was not looked at and may be far worse: if its features fill a third of "
@@ -150,7 +158,7 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
     alone = _RESIDUAL**2 * study.width / spread / _size(study)
     noise, released = _released(study, spread, organisations)
     narrow = _released(study, spread / _NARROW**2, organisations)[1]
-    if study.method == "staged":
+    if study.method in STAGED:
         released, narrow = (_even(study, n_records, organisations, part) for part in (1, _NARROW))
     bounded = [min(error, 1.0) for error in (alone, released, narrow)]
     combined = 1 / (1 / bounded[0] + 1 / bounded[1]) if study.method in STATISTICS else min(bounded[:2])
@@ -168,6 +176,7 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
         error_narrow=bounded[2],
         error_combined=combined,
         forecasts=_forecasts(study, n_records, organisations, shape, bounded),
+        round=tuple(map(plain, round_terms(study))) if study.method == "rounds" else None,  # type: ignore[arg-type]
     )
 
 

@@ -35,7 +35,7 @@ from sabun.regression.design import UNIT, Design, Floats
 from sabun.regression.models import Influence
 from sabun.regression.pooling import Posterior
 from sabun.regression.stages import staged_design
-from sabun.regression.study import STATISTICS, Study
+from sabun.regression.study import STAGED, STATISTICS, Study
 from sabun.regression.sums import Sums, own_stages, released_radius
 
 __all__ = ["FALSE_ALARM", "findings", "influences"]
@@ -103,7 +103,9 @@ class _Noise:
 
 def _implausible(contribution: Contribution) -> list[str]:
     name, study = contribution.organisation, contribution.study
-    if study.method == "staged":
+    if contribution.is_second:  # residuals can be judged beside the sums of their first round only
+        return []
+    if study.method in STAGED:
         design = staged_design(study.design, released_radius(study, contribution.value))
         stages = own_stages(study, contribution.value)
         found = [_sums_that_cannot_be(study, design, sums) for sums in stages]

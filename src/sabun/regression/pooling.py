@@ -8,6 +8,8 @@ A staged release has c twice: its own, and that of the residuals around a start 
 sampling noise, so they are mixed, (1 - l) c + l (c2 + A b), never added as if they were independent. The noise of A reaches the
 mix through beta - l b, so its variance is (1 - l)**2 v_c + l**2 v_c2 + v_A (1 + 1 / width) / 2 |beta - l b|**2, and l is where
 that is least: l = (v_c + g beta'b) / (v_c + v_c2 + g |b|**2) with g = v_A (1 + 1 / width) / 2, summed over organisations.
+The estimate divides by A as it is seen, with most of its noise calmed away, so residuals are moved back by that A as well:
+moved back by the noisy one, all of its noise would meet b, with nothing in the estimate to take it up.
 
 One s2 is enough for the weights, not for the error: where organisations differ, the sampling variance of c is the sum of their
 own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
@@ -47,7 +49,7 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+__all__ = ["Before", "Posterior", "kept_of", "pooled", "pooled_from", "prior_of", "pull_of"]
 
 Before: TypeAlias = tuple[Floats, Floats]
 """Precision of each coefficient before anything was released; how large it can be."""
@@ -116,15 +118,15 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
 def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
     """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    spread, mixed_sums = _UNKNOWN, _Mixed.of(releases, np.zeros(len(before[0])), bound**2 / 4)
-    # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
-    axes = None if mixed_sums is None else _Axes.of(mixed_sums)
-    if mixed_sums is None or axes is None:
+    spread, axes = _UNKNOWN, _Axes.of(releases)
+    if axes is None:
         return _posterior(None, None, home, before, _Residual(own=own, released=spread))
+    # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
+    mixed_sums = _Mixed.of(releases, axes, np.zeros(len(before[0])), bound**2 / 4)
     rows = sum(effective_rows(one) for one in releases)
     for _ in range(_PASSES):
         estimate = _Estimate.of(mixed_sums, axes, home, before[0], own.weighed, spread.mean)
-        mixed_sums, paid = _Mixed.of(releases, estimate.beta), estimate.paid / rows
+        mixed_sums, paid = _Mixed.of(releases, axes, estimate.beta), estimate.paid / rows
         spread = released_variance(releases, estimate.beta, paid)
     each = drawn_together([released_variance([one], estimate.beta, paid) for one in releases], spread)
     uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
@@ -137,7 +139,6 @@ class _Mixed:
     """Sums of several organisations with c as the least noise mixes it, given coefficients.
 
     Args:
-        gram: A, its negative directions and its noise not yet seen to.
         moment: c.
         noise_gram: Variance of the noise on the diagonal of A.
         noise_moment: Of c by itself.
@@ -145,7 +146,6 @@ class _Mixed:
         shift: How much longer than the coefficients they can be.
     """
 
-    gram: Floats
     moment: Floats
     noise_gram: float
     noise_moment: float
@@ -153,10 +153,8 @@ class _Mixed:
     shift: float = 0.0
 
     @classmethod
-    def of(cls, releases: Sequence[Sums], beta: Floats, norm_squared: float | None = None) -> _Mixed | None:
+    def of(cls, releases: Sequence[Sums], axes: _Axes, beta: Floats, norm_squared: float | None = None) -> _Mixed:
         """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
-        if not releases:
-            return None
         norm = float(beta @ beta) if norm_squared is None else norm_squared
         reach, total = (1 + 1 / len(beta)) / 2, max(sum(one.noise.gram for one in releases), 1e-300)
         twice = [(one, one.refined) for one in releases if one.refined is not None]
@@ -165,9 +163,11 @@ class _Mixed:
         long = sum(one.noise.gram * float(again.start @ again.start) for one, again in twice)
         share = float(np.clip((plain + reach * along) / max(plain + cut + reach * long, 1e-300), 0.0, 1.0))
         moment = sum(one.moment for one in releases) + share * sum(again.moment - one.moment for one, again in twice)
+        if twice:
+            middle = sum(again.start for _, again in twice) / len(twice)
+            moment = moment + share * (axes.seen - axes.gram) @ middle
         noise = sum(one.noise.moment for one in releases if one.refined is None) + (1 - share) ** 2 * plain + share**2 * cut
         return cls(
-            gram=np.asarray(sum(one.gram for one in releases)),
             moment=np.asarray(moment),
             noise_gram=total,
             noise_moment=float(noise),
@@ -235,15 +235,24 @@ class _Residual:
 
 @dataclass(frozen=True, eq=False)
 class _Axes:
-    """The eigenvalues of the pooled A, none below 0, with their directions: the same whatever the weights."""
+    """The eigenvalues of the pooled A, none below 0, with their directions: the same whatever the weights; and A as it came."""
 
     values: Floats
     vectors: Floats
+    gram: Floats
 
     @classmethod
-    def of(cls, total: _Mixed) -> _Axes:
-        values, vectors = np.linalg.eigh(_calmed(total))
-        return cls(np.maximum(values, 0.0), vectors)
+    def of(cls, releases: Sequence[Sums]) -> _Axes | None:
+        if not releases:
+            return None
+        gram = np.asarray(sum(one.gram for one in releases))
+        values, vectors = np.linalg.eigh(_calmed(gram, sum(one.noise.gram for one in releases)))
+        return cls(np.maximum(values, 0.0), vectors, gram)
+
+    @cached_property
+    def seen(self) -> Floats:
+        """A as the estimate takes it: calmed, without its negative directions."""
+        return self.turned(self.values)
 
     def turned(self, along: Floats) -> Floats:
         """The matrix with these numbers along the directions."""
@@ -277,7 +286,7 @@ class _Estimate:
         # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
         covariance = _even(np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior))))
         if axes is not None:
-            paid = float(np.sum(axes.turned(axes.values) * covariance))
+            paid = float(np.sum(axes.seen * covariance))
         return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
 
 
@@ -294,7 +303,7 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
         sampled = _positive(axes.turned(released * axes.values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
         known = axes.turned(weights) @ sampled @ axes.turned(weights)
         shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
-        seen = axes.turned(axes.values)
+        seen = axes.seen
     if home is not None:
         # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
         weight = home.gram / weighed
@@ -335,17 +344,28 @@ def _even(matrix: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def _calmed(total: _Mixed) -> Floats:
+def _calmed(gram: Floats, noise: float) -> Floats:
     """The noisy A with its trace and its rest drawn towards 0 as far as their noise asks for (James-Stein, positive part).
 
     In the coordinates of svec the noise is isotropic. The trace is one number with little noise, the rest are many.
     """
-    width, noise = len(total.moment), total.noise_gram
-    level = max(float(np.trace(total.gram)) / width, 0.0)
-    rest = total.gram - np.trace(total.gram) / width * np.eye(width)
-    free = (width - 1) * (width + 2) / 2
-    if free <= 2:
-        return total.gram
-    keep = max(0.0, 1 - (free - 2) * noise / max(float(np.sum(rest**2)), 1e-300))
+    width = len(gram)
+    level = max(float(np.trace(gram)) / width, 0.0)
+    if _free(width) <= 2:
+        return gram
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
-    return np.asarray(level * sure * np.eye(width) + keep * rest)
+    return np.asarray(level * sure * np.eye(width) + kept_of(gram, noise) * _rest(gram))
+
+
+def kept_of(gram: Floats, noise: float) -> float:
+    """Which share of a noisy A is kept of what is not its trace; about as large a share of its noise stays in the estimate."""
+    free = _free(len(gram))
+    return 1.0 if free <= 2 else max(0.0, 1 - (free - 2) * noise / max(float(np.sum(_rest(gram) ** 2)), 1e-300))
+
+
+def _rest(gram: Floats) -> Floats:
+    return np.asarray(gram - np.trace(gram) / len(gram) * np.eye(len(gram)))
+
+
+def _free(width: int) -> float:
+    return (width - 1) * (width + 2) / 2

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
+from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import Guarantee
 from sabun.regression.paper import warning_of
+from sabun.regression.sharing import round_terms
 from sabun.regression.study import Study
 
-__all__ = ["guarantee_of"]
+__all__ = ["guarantee_of", "release_promise"]
 
 _NAMES = {
     "staged": "rounded Gaussian noise on sums of weighted rows, then of residuals",
+    "rounds": "rounded Gaussian noise on sums of weighted rows, in a second round on sums of residuals",
     "ssp-gauss": "discrete Gaussian noise on sums of products",
     "ssp-laplace": "spherical Laplace noise on sums of products",
     "objpert": "objective perturbation over a ball, rounded to a grid",
@@ -21,7 +26,7 @@ _NAMES = {
 
 
 def guarantee_of(study: Study) -> Guarantee:
-    """The promise about one organisation's release."""
+    """The promise about all that one organisation releases in a study: one file, or two of `rounds` together."""
     rows = "one row" if study.records_per_person == 1 else f"{study.records_per_person} rows"
     assumptions = [
         f"each {study.unit} has at most {rows} in the organisation's table",
@@ -42,4 +47,25 @@ def guarantee_of(study: Study) -> Guarantee:
         unit=study.unit,
         mechanism=_NAMES[study.method],
         assumptions=tuple(assumptions),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def release_promise(study: Study) -> Guarantee:
+    """The promise of one file: with `rounds` that of either round by itself, which is also what a ledger is charged."""
+    whole = guarantee_of(study)
+    if study.method != "rounds":
+        return whole
+    epsilon, delta = round_terms(study)
+    together = (
+        f"this is one of two rounds, each with this promise; both together promise epsilon {plain(Fraction(study.epsilon))}, "
+        f"delta {plain(Fraction(study.delta or 0))}, if each was released once"
+    )
+    return replace(
+        whole,
+        epsilon=epsilon,
+        delta=delta,
+        joint_epsilon=None,
+        joint_delta=None,
+        assumptions=(*whole.assumptions, together),
     )

@@ -13,15 +13,16 @@ from sabun.ledger.keys import LONGEST_KEY
 from sabun.regression.contribution import KIND
 from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
-from sabun.regression.promise import guarantee_of
+from sabun.regression.promise import release_promise
+from sabun.regression.second_round import Second, add_second_noise
 from sabun.regression.sharing import staged_price
 from sabun.regression.staged import Reading, add_staged_noise
 from sabun.regression.statistic import Totals
-from sabun.regression.study import STATISTICS, Study
+from sabun.regression.study import STAGED, STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level, price_of
 from sabun.release import Release
 
-__all__ = ["release_totals", "request_key"]
+__all__ = ["release_second", "release_totals", "request_key"]
 
 _DIGEST = "sha256:"
 _PUBLISHED = (
@@ -30,7 +31,17 @@ _PUBLISHED = (
 )
 
 
-def request_key(study: Study, organisation: str | None) -> str | None:
+_FIRST = (
+    "Published in this first of two rounds: the radius that rows were weighted to and noisy sums of products. The second round "
+    "releases noisy sums of residuals around the model that all organisations' first rounds give."
+)
+_SECOND = (
+    "Published in this second of two rounds: noisy sums of residuals around a public model. The first round was "
+    "released before; combine both."
+)
+
+
+def request_key(study: Study, organisation: str | None, *, second: bool = False) -> str | None:
     """The idempotency key of an organisation's release in a study; None outside a study.
 
     A name too long for a key stands in it by its digest: cut short, two organisations would share a key. So does one that looks
@@ -38,10 +49,11 @@ def request_key(study: Study, organisation: str | None) -> str | None:
     """
     if study.name is None or organisation is None:
         return None
-    whole = f"regression {study.hash} {organisation}"
+    room = "regression-2" if second else "regression"
+    whole = f"{room} {study.hash} {organisation}"
     digest = hashlib.sha256(organisation.encode("utf-8", "surrogatepass")).hexdigest()
     short = len(whole) <= LONGEST_KEY and not organisation.startswith(_DIGEST)
-    return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
+    return whole if short else f"{room} {study.hash} {_DIGEST}{digest}"
 
 
 def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None) -> Release:
@@ -59,8 +71,8 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     if study.method in STATISTICS:
         noise_level(study)
     public = rows if study.relation == "replace-one" else None
-    price = staged_price(study, public) if study.method == "staged" else price_of(study)
-    draws = {"staged": add_staged_noise, "objpert": perturbed_minimiser, "paper": printed_estimate}
+    price = staged_price(study, public) if study.method in STAGED else price_of(study)
+    draws = {**dict.fromkeys(STAGED, add_staged_noise), "objpert": perturbed_minimiser, "paper": printed_estimate}
     mechanism: Callable[..., Mapping[str, Any]] = draws.get(study.method, add_noise)  # type: ignore[assignment]
 
     def draw() -> Mapping[str, Any]:
@@ -69,8 +81,8 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     return ask.answer(
         draw,
         kind=KIND + study.method,
-        promise=guarantee_of(study),
-        facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
+        promise=release_promise(study),
+        facts=_facts(study, organisation) | ({"round": 1} if study.method == "rounds" else {}),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=_notes(study),
@@ -78,10 +90,37 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     )
 
 
+def release_second(second: Second, ask: Ask, *, organisation: str | None = None) -> Release:
+    """Charges the ledger for the second round, adds the noise, returns the release.
+
+    Raises:
+        BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
+    """
+    study = second.study
+
+    def draw() -> Mapping[str, Any]:
+        return {"organisation": organisation, **add_second_noise(second, ask.coin)}
+
+    return ask.answer(
+        draw,
+        kind=KIND + study.method,
+        promise=release_promise(study),
+        facts=_facts(study, organisation) | {"round": 2, **second.facts},
+        subject=(study.target.name, *study.features.names),
+        schema=study.features,
+        notes=(_SECOND,),
+        price=staged_price(study, second.first.value["rows"], second=True),
+    )
+
+
+def _facts(study: Study, organisation: str | None) -> dict[str, Any]:
+    return {"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation}
+
+
 def _notes(study: Study) -> tuple[str, ...]:
     if study.method == "paper":
         return (warning_of(study),)
-    return (_PUBLISHED,) if study.method == "staged" else ()
+    return {"staged": (_PUBLISHED,), "rounds": (_FIRST,)}.get(study.method, ())
 
 
 def _check_rows(study: Study, rows: int) -> None:
@@ -90,7 +129,7 @@ def _check_rows(study: Study, rows: int) -> None:
         return
     if rows == 0:
         raise DataError("the table must have at least one row; it has none.")
-    if study.method in ("staged", "ssp-gauss") and Fraction(study.delta or 0) * rows >= 1:
+    if study.method in (*STAGED, "ssp-gauss") and Fraction(study.delta or 0) * rows >= 1:
         raise ParameterError(
             f"delta must be below 1 / (number of rows); got {float(study.delta or 0):g}. "
             "Choose a smaller one before the study begins."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,19 +16,19 @@ from sabun.asking.fitting import check_shape, check_target
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
-from sabun.records import Column, NumberColumn, Schema
-from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
+from sabun.regression.declared import is_pair, names_of, study_of, width_of
 from sabun.regression.design import Floats
 from sabun.regression.forecasting import Shape
 from sabun.regression.models import PublicModel
 from sabun.regression.plan import Plan, plan_of
-from sabun.regression.releasing import release_totals, request_key
+from sabun.regression.releasing import release_second, release_totals, request_key
+from sabun.regression.second_round import Second
 from sabun.regression.settings import Penalized, named, penalizing
 from sabun.regression.staged import Reading
 from sabun.regression.stages import Lengths
 from sabun.regression.statistic import Labelled, Moments, Totals
-from sabun.regression.study import Study
+from sabun.regression.study import STAGED, Study
 from sabun.release import load_key, refuse_seeded
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = ["PrivateRidge"]
 _STUDY_SAYS = ("epsilon", "delta", "x_bounds", "y_bounds", "clip_radius", "regularization", "relation")
 _STUDY_SETTLES: dict[str, Any] = {"method": "staged", "coef_bound": 2, "fit_intercept": True, "records_per_person": 1}
 """Terms with a default, which cannot be told from a value left out: another value must be the study's own."""
+_SAME_TERMS = "residuals that were read on these terms"
 
 
 @renamed(mechanism="method", ridge="regularization", regularisation="regularization", key="signing_key")
@@ -55,7 +56,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         epsilon: Privacy of the release.
         delta: The same; 1e-6 for `staged` and `ssp-gauss` when left out. The pure methods (`ssp-laplace`, `objpert`) keep 0
             whatever is asked.
-        method: `staged` (noisy sums of weighted rows, then of residuals around the model they give: the default), `ssp-gauss`
+        method: `staged` (noisy sums of weighted rows, then of residuals around the model they give: the default), `rounds`
+            (the same in two rounds, around the model of all organisations: `fit`, `combine`, then `refine`), `ssp-gauss`
             (noisy sums alone, the former default), `ssp-laplace` (the same, pure), `objpert` (objective perturbation over a
             ball, pure), `paper` (eq. 8 as printed, not private), `auto` (by delta and the number of coefficients). The two that
             take a public constant on the diagonal: `Penalized(method="objpert", regularization=1)`.
@@ -128,7 +130,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         self.ledger = ledger
         self.retry_key = retry_key
         self.random_state = random_state
-        self._asked(self._terms(_width_of(x_bounds)))
+        self._asked(self._terms(width_of(x_bounds)))
 
     def fit(self, X: object, y: object = None) -> Self:
         """Releases private numbers about the records, then estimates coefficients from them.
@@ -145,15 +147,19 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         """
         refuse_seeded(coin_for(self.random_state), self.ledger)
         signer = None if self.signing_key is None else _private_key(self.signing_key)
-        study, sums = (self._study_of(X), X) if isinstance(X, Part | Reading) else self._read(X, y)
-        totals = sums if isinstance(sums, Reading) else sums.whole()
-        release = release_totals(study, totals, self._asked(study), organisation=self.organisation)
+        study, sums = (self._study_of(X), X) if isinstance(X, Part | Reading | Second) else self._read(X, y)
+        ask = self._asked(study, second=isinstance(sums, Second))
+        if isinstance(sums, Second):
+            release = release_second(sums, ask, organisation=self.organisation)
+        else:
+            totals = sums if isinstance(sums, Reading) else sums.whole()
+            release = release_totals(study, totals, ask, organisation=self.organisation)
         if signer is not None:
             release = release.sign(signer)
         self._learned(release)
         self.study_ = study
         self.n_features_in_ = len(study.features.columns)
-        self.model_ = own_model(study, release)
+        self.model_ = own_model(study, release, sums.first.release if isinstance(sums, Second) else None)
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         return self
 
@@ -172,20 +178,45 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         """
         return self._read(X, y)[1]
 
+    def refine(self, X: object, y: object = None, *, first: Any, around: Any) -> Self:
+        """The second round of a study by `rounds`: releases residuals around the public model that all first rounds give.
+
+        Args:
+            X: The table of the first round, as in `fit`.
+            y: As in `fit`.
+            first: This organisation's release of the first round, or its path.
+            around: What `combine` made of all first releases without home data, or the path it was saved to.
+
+        Raises:
+            ParameterError: `first` or `around` is of something else; nothing was charged.
+            BudgetExceeded: The ledger refuses; nothing was released, nothing was charged.
+            DataError: The table does not fit, or is not that of the first round.
+        """
+        return self.fit(self.read_again(X, y, first=first, around=around))
+
+    def read_again(self, X: object, y: object = None, *, first: Any, around: Any) -> Second:
+        """What `refine` needs to know of a table before it charges, to be passed to `fit`. PRIVATE."""
+        refuse_seeded(coin_for(self.random_state), self.ledger)
+        study, source = self._source(X, y)
+        return Second.of(study, source, first=first, around=around, organisation=self.organisation)
+
     def _read(self, X: object, y: object) -> tuple[Study, Part[Totals] | Reading]:
+        study, source = self._source(X, y)
+        if study.method in STAGED:
+            return study, Reading.of(study, source)
+        moments = Moments(design=study.design)
+        return study, Part(statistic=moments, state=state_of(moments, source))
+
+    def _source(self, X: object, y: object) -> tuple[Study, object]:
         check_shape(X, owner=self)
         if y is not None or isinstance(X, np.ndarray | list | tuple):  # only files and frames can hold both
             check_target(y, owner=self)
-        if self.study is None and _is_pair(self.x_bounds) and isinstance(X, list | tuple):
+        if self.study is None and is_pair(self.x_bounds) and isinstance(X, list | tuple):
             raise BoundsError(
                 "x_bounds must hold a pair for each column where X is a list of rows; got one pair for all. "
                 "How many columns a list has, its private records alone can say: pass an array, or [(lower, upper), ...]."
             )
-        study, source = self._terms(_names_of(X, self.x_bounds)), X if y is None else Labelled(X, y)
-        if study.method == "staged":
-            return study, Reading.of(study, source)
-        moments = Moments(design=study.design)
-        return study, Part(statistic=moments, state=state_of(moments, source))
+        return self._terms(names_of(X, self.x_bounds)), X if y is None else Labelled(X, y)
 
     def predict(self, X: object) -> Floats:
         """Predictions; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
@@ -206,7 +237,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
     @renamed(rows="n_records")
     def plan(self, *, n_records: int, organisations: int = 1, shape: Shape | None = None) -> Plan:
         """Cost and expected error from public numbers: rows of each organisation, how many organisations, their shape."""
-        width = _width_of(self.x_bounds)
+        width = width_of(self.x_bounds)
         advice = "Pass x_bounds as a list with a pair for each column."
         checks.require(
             self.study is not None or width is not None, "bounds of each column to plan", advice, x_bounds=self.x_bounds
@@ -230,20 +261,24 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _study_of(self, sums: Part[Totals] | Reading) -> Study:
+    def _study_of(self, sums: Part[Totals] | Reading | Second) -> Study:
         """The terms as they are now, which must have the design that the sums were made with."""
+        if isinstance(sums, Second):
+            same = self._terms(sums.study.features.names).hash == sums.study.hash
+            checks.require(same and sums.first.value["organisation"] == self.organisation, _SAME_TERMS, X="others")
+            return sums.study
         moments = sums.part.statistic if isinstance(sums, Reading) else sums.statistic
         if not isinstance(moments, Moments | Lengths):
             raise ParameterError(f"X must be sums that a regression read; got {moments.name}. Read the table with `read`.")
         study = self._terms(moments.design.features.names)
         design = Reading.first_design(study) if isinstance(moments, Lengths) else study.design
-        if isinstance(sums, Reading) != (study.method == "staged") or design != moments.design:
+        if isinstance(sums, Reading) != (study.method in STAGED) or design != moments.design:
             raise ParameterError(
                 "X must be sums that were read on these terms; columns or bounds differ. Read the table again."
             )
         return study
 
-    def _asked(self, study: Study) -> Ask:
+    def _asked(self, study: Study, *, second: bool = False) -> Ask:
         """The terms of the study, with this organisation's coin and ledger; a study's release is paid for once."""
         fixed = self.study is not None and study.relation == "replace-one"  # a ledger of another relation is refused as such
         return self._ask(
@@ -251,7 +286,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             delta=study.delta,
             relation=None if fixed else study.relation,
             relations=(study.relation,) if fixed else self.relations,
-            retry_key=self.retry_key or (None if self.ledger is None else request_key(study, self.organisation)),
+            retry_key=self.retry_key or (None if self.ledger is None else request_key(study, self.organisation, second=second)),
         )
 
     def _terms(self, columns: int | Sequence[str] | None) -> Study:
@@ -265,10 +300,11 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             if getattr(self, name) is None:
                 raise BoundsError(f"{name} must be declared. Bounds must not come from the data: pass {name}=(lower, upper).")
         usual = self._ask(epsilon=1, delta=None)  # relation and unit, as every question settles them
-        return Study(
-            features=_schema(self.x_bounds, columns),
-            target=_target(self.y_bounds),
-            epsilon=self.epsilon,  # type: ignore[arg-type]
+        return study_of(
+            self.x_bounds,
+            self.y_bounds,
+            columns,
+            epsilon=self.epsilon,
             delta=self.delta,
             method=named(self.method),
             fit_intercept=self.fit_intercept,
@@ -312,6 +348,7 @@ def _private_key(key: object) -> Ed25519PrivateKey:
     if not isinstance(found, Ed25519PrivateKey):
         raise ParameterError(f"signing_key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
     return found
+<<<<<<< HEAD
 
 
 def _width_of(bounds: object) -> int | None:
@@ -361,3 +398,5 @@ def _target(bounds: Any) -> NumberColumn:
         [(name, pair)] = bounds.items()
         return Column.number(name, bounds=pair)
     return Column.number("y", bounds=bounds)
+=======
+>>>>>>> wt-reg

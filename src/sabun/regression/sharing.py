@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from sabun import checks
 from sabun.errors import InternalError
@@ -23,18 +25,24 @@ from sabun.regression.sensitivity import length_reach, residual_l2_squared, suff
 from sabun.regression.stages import SHARE, radius_of
 from sabun.regression.study import Study
 
-__all__ = ["QUERIES", "Shares", "plain_radius", "shares_of", "staged_price"]
+__all__ = ["QUERIES", "Shares", "plain_radius", "released_shares", "round_terms", "shares_of", "staged_price"]
 
 QUERIES = 4
 """So many lengths are asked for: a bisection of the ladder of radii."""
 
-_RADIUS, _FIRST, _SECOND = Fraction(3, 100), Fraction(50, 100), Fraction(47, 100)
+_FIRST = Fraction(50, 97)
+"""Which share of what is left the first sums have, where residuals are released too."""
 _GRID = UNIT**2
-_FEWEST = 6
-"""The radius is chosen where the deviation of a length is at most so small a part of the rows: 1 / _FEWEST of them."""
-_CLEAR = 25
-"""Residuals are released where so many rows are worth a standard deviation of mu = 1 noise: rows times mu."""
+_RADII = ((Fraction(3, 100), 6), (Fraction(10, 100), 4))
+"""Which share of the budget the radius is chosen with: the first for which so many deviations of a length fit into the rows."""
+_LEAN = 1.5
+"""A radius counts as filled when a length misses it by up to so many deviations: too long costs little, too short much."""
+_CLEAR = 12
+"""Residuals are released where each coefficient has so many rows, in standard deviations of mu = 1 noise: rows times mu."""
 _MOST_NOISE = 2.0**55
+_NOTHING = Fraction(0)
+_STEPS = 1000
+"""A round promises a whole number of this part of epsilon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +51,25 @@ class Shares:
 
     Args:
         budget: mu**2.
+        radius: Which share of it the radius is chosen with; 0 where it is not.
         length: Of each question about lengths; None where the radius is not chosen.
         first: On the diagonal of A and on c.
         second: On the sums of residuals; None where the first sums are all there is.
     """
 
     budget: Fraction
+    radius: Fraction
     length: Fraction | None
     first: Fraction
     second: Fraction | None
 
+    @property
+    def lean(self) -> int:
+        """By how much a noisy length may fall short of its threshold, in units of 1 / SHARE."""
+        return 0 if self.length is None else round(_LEAN * math.sqrt(self.length))
 
+
+@functools.lru_cache(maxsize=256)
 def shares_of(study: Study, rows: int | None) -> Shares:
     """How the budget of a study is shared by a table.
 
@@ -64,28 +80,45 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     Raises:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
-    given = study.clip_radius is not None
-    return _shares(
-        study.relation, int(study.records_per_person), Fraction(study.epsilon), Fraction(study.delta or 0), given, rows
-    )
+    budget, people = _budget(*_amounts(study)), int(study.records_per_person)
+    each = math.sqrt(QUERIES * _moved(study.relation, people)[0] / budget)
+    shares = (share for share, many in _RADII if rows is None or many * each <= SHARE * rows * math.sqrt(share))
+    radius = next(shares, _NOTHING) if study.clip_radius is None else _NOTHING
+    # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
+    twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2
+    return _shared(study, radius, twice)
+
+
+def released_shares(study: Study, value: Mapping[str, Any]) -> Shares:
+    """How the budget of a release was shared, as its numbers show; rules of another version may have decided it."""
+    radius = _NOTHING if value["radius"] is None else shares_of(study, value["rows"]).radius
+    return _shared(study, radius, value.get("start") is not None)
+
+
+def _shared(study: Study, radius: Fraction, twice: bool) -> Shares:
+    rounds, people = study.method == "rounds", int(study.records_per_person)
+    return _shares(study.relation, people, *_amounts(study), radius, twice or rounds, rounds)
 
 
 @functools.lru_cache(maxsize=256, typed=True)
-def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, given: bool, rows: int | None) -> Shares:
+def _shares(
+    relation: str, people: int, epsilon: Fraction, delta: Fraction, radius: Fraction, twice: bool, rounds: bool
+) -> Shares:
     budget, moved = _budget(epsilon, delta), _moved(relation, people)
-    length = _up(QUERIES * moved[0] / (_RADIUS * budget))
-    chosen = not given and (rows is None or math.sqrt(length) * _FEWEST <= SHARE * rows)
-    # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
-    twice = rows is None or rows**2 * budget >= (_CLEAR * people) ** 2
-    left = budget * (1 - _RADIUS if chosen else 1)
-    first = left * (_FIRST / (_FIRST + _SECOND) if twice else 1)
+    left = budget * (1 - radius)
+    first = left * (_FIRST if twice else 1)
+    if rounds:
+        each = _budget(*_of_a_round(epsilon, delta))
+        first, left = each - budget * radius, 2 * each - budget * radius
     shares = Shares(
         budget=budget,
-        length=length if chosen else None,
+        radius=radius,
+        length=_up(QUERIES * moved[0] / (radius * budget)) if radius else None,
         first=_up(moved[1] / first),
         second=_up(moved[2] / (left - first)) if twice else None,
     )
-    if sum(_spent(moved, shares)) > budget:
+    spent = _spent(moved, shares)
+    if sum(spent) > budget or (rounds and max(spent[0] + spent[1], spent[2]) > each):  # proof: within-budget
         raise InternalError("a budget was shared out more than once.")
     advice = "The noise would not fit into 64-bit numbers."
     good = math.sqrt(max(shares.first, shares.second or 0) * 16) < _MOST_NOISE
@@ -93,26 +126,49 @@ def _shares(relation: str, people: int, epsilon: Fraction, delta: Fraction, give
     return shares
 
 
-def staged_price(study: Study, rows: int | None) -> Price:
-    """What a ledger with a Rényi order may book for a release."""
+def round_terms(study: Study) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta that each round of `rounds` promises by itself; both together promise those of the study."""
+    return _of_a_round(*_amounts(study))
+
+
+@functools.lru_cache(maxsize=256)
+def staged_price(study: Study, rows: int | None, *, second: bool = False) -> Price:
+    """What a ledger with a Rényi order may book for a release: all of `staged`, or one round of `rounds`."""
     spent = _spent(_moved(study.relation, int(study.records_per_person)), shares_of(study, rows))
-    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]
+    if study.method == "rounds":
+        spent = (Fraction(0), Fraction(0), spent[2]) if second else (*spent[:2], Fraction(0))
+    events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]  # proof: price
     return Price(events=tuple(events), relation=study.relation)
 
 
 def plain_radius(design: Design, clip_radius: object) -> float:
-    """The radius where none is chosen: the study's own, or as long as rows are that fill their bounds evenly."""
+    """The radius of a release that names none: the study's own, or (in earlier files) of rows that fill their bounds evenly."""
     if clip_radius is not None:
         return float(clip_radius)  # type: ignore[arg-type]
     features = design.width - design.intercept
     return min(math.sqrt(design.intercept + features / 3), radius_of(design, 0))
 
 
+def _amounts(study: Study) -> tuple[Fraction, Fraction]:
+    return Fraction(study.epsilon), Fraction(study.delta or 0)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_a_round(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """The largest part of epsilon, with half of delta, for which two rounds keep within mu**2."""
+    whole, low, high = _budget(epsilon, delta), 1, _STEPS
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = 2 * _budget(epsilon * middle / _STEPS, delta / 2) <= whole  # proof: two-rounds
+        low, high = (middle, high) if fits else (low, middle)
+    return epsilon * low / _STEPS, delta / 2
+
+
 @functools.lru_cache(maxsize=256)
 def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     """mu**2, rounded down."""
     sigma = ratio(analytic_gaussian_sigma(l2=1.0, epsilon=epsilon, delta=delta))
-    return Fraction(math.floor(2**80 / sigma**2), 2**80)
+    return Fraction(math.floor(2**80 / sigma**2), 2**80)  # proof: mu
 
 
 def _moved(relation: str, people: int) -> tuple[Fraction, Fraction, Fraction]:

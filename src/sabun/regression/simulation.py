@@ -27,9 +27,11 @@ from sabun.regression.mirror import mirror_weights, theory_tau
 from sabun.regression.paper import printed_estimate
 from sabun.regression.perturbation import coefficients_of, perturbed_minimiser
 from sabun.regression.pooling import Posterior, pooled, pull_of
-from sabun.regression.staged import Reading, add_staged_noise
+from sabun.regression.second_round import residuals_around
+from sabun.regression.sharing import shares_of
+from sabun.regression.staged import Reading, add_residual_noise, add_staged_noise
 from sabun.regression.statistic import Labelled, Moments, Totals
-from sabun.regression.study import MECHANISMS, STATISTICS, Study
+from sabun.regression.study import MECHANISMS, STAGED, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
 from sabun.regression.sums import Sums, home_sums, sums_of
 
@@ -182,10 +184,20 @@ def _seeds(first: int, count: int) -> Iterator[int]:
 
 def _released(study: Study, world: World, coin: Coin) -> list[dict[str, Any]]:
     """What the other organisations release."""
-    if study.method == "staged":
-        return [add_staged_noise(study, Reading.of(study, table), coin) for table in world.tables]
+    if study.method in STAGED:
+        first = [add_staged_noise(study, Reading.of(study, table), coin) for table in world.tables]
+        return first if study.method == "staged" else _second_round(study, world, first, coin)
     mechanism = {"objpert": perturbed_minimiser, "paper": printed_estimate}.get(study.method, add_noise)
     return [mechanism(study, totals, coin) for totals in world.others]
+
+
+def _second_round(study: Study, world: World, first: Sequence[dict[str, Any]], coin: Coin) -> list[dict[str, Any]]:
+    model, found = public_posterior(study, [sums_of(study, value) for value in first]), []
+    for value, table in zip(first, world.tables, strict=True):
+        statistic = residuals_around(study, value, model)
+        noisy = add_residual_noise(study, state_of(statistic, table), shares_of(study, value["rows"]), coin)
+        found.append(value | noisy | {"start": list(statistic.start), "level": statistic.level})
+    return found
 
 
 def _everything(study: Study, world: World) -> Any:

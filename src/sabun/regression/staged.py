@@ -23,8 +23,8 @@ from sabun.errors import DataError
 from sabun.privacy.noise import Coin, rounded_gaussian
 from sabun.records import Chunks
 from sabun.records.files import FilePart
-from sabun.regression.design import UNIT, Design
-from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.design import UNIT, Design, Floats
+from sabun.regression.pooling import pooled
 from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
 from sabun.regression.sharing import Shares, plain_radius, shares_of
 from sabun.regression.stages import (
@@ -44,7 +44,7 @@ from sabun.regression.study import Study
 from sabun.regression.sufficient import Weights, clamped, listed_sums, named_sums
 from sabun.regression.sums import Sums, first_sums
 
-__all__ = ["Reading", "add_staged_noise", "level_for"]
+__all__ = ["Reading", "add_residual_noise", "add_staged_noise", "level_for", "start_for"]
 
 _GRID = UNIT**2
 _ONE = Weights(diagonal=1, above=1, moment=1, square=1, count=1)
@@ -128,32 +128,36 @@ class _Held:
 def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]:
     """The released value: a radius, weighted sums, a start, a level, residual sums; whole numbers only.
 
-    Guarantee: (epsilon, delta) of the study for its relation, see `staged.proof.md`. Sizes depend on the study alone.
+    Guarantee: (epsilon, delta) of the study for its relation, see `staged.proof.md`. Sizes depend on the study alone. With
+    `rounds` this is the first round, without residuals, and promises what one round does.
 
     Raises:
         DataError: The table has another number of rows than when it was read first.
     """
     tally = table.state
     shares = shares_of(study, tally.rows if study.relation == "replace-one" else None)
-    step = None if shares.length is None else _chosen(tally, shares, coin)
+    # Where noise would choose, no row is shortened: no worse than sums alone, whatever the features are like.
+    step = None if study.clip_radius is not None else 0 if shares.length is None else _chosen(tally, shares, coin)
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
     totals: Totals = table.once_more(Moments(design=design))
     value = _first(study, totals, shares, coin) | {"radius": step}
+    if study.method == "rounds":
+        return value
     if shares.second is None:
         return value | dict.fromkeys(RESIDUALS)
     start, level = _start(study, design, first_sums(study, value))
     residuals: Tally = table.once_more(Residuals(design=design, start=start, level=level))
-    return value | _second(study, residuals, shares, coin) | {"start": list(start), "level": level}
+    return value | add_residual_noise(study, residuals, shares, coin) | {"start": list(start), "level": level}
 
 
 def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
-    """The first radius of the ladder that rows fill by three quarters, by bisection; the last one if none does."""
+    """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
     low, high = 0, RADII - 1
     while low < high:
         middle = (low + high) // 2
         noisy = tally.sums[middle] + rounded_gaussian(shares.length or Fraction(0), coin=coin)  # proof: length-noise
-        low, high = (low, middle) if noisy >= 0 else (middle + 1, high)
+        low, high = (low, middle) if noisy >= -shares.lean else (middle + 1, high)
     return low
 
 
@@ -169,7 +173,8 @@ def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str
     return named_sums(study, clamped(exact, noise), rows=totals.rows)
 
 
-def _second(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
+def add_residual_noise(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
+    """The released sums of residuals; whole numbers only."""
     variance, (square, weight) = shares.second or Fraction(0), residual_weights(study.relation)
     noise = _drawn(variance, study.width, coin)  # proof: second-variance
     noise += _drawn(variance / square, 1, coin)  # proof: second-square
@@ -185,13 +190,16 @@ def _drawn(variance: Any, count: int, coin: Coin) -> list[int]:
 def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:
     """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
     posterior = pooled(study, [sums])
-    scaled = posterior.beta * (design.scale / (study.design.scale * design.shrink) * 2**START_BITS)
-    start = np.clip(np.rint(scaled), -LARGEST_START, LARGEST_START)
-    level = level_for(posterior, sums.rows)
-    return tuple(int(number) for number in start), min(max(level, LEVELS[0]), LEVELS[-1])
+    return start_for(study, design, posterior.beta), level_for(posterior.variance, posterior.paid / sums.rows)
 
 
-def level_for(posterior: Posterior, rows: float) -> int:
-    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself."""
-    around = posterior.variance + max(posterior.paid, 0.0) / rows
-    return math.ceil(4 * math.log2(_CUT * math.sqrt(max(around, 1e-9))))
+def start_for(study: Study, design: Design, beta: Floats) -> tuple[int, ...]:
+    """A model in row units of the study on the grid that residuals of a design are taken around."""
+    scaled = beta * (design.scale / (study.design.scale * design.shrink) * 2**START_BITS)
+    return tuple(int(number) for number in np.clip(np.rint(scaled), -LARGEST_START, LARGEST_START))
+
+
+def level_for(variance: float, own: float) -> int:
+    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself (`own`)."""
+    around = max(variance + max(own, 0.0), 1e-9)
+    return min(max(math.ceil(4 * math.log2(_CUT * math.sqrt(around))), LEVELS[0]), LEVELS[-1])

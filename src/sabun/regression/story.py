@@ -19,7 +19,7 @@ from sabun.telling.words import count, listed, number, sentences, shown
 
 __all__ = ["story"]
 
-_SUMS = ("regression.staged", "regression.ssp-gauss", "regression.ssp-laplace")
+_SUMS = ("regression.staged", "regression.rounds", "regression.ssp-gauss", "regression.ssp-laplace")
 
 
 @dataclass(frozen=True, kw_only=True)

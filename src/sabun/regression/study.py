@@ -26,10 +26,12 @@ from sabun.release.files import read_whole, write_whole
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["LARGEST_FILE", "MECHANISMS", "MOST_FEATURES", "PURE", "STATISTICS", "Study"]
+__all__ = ["LARGEST_FILE", "MECHANISMS", "MOST_FEATURES", "PURE", "STAGED", "STATISTICS", "Study"]
 
-MECHANISMS = ("staged", "ssp-gauss", "ssp-laplace", "objpert", "paper")
-STATISTICS = ("staged", "ssp-gauss", "ssp-laplace")
+MECHANISMS = ("staged", "rounds", "ssp-gauss", "ssp-laplace", "objpert", "paper")
+STAGED = ("staged", "rounds")
+"""Methods that weight rows and release residuals around a first model: their own in one file, all organisations' in two."""
+STATISTICS = (*STAGED, "ssp-gauss", "ssp-laplace")
 """Methods that release sums, which pool; the others release coefficients."""
 PURE = ("ssp-laplace", "objpert")
 """Methods whose delta is exactly zero."""
@@ -78,9 +80,9 @@ class Study:
         features: The columns and their public bounds. A category gives one coefficient for each label; beside an intercept its
             first label is the one that the others are compared with.
         target: The number to predict, with its public bounds.
-        epsilon: Privacy of each organisation's release.
-        delta: The same; 1e-6 for `staged` and `ssp-gauss` when left out, 0 for the pure methods whatever is asked.
-        method: `staged`, `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
+        epsilon: Privacy of each organisation's release; with `rounds`, of its two together.
+        delta: The same; 1e-6 for `staged`, `rounds` and `ssp-gauss` when left out, 0 for the pure methods whatever is asked.
+        method: `staged`, `rounds`, `ssp-gauss`, `ssp-laplace`, `objpert`, `paper`, or `auto` (see docs/jobs/regression.md).
         fit_intercept: Whether the model has a constant; without one, nothing is centred.
         clip_radius: Rows longer than this in scaled units are shortened to it (with `staged`, weighted down together with
             their target). When left out, `staged` chooses one privately for each organisation, and the others take
@@ -201,7 +203,7 @@ class Study:
     def design(self) -> Design:
         """The public map from a record to a row of the unit ball."""
         radius = None if self.clip_radius is None else float(self.clip_radius)
-        weighted = self.method == "staged" and radius is not None
+        weighted = self.method in STAGED and radius is not None
         return Design(
             features=self.features, target=self.target, intercept=self.fit_intercept, radius=radius, weighted=weighted
         )

@@ -85,6 +85,42 @@ def study_check(path: Annotated[Path, typer.Argument(help="A study file.")], jso
     tell_study(Study.load(path), path, json=json)
 
 
+@study_app.command("narrow")
+def study_narrow(
+    path: Annotated[Path, typer.Argument(help="The study that the pilots were made for.")],
+    pilots: Annotated[list[Path], typer.Argument(help="Pilot releases, one of each organisation.")],
+    out: Annotated[Path, typer.Option(help="The new study file to write.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    method: Method = None,
+    name: Annotated[str | None, typer.Option(help="What people call the new study; as before by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Write a study with bounds drawn in around the centres and spreads that pilot releases show; costs no privacy.
+
+    A person is promised the sum of the pilot's epsilon and the new one.
+
+    Example:
+
+        sabun datasets save ionosphere radar.csv
+
+        sabun regression study init p.json --name p --target a04 --bounds a04=-1:1 --bounds a03=-9:9 --epsilon 3
+
+        sabun regression fit radar.csv --study p.json --organisation north --yes --out north-p.json
+
+        sabun regression study narrow p.json north-p.json --epsilon 5 --out s.json
+    """
+    from sabun.regression import Study, narrowed
+
+    new_file(out)
+    made = narrowed(Study.load(path), pilots, epsilon=given(epsilon, "epsilon"), delta=delta, method=method, name=name)
+    made.save(out)
+    tell_study(made, out, json=json, wrote=True)
+    if not json:
+        for column in made.features.columns:
+            print_line(f"  {column}")
+
+
 def risk_bound(
     n_records: NRecords,
     study: Annotated[Path | None, typer.Option("--study", help="A study file; or say --features and --epsilon.")] = None,

@@ -27,7 +27,7 @@ from sabun.regression.design import UNIT
 from sabun.regression.sensitivity import count_weight, square_weight, sufficient_l2_squared
 from sabun.regression.sharing import shares_of
 from sabun.regression.statistic import Totals
-from sabun.regression.study import Study
+from sabun.regression.study import STAGED, Study
 
 __all__ = [
     "NoiseLevel",
@@ -106,19 +106,20 @@ def laplace_scale(study: Study) -> Fraction:
 
 def weights_of(study: Study) -> Weights:
     """What each kind of sum is multiplied by before the noise."""
-    if study.method in ("ssp-gauss", "staged"):
+    if study.method in ("ssp-gauss", *STAGED):
         return Weights(diagonal=1, above=1, moment=1, square=1, count=1)
     square, count = _DIAGONAL * square_weight(study.relation), _DIAGONAL * count_weight(study.relation) * _GRID
     return Weights(diagonal=_DIAGONAL, above=_ABOVE, moment=_DIAGONAL, square=int(square), count=int(count))
 
 
+@functools.lru_cache(maxsize=256)
 def noise_level(study: Study) -> NoiseLevel:
     """How much noise a release of this study has, from public facts alone; with `staged` its first sums, before any radius.
 
     Raises:
         ParameterError: The noise would not fit into 64-bit whole numbers.
     """
-    if study.method == "staged":
+    if study.method in STAGED:
         return gauss_level(study, shares_of(study, None).first)
     pure = study.method == "ssp-laplace"
     variance = laplace_scale(study) ** 2 * (_dimension(study) + 1) if pure else gauss_variance(study)

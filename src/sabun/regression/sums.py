@@ -11,10 +11,10 @@ import numpy as np
 
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.sensitivity import residual_weights
-from sabun.regression.sharing import plain_radius, shares_of
+from sabun.regression.sharing import plain_radius, released_shares
 from sabun.regression.stages import START_BITS, level_of, radius_of
 from sabun.regression.statistic import Totals
-from sabun.regression.study import Study
+from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
 __all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
@@ -76,14 +76,14 @@ class Home:
 
 def sums_of(study: Study, value: Mapping[str, Any]) -> Sums:
     """Reads the whole numbers of a release back into row units."""
-    if study.method == "staged":
+    if study.method in STAGED:
         return _staged_sums(study, value)
     return _plain_sums(study, value, noise_level(study))
 
 
 def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     """The first stage of a staged release in row units of the study, whatever radius it has."""
-    shares, radius = shares_of(study, value["rows"]), released_radius(study, value)
+    shares, radius = released_shares(study, value), released_radius(study, value)
     near = radius / study.design.scale
     found = _plain_sums(study, value, gauss_level(study, shares.first))
     return replace(
@@ -104,9 +104,9 @@ def released_radius(study: Study, value: Mapping[str, Any]) -> float:
 
 def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
     """The stages in units of the release's own radius and level: sums over rows within 1, of targets within 1."""
-    shares, (on_square, _) = shares_of(study, value["rows"]), map(float, residual_weights(study.relation))
+    shares, (on_square, _) = released_shares(study, value), map(float, residual_weights(study.relation))
     first = _plain_sums(study, value, gauss_level(study, shares.first))
-    if shares.second is None:
+    if shares.second is None or value.get("start") is None:
         return (first,)
     level = gauss_level(study, shares.second)
     residuals = replace(
@@ -119,8 +119,8 @@ def own_stages(study: Study, value: Mapping[str, Any]) -> tuple[Sums, ...]:
 
 
 def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
-    first, shares = first_sums(study, value), shares_of(study, value["rows"])
-    if shares.second is None:
+    first, shares = first_sums(study, value), released_shares(study, value)
+    if shares.second is None or value.get("start") is None:
         return first
     design = study.design
     near, tau = released_radius(study, value) / design.scale, level_of(value["level"])

@@ -26,7 +26,7 @@ def without_own(contributions: tuple[Contribution, ...], own: object) -> tuple[t
         ParameterError: None of them is meant, though a certain one should be; or nothing would be left.
     """
     marks = _marks(own)
-    found = [place for place, one in enumerate(contributions) if marks & {one.organisation, one.ledger_row, one.numbers}]
+    found = [place for place, one in enumerate(contributions) if marks & one.marks]
     if not found and not isinstance(own, Ledger):
         known = ", ".join(repr(one.organisation) for one in contributions)
         raise ParameterError(

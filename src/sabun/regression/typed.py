@@ -54,7 +54,9 @@ Delta: TypeAlias = Annotated[
 Method: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--method", "--mechanism", help="staged (the usual one), ssp-gauss, ssp-laplace, objpert, auto; or paper: no promise."
+        "--method",
+        "--mechanism",
+        help="staged (the usual one), rounds, ssp-gauss, ssp-laplace, objpert, auto; or paper: no promise.",
     ),
 ]
 
@@ -192,7 +194,8 @@ def tell_study(study: Study, path: Path, *, json: bool, wrote: bool = False) -> 
         f"Study {study.name!r} in {str(path)!r}: {study.target.name} from {', '.join(study.features.names)}.", style="bold"
     )
     print_line(f"Organisations: {', '.join(study.organisations) or 'any (no keys)'}. Method: {study.method}.")
-    print_line(f"Each release promises: {guarantee_of(study)}")
+    whose = "Both releases of an organisation together promise" if study.method == "rounds" else "Each release promises"
+    print_line(f"{whose}: {guarantee_of(study)}")
     warn_if_large(study.epsilon)
     print_line(f"Hash: {study.hash}")
 

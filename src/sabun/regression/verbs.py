@@ -9,6 +9,7 @@ import typer
 
 from sabun.errors import DataError, ParameterError
 from sabun.records import FilePart
+from sabun.regression.round_verbs import refine
 from sabun.regression.study_verbs import risk_bound, study_app
 from sabun.regression.typed import (
     Delta,
@@ -55,6 +56,7 @@ app = typer.Typer(
 )
 app.add_typer(study_app, name="study")
 app.command("risk-bound")(risk_bound)
+app.command("refine")(refine)
 
 _StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file that the organisations agreed on.")]
 _RetryKey = Annotated[str | None, typer.Option("--retry-key", help="A name for this release: a retry with it costs nothing.")]

@@ -56,6 +56,8 @@ class Frozen(Mapping[str, Any]):
     # Built in __new__: an __init__ could be called again, and would change what is there.
     def __new__(cls, items: Mapping[str, Any], *, where: str = "value", depth: int = 0) -> Frozen:
         """Copies a mapping; `where` names it in messages, `depth` says how deep it is nested."""
+        if type(items) is Frozen and depth == 0:
+            return items  # nothing in it can have changed since it was copied
         self = super().__new__(cls)
         object.__setattr__(self, "_items", MappingProxyType(_branches(items, where, depth + 1)))
         return self
