@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sabun import checks
 from sabun.asking import Ask, Part, Question, renamed, state_of
 from sabun.asking.fitting import check_shape, check_target
-from sabun.errors import BoundsError, DataError, ParameterError
+from sabun.errors import BoundsError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
 from sabun.regression.combining import own_model
@@ -348,55 +348,3 @@ def _private_key(key: object) -> Ed25519PrivateKey:
     if not isinstance(found, Ed25519PrivateKey):
         raise ParameterError(f"signing_key must be a private Ed25519 key or the path of one; got {type(found).__name__}.")
     return found
-<<<<<<< HEAD
-
-
-def _width_of(bounds: object) -> int | None:
-    """How many columns the bounds alone speak of."""
-    if isinstance(bounds, Schema):
-        return len(bounds.columns)
-    return len(bounds) if isinstance(bounds, Sequence | Mapping) and not _is_pair(bounds) else None
-
-
-def _names_of(table: object, bounds: object) -> Sequence[str] | int | None:
-    """Column names of a table that is in memory, where bounds go by position; names and number of columns are public."""
-    if isinstance(bounds, Mapping | Schema) or isinstance(table, str):
-        return None
-    shape = getattr(table, "shape", None)
-    if isinstance(table, np.ndarray) and shape is not None and len(shape) == 2:
-        return int(shape[1])
-    try:
-        return names_in(as_table(table))
-    except DataError:
-        return _width_of(bounds)
-
-
-def _schema(bounds: Any, columns: int | Sequence[str] | None) -> Schema:
-    if isinstance(bounds, Schema):
-        return bounds
-    if isinstance(bounds, Mapping):
-        return Schema.of_bounds(bounds)
-    if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
-        raise BoundsError(f"x_bounds must be pairs (lower, upper), by position or by name; got {bounds!r:.60}.")
-    pairs = list(bounds)
-    if _is_pair(bounds):
-        pairs = [tuple(bounds)] * (columns if isinstance(columns, int) else len(columns or [""]))
-    if isinstance(columns, Sequence) and len(columns) == len(pairs):
-        return Schema.of_bounds(dict(zip(columns, pairs, strict=True)))
-    return Schema.of_bounds(pairs)
-
-
-def _is_pair(bounds: object) -> bool:
-    return isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2 and all(checks.is_number(end) for end in bounds)
-
-
-def _target(bounds: Any) -> NumberColumn:
-    if isinstance(bounds, NumberColumn):
-        return bounds
-    if isinstance(bounds, Mapping):
-        checks.require(len(bounds) == 1, "one name with its pair", y_bounds=dict(bounds))
-        [(name, pair)] = bounds.items()
-        return Column.number(name, bounds=pair)
-    return Column.number("y", bounds=bounds)
-=======
->>>>>>> wt-reg
