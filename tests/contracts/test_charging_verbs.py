@@ -162,7 +162,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(
         assert exit_code(*arguments(verb)) == 4
     said = capsys.readouterr().err
     assert "No space left on device" in said
-    assert "The charge stands, and the ledger kept the result. Get it with: sabun ledger recover book 1 --out FILE" in said
+    assert "The charge stands, and the ledger kept the result. Give the same command again, with an --out that can" in said
     assert exit_code("ledger", "recover", "book", "1", "--out", "back.json") == 0
     [receipt] = [entry.entry_hash for entry in ledger.entries()]
     kept = Release.load("back.json").provenance.receipt
@@ -213,7 +213,7 @@ def test_an_error_after_the_charge_never_hides_it(
         with monkeypatch.context() as patched:
             patched.setattr(Payment, "tell_left", fails)
             out = f"{code}{Path(COMMANDS[verb].out).suffix}"
-            assert exit_code(*arguments(verb, out)) == code
+            assert exit_code(*arguments(verb, out), "--again") == code
         said = capsys.readouterr().err
         assert "is paid for, and the ledger kept it" in said
         assert "Get it with: sabun ledger recover book " in said
@@ -334,7 +334,7 @@ def test_an_interrupt_after_the_charge_leads_back_to_the_result(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Release, "save", stopped)
-    assert exit_code(*arguments("outliers count")) == 130
+    assert exit_code(*arguments("outliers count"), "--again") == 130
     said = capsys.readouterr().err
     assert "the result is paid for, and the ledger kept it. Get it with: sabun ledger recover book 1 --out FILE" in said
     assert exit_code(*arguments("outliers count"), "--key", "monday") == 130
@@ -454,5 +454,5 @@ def test_a_plan_never_reads_how_many_records_there_are_where_that_is_private(
     seen.clear()
     guess = "--n-public" if verb == "learning train" else "--n-records"
     again = f"again{Path(COMMANDS[verb].out).suffix}"
-    assert exit_code(*_without_yes(verb, out=again), "--yes", "--json", guess, "777") == 0
+    assert exit_code(*_without_yes(verb, out=again), "--yes", "--json", "--again", guess, "777") == 0
     assert seen == ["of 777", "charged"]

@@ -71,7 +71,7 @@ def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert record["guarantee"]["unit"] == "patient"
     assert record["remaining"]["epsilon"] == "1/2"
     assert Release.load("w.parquet.release.json").provenance.receipt is not None
-    assert exit_code(*options, "--out", "again.parquet", "--json") == 3
+    assert exit_code(*options, "--out", "again.parquet", "--json", "--again") == 3
     assert not Path("again.parquet").exists()
 
 

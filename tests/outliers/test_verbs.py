@@ -238,7 +238,7 @@ def test_a_public_reference_makes_the_plan_of_a_count(here: Path, capsys: pytest
     assert exit_code("outliers", "plan", "--n-records", "402", *told) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["expected_width"] > 0
-    assert plan["forecasts"][0]["assumed"] == ["the table is like the reference of 402 records"]
+    assert plan["forecasts"][0]["assumed"][0] == "the table is like the reference of 402 records"
     assert exit_code("outliers", "count", "t.csv", *told) == 0
     assert json.loads(capsys.readouterr().out)["plan"] == plan
 
