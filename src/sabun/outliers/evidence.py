@@ -8,8 +8,9 @@ from typing import Any
 from sabun.asking.evidence import Command, Specimen
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
 from sabun.outliers.settings import METHODS
+from sabun.outliers.whole_fit import CHECKS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:
@@ -32,5 +33,5 @@ COMMANDS = (
     Command(verb="choose", arguments=("t.csv", *_BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi")),
 )
 
-PROMISING = tuple(name for name in METHODS if name != "paper")
+PROMISING = (*(name for name in METHODS if name != "paper"), "permute-and-flip")
 """The methods that promise something; the formula as printed promises nothing."""

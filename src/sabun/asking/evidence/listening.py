@@ -9,16 +9,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
-import pytest
 
 from sabun.privacy import noise
+
+__all__ = ["Draw", "Heard", "listen", "zeros"]
 
 SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace", "rounded_gaussian")
 
 
+@final
 @dataclass(frozen=True)
 class Draw:
     """One call: the scale (or the variance of `discrete_gaussian`), and how many numbers were drawn with it."""
@@ -28,6 +30,7 @@ class Draw:
     count: int
 
 
+@final
 @dataclass
 class Heard:
     """What the samplers were asked, in order; `instead` stands in for the noise where it is set."""
@@ -36,19 +39,23 @@ class Heard:
     instead: Callable[[Draw], Any] | None = None
 
     def of(self, law: str) -> list[Draw]:
+        """The calls of one sampler."""
         return [draw for draw in self.draws if draw.law == law]
 
     def only(self, law: str) -> Draw:
+        """The one call there was; it must have been of that sampler."""
         [draw] = self.draws
-        assert draw.law == law
+        if draw.law != law:
+            raise ValueError(f"{draw.law} was drawn, not {law}.")
         return draw
 
 
 def zeros(draw: Draw) -> Any:
+    """No noise at all, to see the statistic behind it."""
     return np.zeros(draw.count, dtype=object)
 
 
-def listen(monkeypatch: pytest.MonkeyPatch) -> Heard:
+def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
     """Replaces every name under which a room that is loaded has one of the samplers."""
     heard = Heard()
     for name in SAMPLERS:
@@ -57,7 +64,7 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> Heard:
         homes = [module for path, module in sys.modules.items() if path.startswith("sabun.") and ".noise" not in path]
         found = [module for module in homes if vars(module).get(name) is original]
         for module in found:
-            monkeypatch.setattr(module, name, listener)
+            replace(module, name, listener)
     return heard
 
 
