@@ -150,8 +150,8 @@ def mechanism(
     pairs = [tuple(pair) for pair in neighbours]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ParameterError("neighbours must be pairs of tables, at least one. See sabun.audit.black_box.replacements.")
-    place, _ = max(((number, _glance(function, pair, delta)) for number, pair in enumerate(pairs)), key=lambda one: one[1])
-    half = runs // 2
+    glances = [_glance(function, pair, delta) for pair in pairs] if len(pairs) > 1 else [0.0]
+    place, half = glances.index(max(glances)), runs // 2
     step(0.1, "looking for an event")
     looked = tuple(_results(function, table, half) for table in pairs[place])
     event, swapped = _best_event(looked, delta)

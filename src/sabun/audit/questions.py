@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sabun.asking.evidence import ROWS, Bench, Check, Checklist, Specimen
+from sabun.audit.black_box import mechanism
+from sabun.audit.replay import replayed
 from sabun.errors import BudgetExceeded
 from sabun.ledger import Ledger
 from sabun.privacy.noise import coin
+from sabun.telling.harness import timed
 
 __all__ = ["book_of", "checks_of"]
 
@@ -20,7 +26,7 @@ def checks_of(specimen: Specimen) -> Iterator[Check]:
     """What is laid upon the class of a specimen."""
     checklist = Checklist()
     for law in _LAWS:
-        checklist(specimen.question, needs=specimen.needs, specimen=(specimen,))(law)
+        checklist(specimen.question, needs=specimen.needs, thorough=law in _THOROUGH, specimen=(specimen,))(law)
     yield from checklist
 
 
@@ -72,4 +78,56 @@ def _a_refused_budget_tosses_no_coin_and_charges_nothing(bench: Bench, specimen:
         bench.must(not hasattr(model, "release_") and not hasattr(model, "guarantee_"), "something was released.")
 
 
-_LAWS = (_the_charge_is_on_disk_before_any_coin_is_tossed, _a_refused_budget_tosses_no_coin_and_charges_nothing)
+def _neighbours_replayed_with_the_same_noisy_numbers_release_the_same_bits_so_no_float_tells_more(
+    bench: Bench, specimen: Specimen
+) -> str:
+    return replayed(bench, specimen)
+
+
+_SECONDS = 180.0
+"""What the attack on the digits of one class may take."""
+
+
+def _an_attack_on_the_digits_of_released_numbers_does_not_tell_neighbours_apart(bench: Bench, specimen: Specimen) -> str:
+    """Every number of a release, before and after a row was replaced (Mironov 2012), by an audit from outside."""
+
+    def released(rows: Any) -> NDArray[np.float64]:
+        return np.array(list(_numbers(specimen.fit(specimen.make(), rows).release_.value)), dtype=np.float64)
+
+    changed = ROWS.copy()
+    changed[0] = 1.0
+    first, seconds = timed(lambda: released(ROWS))
+    if not first.size:
+        return "no number is released"
+    runs = min(20_000, max(200, int(_SECONDS / seconds / 2)))
+    found = mechanism(released, [(ROWS, changed)], float(specimen.make().epsilon), delta=float(specimen.delta), runs=runs)
+    bench.must(not found.refuted, str(found))
+    return f"at least epsilon {found.epsilon:.3f} of {float(found.claim):g}, from {found.runs} fits of each"
+
+
+_NOTHING = -1e300
+"""Stands for an answer that the noise left undefined."""
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, Mapping):
+        for part in value.values():
+            yield from _numbers(part)
+    elif isinstance(value, list | tuple | np.ndarray):
+        for part in value:
+            yield from _numbers(part)
+    elif value is None:
+        yield _NOTHING
+    elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        yield float(value)
+
+
+_THOROUGH = (_an_attack_on_the_digits_of_released_numbers_does_not_tell_neighbours_apart,)
+"""What takes minutes for each class: fitting it thousands of times."""
+
+_LAWS = (
+    _the_charge_is_on_disk_before_any_coin_is_tossed,
+    _a_refused_budget_tosses_no_coin_and_charges_nothing,
+    _neighbours_replayed_with_the_same_noisy_numbers_release_the_same_bits_so_no_float_tells_more,
+    _an_attack_on_the_digits_of_released_numbers_does_not_tell_neighbours_apart,
+)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from sabun.asking.evidence import Bench, Checklist
+from sabun.audit.black_box import mechanism
 from sabun.privacy.noise import (
     Coin,
+    Grid,
     bernoulli,
     bernoulli_exp,
     categorical,
@@ -236,6 +238,24 @@ def _an_exponential_choice_has_its_law(bench: Bench, rate: Fraction) -> str:
         return float(stats.chisquare(*both).pvalue)
 
     return _judged(bench, p_value)
+
+
+@CHECKS("Grid", shown="lower bound")
+def _digits_on_a_grid_do_not_tell_neighbours_apart(bench: Bench) -> str:
+    """The attack of Mironov 2012, with its power: the same noise in floating-point numbers is refuted."""
+    coin, grid, pair = os_coin(), Grid(-20), [([0.0], [1.0])]
+    ours = mechanism(
+        lambda table: grid.value(grid.index(sum(table)) + discrete_laplace(1 << 20, coin=coin)), pair, 1.0, runs=4000
+    )
+    bench.must(not ours.refuted, str(ours))
+
+    def floating(table: Any) -> float:
+        first, sign = (uniform_below(1 << 53, coin=coin) / 2**53 for _ in range(2))
+        return float(sum(table) + math.log1p(-first) * (1 if sign < 0.5 else -1))
+
+    plain = mechanism(floating, pair, 1.0, runs=4000)
+    bench.must(plain.refuted, "floating-point noise was not noticed: the attack has no power.")
+    return f"at least {ours.epsilon:.3f} of 1; floating-point noise: at least {plain.epsilon:.3f} of 1"
 
 
 def _spherical(scale: Fraction, dimension: int, count: int) -> _Row:

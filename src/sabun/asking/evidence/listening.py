@@ -76,6 +76,8 @@ def _listener(heard: Heard, name: str, original: Callable[..., Any]) -> Callable
         if heard.instead is None:
             return original(parameter, **how)
         drawn = heard.instead(draw)
-        return int(drawn[0]) if size is None else drawn
+        if size is not None:
+            return drawn
+        return drawn[0] if isinstance(drawn[0], int) else int(drawn[0])
 
     return listener

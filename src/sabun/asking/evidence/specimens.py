@@ -32,6 +32,7 @@ class Specimen:
         fit: Fits one to rows like `ROWS`: two columns of numbers from 0 to 1, as many as 40 of them or more.
         delta: What its ledger must hold.
         needs: The extra it needs, such as "learning".
+        smooth: Laws of noise whose size depends on the records; their `draw` gives a number or a list of them.
     """
 
     question: str
@@ -39,6 +40,7 @@ class Specimen:
     fit: Callable[[Any, NDArray[np.float64]], Any]
     delta: Fraction = Fraction(0)
     needs: str = ""
+    smooth: tuple[type, ...] = ()
 
 
 @final
