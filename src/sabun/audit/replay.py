@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import hashlib
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.asking.evidence import ROWS, Bench, Draw, Refuted, Specimen
+from sabun.asking.evidence.listening import room_modules
 from sabun.asking.evidence.needed import gaussian_sigma
 from sabun.privacy.noise import coin
 
@@ -141,9 +141,8 @@ class _Session:
         bench.replace(coin._OsCoin, "words", lambda _, count: self._words(count))
         for law in specimen.smooth:
             bench.replace(law, "draw", self._smooth(vars(law)["draw"]))
-        for path, module in list(sys.modules.items()):
-            if path.startswith("sabun.") and not path.startswith(("sabun.privacy", "sabun.asking", "sabun.audit")):
-                self._listen(module)
+        for module in room_modules():
+            self._listen(module)
         self._tape, self._asked = Tape(), 0
 
     def _listen(self, module: Any) -> None:

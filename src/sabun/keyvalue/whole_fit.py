@@ -9,8 +9,9 @@ import dataclasses
 import functools
 import itertools
 import math
+import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +24,6 @@ from sabun.keyvalue.client import (
     RandomizedResponse,
     Terms,
     channel,
-    classic,
     device,
     subsets,
 )
@@ -33,7 +33,7 @@ __all__ = ["CHECKS"]
 CHECKS = Checklist()
 
 
-HOLDINGS = tuple(
+HOLDINGS: tuple[Mapping[str | int, float], ...] = tuple(
     {key: value for key, value in zip("ab", values, strict=True) if value}
     for values in itertools.product((0, 1.0, -1.0), repeat=2)
 )
@@ -94,8 +94,8 @@ def _laws_of(bench: Bench) -> Callable[..., list[Counter[Any]]]:
         bench.replace(device, f"{name}_symbol", listener)
     bench.replace(device, "unary_symbols", unary)
 
-    def laws(terms: Terms, held: dict[str, float]) -> list[Counter[Any]]:
-        total: list[Counter[Any]] = [Counter() for _ in range(terms.rounds)]
+    def laws(terms: Terms, held: Mapping[str | int, float]) -> list[Counter[Any]]:
+        total: list[Any] = [Counter() for _ in range(terms.rounds)]
         dice.pick, dice.of = 0, 1
         while dice.pick < dice.of:
             asked.clear()
@@ -182,7 +182,7 @@ def _no_set_is_likelier_than_the_certified_epsilon_allows(bench: Bench, width: i
     bench.replace(device, "_COIN", coin)
     bench.replace(device, "is_kept", listened)
 
-    def law(held: dict[str, float]) -> dict[bytes, Fraction]:
+    def law(held: Mapping[str | int, float]) -> dict[bytes, Fraction]:
         found: Counter[bytes] = Counter()
         cuts = [*itertools.combinations(range(len(held)), ell)] if len(held) > ell else [None]
         for coin.cut in cuts:
@@ -222,7 +222,12 @@ def _the_classics_keep_the_truth_as_often_as_their_epsilon_allows(bench: Bench, 
 @CHECKS("randomized response", "harmony")
 def _the_classics_toss_words_of_their_whole_length(bench: Bench) -> None:
     asked: list[int] = []
-    bench.replace(classic.secrets, "randbits", lambda bits: len(asked.append(bits) or ()))
+
+    def noted(bits: int) -> int:
+        asked.append(bits)
+        return 0
+
+    bench.replace(secrets, "randbits", noted)
     RandomizedResponse(categories=("a", "b"), epsilon=Fraction(1)).answer("a")
     Harmony(epsilon=Fraction(1)).answer(0.5)
     bench.must(asked == [64, channel.SIGN_BITS, 64])

@@ -158,7 +158,7 @@ def _outlier_counts_by_region_share_their_noise(bench: Bench) -> None:
     heard = bench.heard
     settled = _settled(bench)
     measured = _measured(bench)
-    parts = {"left": {"x0": (None, 3)}, "right": {"x0": (3, None)}}
+    parts: dict[str, dict[str, Any]] = {"left": {"x0": (None, 3)}, "right": {"x0": (3, None)}}
     model = RegionCount(regions=parts, k=1, radius=1.0, epsilon=2.0).fit(LINE)
     [(beta, bound)], [halves] = measured, settled
     bench.must(3 <= bound <= 4, "replacing 4 by 1 ends two outliers on the left and one on the right")

@@ -12,6 +12,7 @@ import numpy as np
 
 from sabun.asking.evidence import Bench, Checklist, each, near, zeros
 from sabun.asking.evidence.needed import rho_of
+from sabun.privacy.noise import exponential_choice
 from sabun.records import Column, Schema
 from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance, quantiles
 
@@ -19,7 +20,7 @@ __all__ = ["CHECKS"]
 
 CHECKS = Checklist()
 
-SCHEMA = Schema(columns=[Column.number("x", bounds=(-2, 6)), Column.category("g", ["a", "b", "c"])])
+SCHEMA = Schema(columns=(Column.number("x", bounds=(-2, 6)), Column.category("g", ["a", "b", "c"])))
 TABLE = np.array(
     [[value, label] for value, label in zip([-9, -2, 0, 1.5, 3, 6, 7, None], "abcaabbc", strict=True)], dtype=object
 )
@@ -119,14 +120,21 @@ def _without_noise_the_answers_are_exact(bench: Bench) -> None:
 def _quantiles_toss_with_what_their_ranks_can_move(bench: Bench, relation: str, how: Any, moved: Fraction) -> None:
     """The first quartile's rank n/4 moves by 1/4 where a person joins above it, by 3/4 below it, by 1 in place."""
     rates: list[Fraction] = []
-    original = quantiles.exponential_choice
+    original = exponential_choice
 
     def listener(costs: Any, *, rate: Fraction, coin: Any) -> int:
         rates.append(rate)
         return original(costs, rate=rate, coin=coin)
 
     bench.replace(quantiles, "exponential_choice", listener)
-    asked = {"column": "x", "shares": ["1/4"], "epsilon": 3, "schema": SCHEMA, "relation": relation, "resolution": 1}
+    asked: dict[str, Any] = {
+        "column": "x",
+        "shares": ["1/4"],
+        "epsilon": 3,
+        "schema": SCHEMA,
+        "relation": relation,
+        "resolution": 1,
+    }
     model = Quantiles(**asked, error_bar="1/3", **how).fit(TABLE)
     # Costs are in quarters of a rank; a draw loses 2 rate move, and two thirds of epsilon go to the quantile.
     spent = [2 * 4 * rate * moved for rate in rates]

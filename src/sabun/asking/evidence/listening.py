@@ -9,13 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, final
 
 import numpy as np
 
+from sabun.asking.directory import rooms
 from sabun.privacy import noise
 
-__all__ = ["Draw", "Heard", "listen", "zeros"]
+__all__ = ["Draw", "Heard", "listen", "room_modules", "zeros"]
 
 SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace", "rounded_gaussian")
 
@@ -55,14 +57,23 @@ def zeros(draw: Draw) -> Any:
     return np.zeros(draw.count, dtype=object)
 
 
+def room_modules() -> list[ModuleType]:
+    """Every module of a room that is loaded, wherever the room lives."""
+    packages = tuple(room.package for room in rooms())
+    return [
+        module
+        for path, module in list(sys.modules.items())
+        if path in packages or path.startswith(tuple(f"{name}." for name in packages))
+    ]
+
+
 def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
     """Replaces every name under which a room that is loaded has one of the samplers."""
     heard = Heard()
     for name in SAMPLERS:
         original = getattr(noise, name)
         listener = _listener(heard, name, original)
-        homes = [module for path, module in sys.modules.items() if path.startswith("sabun.") and ".noise" not in path]
-        found = [module for module in homes if vars(module).get(name) is original]
+        found = [module for module in room_modules() if vars(module).get(name) is original]
         for module in found:
             replace(module, name, listener)
     return heard
