@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sabun.asking.evidence import Bench, Checklist, near, zeros
 from sabun.asking.evidence.needed import gaussian_sigma, rho_of, sampled_gaussian_delta
 from sabun.learning import PrivateClassifier, clipping, dpadam, dpsgd, standardizing
+from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Network
 from sabun.learning.synthesis import structure
 from sabun.records import Column, Schema
@@ -28,11 +29,11 @@ CHECKS = Checklist()
 TABLE = np.random.default_rng(0).uniform(-1, 1, (30, 2))
 LABELS = ["a", "b"] * 15
 SCHEMA = Schema(
-    columns=[
+    columns=(
         Column.number("x", lower=-1, upper=1),
         Column.number("y", lower=-1, upper=1),
         Column.category("z", ["u", "v", "w"], missing="u"),
-    ]
+    )
 )
 FRAME = pandas.DataFrame({"x": TABLE[:, 0], "y": TABLE[:, 1], "z": ["u", "v", "w"] * 10})
 
@@ -46,7 +47,7 @@ def _classifier(method: str, X: Any = TABLE, y: Any = LABELS, **how: Any) -> Pri
 def _noisy_sums(bench: Bench) -> list[tuple[float, NDArray[np.float64]]]:
     """(sigma, the sum of clipped gradients) of each step of DP-SGD, both in units of the clip norm."""
     found: list[tuple[float, NDArray[np.float64]]] = []
-    original = dpsgd.rounded_gaussian
+    original = rounded_gaussian
 
     def listener(centre: Any, *, sigma: float, **how: Any) -> Any:
         found.append((float(sigma), centre.copy()))
@@ -100,7 +101,7 @@ def _one_record_moves_what_inputs_are_scaled_by_as_far_as_it_may(bench: Bench) -
     for row in (farthest[:1], farthest[1:]):
         _classifier("dp-adam", X=row, y=["a"], schema=SCHEMA, delta=1e-3, epochs=1, n_public=1)
         centre = noisy_sums.pop(0)[1]
-        bench.must(near(np.linalg.norm(centre), math.sqrt(2 * 1.25 + 1), rel=1e-12))
+        bench.must(near(float(np.linalg.norm(centre)), math.sqrt(2 * 1.25 + 1), rel=1e-12))
         noisy_sums.clear()
 
 

@@ -21,10 +21,11 @@ def _sums_of(bench: Bench) -> list[tuple[float, Any]]:
     """(sigma, the sum it was added to) of each step, in units of the clip norm."""
     import torch
 
+    from sabun.learning.gaussian import rounded_gaussian
     from sabun.learning.torch_modules import loop
 
     found: list[tuple[float, Any]] = []
-    gaussian, normal = loop.rounded_gaussian, torch.Tensor.normal_
+    gaussian, normal = rounded_gaussian, torch.Tensor.normal_
 
     def certified(centre: Any, *, sigma: float, **how: Any) -> Any:
         found.append((float(sigma), centre.copy()))
