@@ -27,10 +27,11 @@ _SIGNS = {True: "", False: "**FAILED** ", None: "(left out) "}
 
 def table(audit: Mapping[str, Any]) -> str:
     """What was found, a table for each part of the house."""
+    verdict = "nothing failed" if audit["passed"] else "SOMETHING FAILED"
     place = ", ".join([audit["machine"]["machine"], *(f"{name} {version}" for name, version in audit["libraries"].items())])
     parts = [
-        f"{audit['checks']} checks of {audit['mechanisms']} mechanisms in {audit['seconds']:.0f} seconds on "
-        f"{audit['machine']['date']} ({place}): {'nothing failed' if audit['passed'] else 'SOMETHING FAILED'}."
+        f"{audit['checks']} checks of {audit['mechanisms']} mechanisms in {audit['processor_seconds']:.0f} seconds of "
+        f"processor time on {audit['machine']['date']} ({place}): {verdict}."
     ]
     for room, found in groupby(audit["findings"], key=lambda one: one["room"]):
         rows = [

@@ -65,6 +65,7 @@ class Audit:
             "failed": len(self.failures),
             "thorough": self.thorough,
             "seconds": round(self.seconds, 3),
+            "processor_seconds": round(sum(one.seconds for one in self.findings), 3),
             "machine": self.machine,
             "libraries": self.libraries,
             "findings": [dataclasses.asdict(one) | {"seconds": round(one.seconds, 3)} for one in self.findings],

@@ -30,15 +30,16 @@ def command(
 ) -> None:
     """Check again what this version promises, with the libraries of this machine.
 
-    No private data is needed. The exit code is 1 when anything fails, or when something promises without evidence.
+    No private data is needed; without a name everything is checked, which takes a minute or two. The exit code is 1 when
+    anything fails, or when something promises without evidence.
 
     Example:
 
-        sabun audit
+        sabun audit --list
 
-        sabun audit summaries --json
+        sabun audit Count
 
-        sabun audit ssp-gauss --html audit.html
+        sabun audit uniform_below --html audit.html
     """
     from sabun.audit import audit
     from sabun.audit.catalogue import known
