@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-from digests import digest  # noqa: E402
+sys.path.insert(0, str(ROOT / "src"))
+from sabun.audit.digests import digest  # noqa: E402
 
 __all__ = ["ROOT", "changed", "modules"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def _copy(place: Path) -> None:
 
 def _failure(place: Path, tests: str) -> str | None:
     """The first test that fails, or None."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{tests}"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *shlex.split(f"tests/{tests}")]
     # Without bytecode: two mutants of the same size within a second would be taken for each other.
     around = os.environ | {"PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:

@@ -35,6 +35,8 @@ def test_a_mutant_still_breaks_the_line_it_was_written_for(mutant: object) -> No
 def test_every_room_has_mutants_and_tests_to_notice_them() -> None:
     assert {mutant.room for mutant in TOOL.MUTANTS} == set(TOOL.TESTS)
     assert {room.name for room in rooms()} <= set(TOOL.TESTS)
-    missing = [name for names in TOOL.TESTS.values() for name in names if not (proofs.ROOT / "tests" / name).exists()]
+    missing = [
+        name for names in TOOL.TESTS.values() for name in names if not (proofs.ROOT / "tests" / name.split()[0]).exists()
+    ]
     assert missing == []
     assert len({(mutant.room, mutant.name) for mutant in TOOL.MUTANTS}) == len(TOOL.MUTANTS)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from architecture import proofs
+from sabun.audit.proofs import digest
 
 PROOFS = proofs.proof_files()
 IDS = [str(path.relative_to(proofs.ROOT)) for path in PROOFS]
@@ -96,7 +97,7 @@ def f(a):
 def _digests(folder: Path, text: str) -> tuple[str | None, ...]:
     module = folder / "x.py"
     module.write_text(text)
-    return proofs.digest(module), proofs.digest(module, "f"), proofs.digest(module, "LIMIT")
+    return digest(module), digest(module, "f"), digest(module, "LIMIT")
 
 
 @pytest.mark.parametrize(

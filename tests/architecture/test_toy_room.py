@@ -66,12 +66,20 @@ def story(release):
 """
 EVIDENCE = """
 from functools import partial
-from sabun.asking.evidence import Command, Specimen
+from sabun.asking.evidence import Checklist, Command, Specimen
 from toy_shares import YesShare
 
 SPECIMENS = (Specimen(question="YesShare", make=partial(YesShare, epsilon=0.5), fit=lambda model, rows: model.fit(rows)),)
 COMMANDS = (Command(verb="yes", arguments=("t.csv",)),)
 PROMISING = ("discrete Laplace",)
+CHECKS = Checklist()
+
+
+@CHECKS("discrete Laplace")
+def _a_share_has_noise_for_one_person(bench):
+    heard = bench.heard
+    YesShare(epsilon=0.5).fit([[1.0], [0.0]] * 20)
+    bench.must(len(heard.draws) == 1)
 """
 
 
@@ -133,6 +141,13 @@ def test_the_contracts_find_it(place: Path) -> None:
     )
     assert run.returncode == 0, run.stdout[-2000:]
     assert int(re.findall(r"(\d+) passed", run.stdout)[0]) > 20
+
+
+def test_an_audit_finds_it(place: Path) -> None:
+    probe = (
+        "from sabun.audit import audit; print(*[f'{one.passed} {one.mechanism}' for one in audit('shares').findings], sep='; ')"
+    )
+    assert python(place, "-c", probe).stdout == "True discrete Laplace; True YesShare; True YesShare; True YesShare\n"
 
 
 def test_the_docs_check_asks_for_its_page(place: Path) -> None:

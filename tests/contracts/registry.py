@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import pytest
 
 from sabun import Ledger
 from sabun.asking.directory import Room
-from sabun.asking.evidence import ROWS, Specimen, specimens
+from sabun.asking.evidence import ROWS, Specimen, installed, specimens
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,6 @@ class Entry:
     def ledger(self, path: Any, *, epsilon: float = 1.0, accounting: str = "shares") -> Ledger:
         budget = {"epsilon": epsilon, "delta": self.specimen.delta, "accounting": accounting}
         return Ledger.create(path, name="book", unit="patient", **budget)
-
-
-def installed(extra: str) -> bool:
-    """Whether every package of an extra of Sabun is there; nothing is missing where no extra is needed."""
-    wanted = [line for line in metadata.requires("sabun") or [] if re.search(rf"""extra == ['"]{extra}['"]""", line)]
-    there = {str(found.metadata["Name"]).lower() for found in metadata.distributions()}
-    return {re.split(r"[^\w.-]", line)[0].lower() for line in wanted} <= there
 
 
 ENTRIES = tuple(Entry(room, specimen) for room, specimen in specimens())

@@ -13,9 +13,10 @@ import pytest
 from sklearn.base import clone
 
 from contracts.registry import CASES, Entry
-from sabun import Guarantee, Ledger, Release
+from sabun import Guarantee, Release
+from sabun.asking.evidence import Bench
+from sabun.audit.questions import checks_of
 from sabun.errors import BudgetExceeded, ParameterError, SimulatedError
-from sabun.privacy.noise import coin
 
 pytestmark = [
     pytest.mark.parametrize("entry", CASES),
@@ -88,31 +89,11 @@ def test_the_ledger_is_charged_what_the_guarantee_says(entry: Entry, tmp_path: P
     assert model.guarantee_.as_replace_one().epsilon <= 2 * 0.5
 
 
-def test_the_charge_is_on_disk_before_any_coin_is_tossed(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = entry.ledger(tmp_path / "book", epsilon=2)
-    seen: list[bool] = []
-    words = coin._OsCoin.words
-
-    def watched(self: Any, count: int) -> Any:
-        seen.append(Ledger.open(tmp_path / "book").spent.epsilon > 0)
-        return words(self, count)
-
-    monkeypatch.setattr(coin._OsCoin, "words", watched)
-    entry.fit(entry.make(ledger=ledger))
-    assert all(seen)
-
-
-def test_a_refused_budget_tosses_no_coin_and_charges_nothing(
-    entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = entry.ledger(tmp_path / "book", epsilon=0.01)
-    monkeypatch.setattr(coin._OsCoin, "words", lambda *_: pytest.fail("the coin was tossed"))
-    model = entry.make(ledger=ledger)
-    with pytest.raises(BudgetExceeded, match="Nothing was released, nothing was charged"):
-        entry.fit(model)
-    assert ledger.spent == (0, 0)
-    assert not hasattr(model, "release_")
-    assert not hasattr(model, "guarantee_")
+@pytest.mark.parametrize("law", range(3), ids=["charged first", "refused", "replayed"])
+def test_what_an_audit_lays_upon_every_class_holds(entry: Entry, law: int) -> None:
+    check = [check for check in checks_of(entry.specimen) if not check.thorough][law]
+    [case] = check.cases
+    check.try_case(Bench(), case)
 
 
 def test_a_seeded_result_is_never_private(entry: Entry, tmp_path: Path) -> None:

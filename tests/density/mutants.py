@@ -2,7 +2,7 @@
 
 ROOM = "density"
 
-TESTS = ("contracts/test_calibration_density.py", "density/test_kernel.py", "density")
+TESTS = ("contracts/test_calibration.py -k density", "density/test_kernel.py", "density")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (

@@ -2,7 +2,7 @@
 
 ROOM = "keyvalue"
 
-TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/client", "keyvalue")
+TESTS = ("contracts/test_calibration.py -k keyvalue", "keyvalue/client", "keyvalue")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (

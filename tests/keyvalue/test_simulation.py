@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyvalue.enumeration import report_law
 from sabun.errors import ParameterError
 from sabun.keyvalue import Attack, People, Study, index_uniformity_test, influence_bounds, report_size_test
 from sabun.keyvalue.client.probabilities import table_for
+from sabun.keyvalue.enumeration import report_law
 from sabun.keyvalue.simulation import generator_of, pick_probabilities, sampled_reports
 
 F, M = np.array([0.5, 0.3, 0.1, 0.9]), np.array([0.2, -0.8, 1.0, 0.0])

@@ -3,7 +3,7 @@
 ROOM = "learning"
 
 TESTS = (
-    "contracts/test_calibration_learning.py",
+    "contracts/test_calibration.py -k learning",
     "learning/test_calibration.py",
     "learning/test_poisson.py",
     "learning/test_dpsgd.py",

@@ -44,28 +44,6 @@ def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int
         assert (np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)) <= SENSITIVITY
 
 
-@pytest.mark.parametrize("piece", [64, 80, 128, 208, 256, 336, 432, PIECE, 560, 608, 640])
-@pytest.mark.parametrize("sizes", [(1, 2), (3, 2), (105, 32, 2), (13, 1, 3), (64, 64, 64, 10)])
-def test_the_matrix_library_computes_an_example_the_same_wherever_it_stands(sizes: tuple[int, ...], piece: int) -> None:
-    network, generator = Network(sizes=sizes), np.random.default_rng(1)
-    weights = generator.normal(size=network.n_weights)
-    rows, labels = generator.normal(size=(piece, sizes[0])), generator.integers(0, sizes[-1], piece)
-    whole = network.activity(weights, rows, labels)
-    for shift in (1, 3, 37):
-        moved = network.activity(weights, np.roll(rows, shift, axis=0), np.roll(labels, shift))
-        for a, b in zip(whole.inputs + whole.errors, moved.inputs + moved.errors, strict=True):
-            assert np.array_equal(np.roll(b, -shift, axis=1), a)
-        assert np.array_equal(np.roll(network.squared_norms(moved), -shift), network.squared_norms(whole))
-        assert np.array_equal(np.roll(network.l1_norms(moved), -shift), network.l1_norms(whole))
-    others = np.zeros_like(rows)
-    others[59] = rows[59]
-    alone = network.activity(weights, others, labels)
-    for a, b in zip(whole.inputs + whole.errors, alone.inputs + alone.errors, strict=True):
-        assert np.array_equal(a[:, 59], b[:, 59])
-    assert np.array_equal(network.squared_norms(whole)[59], network.squared_norms(alone)[59])
-    assert np.array_equal(network.l1_norms(whole)[59], network.l1_norms(alone)[59])
-
-
 def test_the_promise_says_what_it_assumes_of_the_matrix_library() -> None:
     for method in ("dp-sgd", "laplace-sgd"):
         clf = PrivateClassifier(method=method, epsilon=8, classes=[0, 1], random_state=1, epochs=1).fit(*points(50))

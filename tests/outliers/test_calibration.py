@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from contracts.laws import Density, hockey_stick
+from sabun.asking.evidence.needed import Density, hockey_stick
 from sabun.outliers.laws import Gaussian, Laplace
 from sabun.privacy.noise import seeded_coin
 

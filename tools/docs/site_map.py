@@ -109,7 +109,14 @@ def navigation() -> list[dict[str, Any]]:
             "Evidence",
             [
                 *_own(
-                    "evidence.md", "threat-model.md", "papers.md", "papers.ja.md", "errata.md", "errata.ja.md", "benchmarks.md"
+                    "evidence.md",
+                    "audit.md",
+                    "threat-model.md",
+                    "papers.md",
+                    "papers.ja.md",
+                    "errata.md",
+                    "errata.ja.md",
+                    "benchmarks.md",
                 ),
                 *_results(),
                 *_taken(foreign, "limits.md", "security.md"),

@@ -8,8 +8,9 @@ from typing import Any
 from sabun.asking.evidence import ROWS, Command, Specimen
 from sabun.density import DensityRatio
 from sabun.density.settings import METHODS
+from sabun.density.whole_fit import CHECKS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:

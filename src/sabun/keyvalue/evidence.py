@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sabun.asking.evidence import Command, Specimen
 from sabun.keyvalue.client import PROTOCOLS
+from sabun.keyvalue.whole_fit import CHECKS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 SPECIMENS: tuple[Specimen, ...] = ()
 COMMANDS: tuple[Command, ...] = ()
-PROMISING = PROTOCOLS
+PROMISING = (*PROTOCOLS, "randomized response", "harmony")
 """The mechanisms that promise something."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sabun.asking.evidence import Command, Specimen
+from sabun.asking.evidence import Checklist, Command, Specimen
 from sabun.learning import PrivateClassifier
 from sabun.learning.settings import METHODS, SYNTHESES
+from sabun.learning.torch_modules.whole_fit import CHECKS as OF_MODULES
+from sabun.learning.whole_fit import CHECKS as OF_CLASSIFIERS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:
@@ -57,5 +59,7 @@ COMMANDS = (
     ),
 )
 
-PROMISING = (*METHODS, *SYNTHESES)
+CHECKS = Checklist(OF_CLASSIFIERS, OF_MODULES)
+
+PROMISING = (*METHODS, *SYNTHESES, "torch-modules")
 """The mechanisms that promise something."""

@@ -7,22 +7,38 @@ from typing import Any
 
 from sabun.asking.evidence import Command, Specimen
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
+from sabun.outliers.laws import PowerTail
 from sabun.outliers.settings import METHODS
+from sabun.outliers.vector import PowerVector
+from sabun.outliers.whole_fit import CHECKS
+from sabun.records import Schema
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:
     return model.fit(rows)
 
 
+_TERMS: dict[str, Any] = {
+    "schema": Schema.of_bounds({"x0": (0, 1), "x1": (0, 1)}),
+    "k": 2,
+    "radius": 0.2,
+    "epsilon": 0.5,
+}
 _HALVES: dict[str, dict[str, Any]] = {"left": {"x0": (None, 0.5)}, "right": {"x0": (0.5, None)}}
+_SMOOTH = (PowerTail, PowerVector)
 _SIDES = {"first": ["x0"], "second": ["x1"]}
 
 SPECIMENS = (
-    Specimen(question="OutlierCount", make=partial(OutlierCount, k=2, radius=0.2, epsilon=0.5), fit=_fit),
-    Specimen(question="RegionCount", make=partial(RegionCount, regions=_HALVES, k=2, radius=0.2, epsilon=0.5), fit=_fit),
-    Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, k=2, radius=0.2, epsilon=0.5), fit=_fit),
+    Specimen(question="OutlierCount", make=partial(OutlierCount, **_TERMS), fit=_fit, smooth=_SMOOTH),
+    Specimen(
+        question="RegionCount",
+        make=partial(RegionCount, regions=_HALVES, **_TERMS),
+        fit=_fit,
+        smooth=_SMOOTH,
+    ),
+    Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, **_TERMS), fit=_fit),
 )
 
 _BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
@@ -32,5 +48,5 @@ COMMANDS = (
     Command(verb="choose", arguments=("t.csv", *_BOUNDS, "--radius", "0.2", "--subspace", "one=age", "--subspace", "two=bmi")),
 )
 
-PROMISING = tuple(name for name in METHODS if name != "paper")
+PROMISING = (*(name for name in METHODS if name != "paper"), "permute-and-flip")
 """The methods that promise something; the formula as printed promises nothing."""

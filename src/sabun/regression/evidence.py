@@ -8,8 +8,9 @@ from typing import Any
 
 from sabun.asking.evidence import Command, Specimen
 from sabun.regression import MECHANISMS, PrivateRidge
+from sabun.regression.whole_fit import CHECKS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:

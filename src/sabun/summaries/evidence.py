@@ -8,8 +8,9 @@ from typing import Any
 from sabun.asking.evidence import Command, Specimen
 from sabun.records import Schema
 from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance
+from sabun.summaries.whole_fit import CHECKS
 
-__all__ = ["COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
 
 _SQUARE = Schema.of_bounds({"x0": (0, 1), "x1": (0, 1)})
 _TERMS: dict[str, Any] = {"schema": _SQUARE, "epsilon": 0.5}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyvalue.enumeration import enumerated_ratio, privkv_epsilon, report_law
 from sabun.keyvalue.client import PROTOCOLS, ClientError, Terms, certified_epsilon, table_for
 from sabun.keyvalue.client.bounds import decimal_text, exact, exp_down, log_up
+from sabun.keyvalue.enumeration import enumerated_ratio, privkv_epsilon, report_law
 from sabun.privacy import certified
 
 EPSILONS = (Fraction(1, 2), Fraction(2), Fraction(4))

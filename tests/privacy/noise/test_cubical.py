@@ -60,14 +60,6 @@ def test_a_twin_that_never_rejects_or_has_another_scale_is_noticed(
 GEOMETRIC = cubical._geometric
 
 
-def test_the_largest_coordinate_of_large_noise_is_gamma() -> None:
-    """The largest coordinate is r max|u| with r ~ Gamma(k + 1) and max|u| ~ Beta(k, 1), so Gamma(k); half the scale is seen."""
-    size, scale = 20, Fraction(10**6)
-    radii = np.array([np.abs(cubical_laplace(scale, dimension=size, coin=os_coin())).max() for _ in range(150)]) / float(scale)
-    assert stats.kstest(radii, stats.gamma(size).cdf).pvalue > RARE
-    assert stats.kstest(radii / 1.3, stats.gamma(size).cdf).pvalue < RARE
-
-
 def test_coordinates_have_the_stated_deviation() -> None:
     size = 10
     draws = np.array([cubical_laplace(Fraction(10**5), dimension=size, coin=os_coin()) for _ in range(400)]) / 1e5

@@ -8,15 +8,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "WASTE",
+    "Density",
+    "gaussian_sigma",
+    "hockey_stick",
+    "power_loss",
+    "rho_of",
+    "sampled_gaussian_delta",
+]
+
 Density = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 WASTE = 1.5
 """Noise of more than this times what is needed is a mistake too."""
-
-
-def enough(found: float, needed: float, *, slack: float = 1e-6, waste: float = WASTE) -> bool:
-    """Whether noise of that size is at least what is needed, but for rounding, without being wasteful."""
-    return needed * (1 - slack) <= found <= needed * waste
 
 
 def _bisected(good: Callable[[float], bool], low: float, high: float) -> float:

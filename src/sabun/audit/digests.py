@@ -14,6 +14,8 @@ import re
 import tokenize
 from pathlib import Path
 
+__all__ = ["TAG", "code_lines", "digest"]
+
 TAG = re.compile(r"# proof: ([a-z0-9-]+)")
 
 

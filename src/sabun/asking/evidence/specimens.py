@@ -1,13 +1,12 @@
-"""What a room shows so that the laws of the house can be tried on it: each public class, each command that charges.
-
-A room's `evidence.py` holds `SPECIMENS` and `COMMANDS`. Whoever checks all rooms (the contract tests do) finds them there.
-"""
+"""Each public class with a table to try it on, each command that charges."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import metadata
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from sabun.asking.directory import Room, rooms
 from sabun.errors import InternalError
 
-__all__ = ["ROWS", "Command", "Specimen", "commands", "specimens"]
+__all__ = ["ROWS", "Command", "Specimen", "commands", "installed", "specimens"]
 
 ROWS: NDArray[np.float64] = np.modf(np.outer(np.arange(1, 61), (0.7548776662466927, 0.5698402909980532)))[0]
 """Sixty made-up rows that fill the unit square evenly."""
@@ -33,6 +32,7 @@ class Specimen:
         fit: Fits one to rows like `ROWS`: two columns of numbers from 0 to 1, as many as 40 of them or more.
         delta: What its ledger must hold.
         needs: The extra it needs, such as "learning".
+        smooth: Laws of noise whose size depends on the records; their `draw` gives a number or a list of them.
     """
 
     question: str
@@ -40,6 +40,7 @@ class Specimen:
     fit: Callable[[Any, NDArray[np.float64]], Any]
     delta: Fraction = Fraction(0)
     needs: str = ""
+    smooth: tuple[type, ...] = ()
 
 
 @final
@@ -78,3 +79,10 @@ def commands() -> dict[str, Command]:
     """Every command that charges, by its full name."""
     parts = [(room.name, room.part("evidence")) for room in rooms()]
     return {f"{name} {command.verb}": command for name, part in parts if part is not None for command in part.COMMANDS}
+
+
+def installed(extra: str) -> bool:
+    """Whether every package of an extra of Sabun is there; nothing is missing where no extra is needed."""
+    wanted = [line for line in metadata.requires("sabun") or [] if re.search(rf"""extra == ['"]{extra}['"]""", line)]
+    there = {str(found.metadata["Name"]).lower() for found in metadata.distributions()}
+    return {re.split(r"[^\w.-]", line)[0].lower() for line in wanted} <= there

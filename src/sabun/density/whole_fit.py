@@ -10,16 +10,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from contracts.laws import enough, rho_of
-from contracts.watch import Heard, zeros
+from sabun.asking.evidence import Bench, Checklist, near, zeros
+from sabun.asking.evidence.needed import rho_of
 from sabun.density import DensityRatio
 
-TRIED = {"rkhs", "ulsif-parametric", "ulsif-a", "ulsif-b", "ulsif-c", "ji-elkan"}
+__all__ = ["CHECKS"]
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+CHECKS = Checklist()
 
 
 ROWS = 40
@@ -44,10 +43,10 @@ def _statistic(model: DensityRatio) -> NDArray[np.float64]:
     return np.append(np.asarray(value["embedding"]) * size, [float(value["uncovered"]) * size, *([size] if counted else [])])
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_the_density_embedding_has_noise_for_two_neighbours(relation: str, delta: float | None, heard: Heard) -> None:
+@CHECKS("rkhs", delta=[None, 1e-6], relation=["replace-one", "add-remove"])
+def _the_density_embedding_has_noise_for_two_neighbours(bench: Bench, relation: str, delta: float | None) -> None:
     """The farthest neighbours are fitted without noise; the noise is measured in the units of what is released."""
+    heard = bench.heard
     heard.instead = zeros
     half = [[0.0]] * (ROWS // 2), [[9.0]] * (ROWS // 2)
     here, there = half[0] + half[1], half[0][1:] + half[1] + ([[9.0]] if relation == "replace-one" else [])
@@ -59,85 +58,92 @@ def test_the_density_embedding_has_noise_for_two_neighbours(relation: str, delta
     model = _ratio(here, relation=relation, delta=delta)
     # The embedding of a record has length 1, two records with nothing in common lie a right angle apart; so does the count.
     # (One coordinate is enough to tell the two groups apart, but not for the whole length of a record.)
-    assert 0.999 * math.sqrt(2 if relation == "replace-one" else 1.5) <= moved <= math.sqrt(2) * (1 + 1e-9)
+    bench.must(0.999 * math.sqrt(2 if relation == "replace-one" else 1.5) <= moved <= math.sqrt(2) * (1 + 1e-9))
     if delta is None:
         draw = heard.only("spherical_laplace")
         needed, deviation = math.sqrt(2) / EPSILON, draw.parameter * math.sqrt(draw.count + 1)
-        assert enough(draw.parameter * unit, needed, waste=1.01)
+        bench.enough(draw.parameter * unit, needed, waste=1.01)
     else:
         draw = heard.only("discrete_gaussian")
         needed, deviation = math.sqrt(2 / (2 * rho_of(EPSILON, delta))), math.sqrt(draw.parameter)
-        assert enough(deviation * unit, needed, waste=1.01)
-    assert model.release_["noise_sd"] == pytest.approx(deviation * unit / model.release_["private_rows"], rel=1e-6)
-    assert (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0)
+        bench.enough(deviation * unit, needed, waste=1.01)
+    bench.must(near(model.release_["noise_sd"], deviation * unit / model.release_["private_rows"], rel=1e-6))
+    bench.must((model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0))
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_the_uncovered_share_has_noise_like_the_rest(relation: str, heard: Heard) -> None:
+@CHECKS("rkhs", relation=["replace-one", "add-remove"])
+def _the_uncovered_share_has_noise_like_the_rest(bench: Bench, relation: str) -> None:
     """Noise on that coordinate alone moves what is released as the uncovered share, by its own size."""
+    heard = bench.heard
     table = [[0.0]] * (ROWS - 10) + [[100.0]] * 10
     heard.instead = zeros
     plain = _ratio(table, relation=relation).release_
-    assert plain["uncovered"] == pytest.approx(10 / ROWS)
+    bench.must(near(plain["uncovered"], 10 / ROWS))
     place = len(plain["embedding"])
     heard.instead = lambda draw: np.array([2**61 * (index == place) for index in range(draw.count)], dtype=object)
     moved = _ratio(table, relation=relation).release_
-    assert (moved["uncovered"] - plain["uncovered"]) * ROWS == pytest.approx(0.5)
-    assert np.array_equal(moved["embedding"], plain["embedding"])
+    bench.must(near((moved["uncovered"] - plain["uncovered"]) * ROWS, 0.5))
+    bench.must(np.array_equal(moved["embedding"], plain["embedding"]))
 
 
-def test_the_density_methods_of_the_paper_have_laplace_noise_for_their_bases(heard: Heard) -> None:
+@CHECKS("ulsif-b", "ulsif-parametric", "ulsif-c")
+def _the_density_methods_of_the_paper_have_laplace_noise_for_their_bases(bench: Bench) -> None:
+    heard = bench.heard
     table, centres, unit = [[0.0]] * ROWS, 2, 2.0**30
     _ratio(table, method="ulsif-b")
-    assert enough(heard.only("discrete_laplace").parameter, centres * unit / EPSILON, waste=1.01), "each kernel is in [0, 1]"
+    bench.enough(heard.only("discrete_laplace").parameter, centres * unit / EPSILON, waste=1.01)
     heard.draws.clear()
     _ratio(table, method="ulsif-parametric", basis=lambda x: [1.0, x[0], -x[0]], basis_bounds=(-3.0, 1.0))
     wide = 3 * (1 - -3) / (3 / unit)
-    assert enough(heard.only("discrete_laplace").parameter, wide / EPSILON, waste=1.01), (
-        "three numbers, each over the whole width"
-    )
+    bench.enough(heard.only("discrete_laplace").parameter, wide / EPSILON, waste=1.01)
     heard.draws.clear()
     model = _ratio(table, method="ulsif-c", n_centers=4, accept_publishing_raw_records=True)
-    assert enough(heard.only("discrete_laplace").parameter, 4 * unit / EPSILON, waste=1.01)
-    assert model.guarantee_.delta == Fraction(4, ROWS), "four rows are published as they are"
+    bench.enough(heard.only("discrete_laplace").parameter, 4 * unit / EPSILON, waste=1.01)
+    bench.must(model.guarantee_.delta == Fraction(4, ROWS), "four rows are published as they are")
 
 
-def test_the_density_method_with_noisy_centres_splits_its_epsilon(heard: Heard) -> None:
+@CHECKS("ulsif-a")
+def _the_density_method_with_noisy_centres_splits_its_epsilon(bench: Bench) -> None:
+    heard = bench.heard
     model = _ratio([[0.0]] * ROWS, method="ulsif-a", n_centers=4, bounds=[(-1.0, 10.0)])
     centres, fit = heard.of("discrete_laplace")
     inside = 2.0**30 / centres.parameter  # what the sampled rows may spend
     outside = math.log1p(math.expm1(inside) * 4 / ROWS)  # that a row is sampled at all makes it less
-    assert outside + 4 * 2.0**30 / fit.parameter == pytest.approx(EPSILON, rel=1e-6)
-    assert outside == pytest.approx(EPSILON / 2, rel=1e-6)
-    assert model.guarantee_.epsilon == EPSILON
+    bench.must(near(outside + 4 * 2.0**30 / fit.parameter, EPSILON, rel=1e-6))
+    bench.must(near(outside, EPSILON / 2, rel=1e-6))
+    bench.must(model.guarantee_.epsilon == EPSILON)
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_the_density_baseline_has_noise_for_its_minimiser(delta: float | None, heard: Heard) -> None:
+@CHECKS("ji-elkan", delta=[None, 1e-6])
+def _the_density_baseline_has_noise_for_its_minimiser(bench: Bench, delta: float | None) -> None:
+    heard = bench.heard
     radius, penalty = 3.0, 0.5
     model = _ratio([[0.0]] * ROWS, method="ji-elkan", clip_norm=radius, regularization=penalty, delta=delta)
     # One row changes the mean gradient by 2 R / n; strong convexity divides that by lambda.
     moved = 2 * radius / ROWS / penalty * 2.0**40
     if delta is None:
-        assert enough(heard.only("spherical_laplace").parameter, moved / EPSILON, waste=1.01)
+        bench.enough(heard.only("spherical_laplace").parameter, moved / EPSILON, waste=1.01)
     else:
-        assert enough(heard.only("discrete_gaussian").parameter, moved**2 / (2 * rho_of(EPSILON, delta)), waste=1.01)
-    assert (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0)
+        bench.enough(heard.only("discrete_gaussian").parameter, moved**2 / (2 * rho_of(EPSILON, delta)), waste=1.01)
+    bench.must((model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0))
 
 
-@pytest.mark.parametrize("basis", [None, lambda x: [1.0, x[0]]])
-def test_a_wild_row_moves_the_minimiser_no_farther(basis: Any, heard: Heard) -> None:
+@CHECKS("ji-elkan", basis=[None, lambda x: [1.0, x[0]]])
+def _a_wild_row_moves_the_minimiser_no_farther(bench: Bench, basis: Any) -> None:
     """Rows a thousand million apart, fitted without noise: the features are shortened to the clip norm."""
+    heard = bench.heard
     heard.instead = zeros
     how: dict[str, Any] = {"method": "ji-elkan", "clip_norm": 3.0, "regularization": 0.5, "basis": basis}
     how["basis_bounds"] = None if basis is None else (-1e9, 1e9)
     one, other = (_ratio([[0.0]] * (ROWS - 1) + [[wild]], **how).release_["beta"] for wild in (1e9, -1e9))
     moved = float(np.linalg.norm(np.asarray(one) - np.asarray(other)))
-    assert 0.01 < moved <= 2 * 3.0 / ROWS / 0.5 * (1 + 1e-6)
+    bench.must(0.01 < moved <= 2 * 3.0 / ROWS / 0.5 * (1 + 1e-6))
 
 
-def test_a_wild_row_moves_a_basis_no_farther_than_its_bounds(heard: Heard) -> None:
+@CHECKS("ulsif-parametric")
+def _a_wild_row_moves_a_basis_no_farther_than_its_bounds(bench: Bench) -> None:
+    heard = bench.heard
     heard.instead = zeros
     how: dict[str, Any] = {"method": "ulsif-parametric", "basis": lambda x: [x[0], -x[0]], "basis_bounds": (-3.0, 1.0)}
     one, other = (np.asarray(_ratio([[0.0]] * (ROWS - 1) + [[wild]], **how).release_["h"]) for wild in (1e9, -1e9))
-    assert np.abs(one - other).sum() * ROWS == pytest.approx(2 * (1 - -3), rel=1e-6)
+    bench.must(near(np.abs(one - other).sum() * ROWS, 2 * (1 - -3), rel=1e-6))

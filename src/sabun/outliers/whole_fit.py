@@ -12,15 +12,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 
-from contracts.laws import Density, enough, hockey_stick, power_loss, rho_of
-from contracts.watch import Heard
+from sabun.asking.evidence import Bench, Checklist, near
+from sabun.asking.evidence.needed import Density, hockey_stick, power_loss, rho_of
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, count, enclosures, laws, regions, subspace, vector
 
-TRIED = {"power", "laplace", "gaussian", "global-laplace", "global-gaussian"}
+__all__ = ["CHECKS"]
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+CHECKS = Checklist()
 
 
 LINE = np.array([[0.0], [2.0], [4.0]])
@@ -34,25 +33,23 @@ def _count(**how: Any) -> OutlierCount:
     return OutlierCount(**facts).fit(LINE)
 
 
-@pytest.fixture
-def settled(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+def _settled(bench: Bench) -> list[list[float]]:
     """The magnitudes of continuous noise when every uniform number behind it is one half, draw by draw."""
     found: list[list[float]] = []
     for home in (laws, vector):
         original = home.settle
 
         def listener(uniforms: Any, compute: Any, original: Any = original) -> Any:
-            with monkeypatch.context() as half:
-                half.setattr(enclosures.Uniform, "ends", lambda _: (1 << 99, (1 << 99) + 1, 1 << 100))
+            with Bench() as half:
+                half.replace(enclosures.Uniform, "ends", lambda _: (1 << 99, (1 << 99) + 1, 1 << 100))
                 found.append([float(x.low) for x in compute(enclosures.Arithmetic(60))])
             return original(uniforms, compute)
 
-        monkeypatch.setattr(home, "settle", listener)
+        bench.replace(home, "settle", listener)
     return found
 
 
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+def _measured(bench: Bench) -> list[tuple[float, float]]:
     """(beta, S) of every smooth bound that was measured."""
     found: list[tuple[float, float]] = []
     for home, name in ((count, "measure"), (regions, "measure_regions")):
@@ -63,53 +60,56 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
             found.append((float(beta), float(result[1])))
             return result
 
-        monkeypatch.setattr(home, name, listener)
+        bench.replace(home, name, listener)
     return found
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_global_outlier_noise_is_for_the_worst_table(relation: str, heard: Heard) -> None:
+@CHECKS("global-laplace", "global-gaussian", relation=["replace-one", "add-remove"])
+def _global_outlier_noise_is_for_the_worst_table(bench: Bench, relation: str) -> None:
+    heard = bench.heard
     _count(mechanism="global-laplace", relation=relation)
-    assert enough(heard.only("discrete_laplace").parameter, MOST[relation], waste=1.01)
+    bench.enough(heard.only("discrete_laplace").parameter, MOST[relation], waste=1.01)
     heard.draws.clear()
     _count(mechanism="global-gaussian", delta=1e-6, relation=relation)
-    assert enough(heard.only("discrete_gaussian").parameter, MOST[relation] ** 2 / (2 * rho_of(1, 1e-6)), waste=1.01)
+    bench.enough(heard.only("discrete_gaussian").parameter, MOST[relation] ** 2 / (2 * rho_of(1, 1e-6)), waste=1.01)
     heard.draws.clear()
     # In the plane six records within a radius can be farther apart than it, each with k - 1 = 4 twins of its own.
     table = np.random.default_rng(0).uniform(0, 9, (60, 2))
     OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace", relation=relation).fit(table)
-    assert enough(heard.only("discrete_laplace").parameter, 5 * 6 + (relation == "replace-one"), waste=1.01)
+    bench.enough(heard.only("discrete_laplace").parameter, 5 * 6 + (relation == "replace-one"), waste=1.01)
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-def test_pure_smooth_outlier_noise_keeps_its_share(
-    relation: str, epsilon: float, heard: Heard, settled: list[list[float]], measured: list[tuple[float, float]]
-) -> None:
+@CHECKS("power", relation=["replace-one", "add-remove"], epsilon=[0.5, 2.0, 8.0])
+def _pure_smooth_outlier_noise_keeps_its_share(bench: Bench, relation: str, epsilon: float) -> None:
+    heard = bench.heard
+    settled = _settled(bench)
+    measured = _measured(bench)
     model = _count(epsilon=epsilon, relation=relation)
     [(beta, bound)], [[half]] = measured, settled
-    assert bound == MOST[relation]
+    bench.must(bound == MOST[relation])
     for_count = 0.7 * epsilon
     power = for_count / beta
     theta = bound / half * math.expm1(math.log(2) / power)  # P(|z| > x) = (1 + theta x / S)^-p is 1/2 at the half
     loss = power_loss(theta, power=power, beta=beta)
-    assert loss <= for_count * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta)
+    bench.must(loss <= for_count * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta))
     # ln S moves by beta, which is 4096 steps of the grid, and one more where both ends are rounded.
     bar = heard.only("discrete_laplace").parameter
-    assert enough(bar, 4097 / (0.3 * epsilon), waste=1.01)
-    assert loss + 4097 / bar <= epsilon * (1 + 1e-9)
-    assert model.guarantee_.epsilon == epsilon
-    assert model.release_.provenance.parameters["error_bar_epsilon"] == Fraction(3, 10) * Fraction(str(epsilon))
+    bench.enough(bar, 4097 / (0.3 * epsilon), waste=1.01)
+    bench.must(loss + 4097 / bar <= epsilon * (1 + 1e-9))
+    bench.must(model.guarantee_.epsilon == epsilon)
+    bench.must(model.release_.provenance.parameters["error_bar_epsilon"] == Fraction(3, 10) * Fraction(str(epsilon)))
 
 
-def test_without_an_error_bar_the_outlier_count_may_spend_everything(
-    heard: Heard, settled: list[list[float]], measured: list[tuple[float, float]]
-) -> None:
+@CHECKS("power")
+def _without_an_error_bar_the_outlier_count_may_spend_everything(bench: Bench) -> None:
+    heard = bench.heard
+    settled = _settled(bench)
+    measured = _measured(bench)
     _count(error_bar=0)
     [(beta, bound)], [[half]] = measured, settled
-    assert not heard.draws
+    bench.must(not heard.draws)
     theta = bound / half * math.expm1(math.log(2) * beta)
-    assert power_loss(theta, power=1 / beta, beta=beta) <= 1 + 1e-9 < power_loss(theta * 1.01, power=1 / beta, beta=beta)
+    bench.must(power_loss(theta, power=1 / beta, beta=beta) <= 1 + 1e-9 < power_loss(theta * 1.01, power=1 / beta, beta=beta))
 
 
 def _neighbours_delta(density: Callable[[float], Density], *, beta: float, epsilon: float, reach: float) -> float:
@@ -123,61 +123,62 @@ def _neighbours_delta(density: Callable[[float], Density], *, beta: float, epsil
     return worst
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_smooth_outlier_noise_with_a_delta_keeps_it(
-    mechanism: str, relation: str, epsilon: float, settled: list[list[float]], measured: list[tuple[float, float]]
-) -> None:
+@CHECKS("laplace", "gaussian", epsilon=[1.0, 4.0], mechanism=["laplace", "gaussian"], relation=["replace-one", "add-remove"])
+def _smooth_outlier_noise_with_a_delta_keeps_it(bench: Bench, mechanism: str, relation: str, epsilon: float) -> None:
+    settled = _settled(bench)
+    measured = _measured(bench)
     delta = 1e-4
     _count(mechanism=mechanism, delta=delta, epsilon=epsilon, error_bar=0, relation=relation)
     [(beta, bound)], [[half]] = measured, settled
-    assert bound == MOST[relation]
+    bench.must(bound == MOST[relation])
     capped = min(epsilon, 2.0)
     if mechanism == "laplace":
         scale = half / bound / math.log(2)
-        assert enough(scale, 2 / capped, waste=1.0001)
-        assert enough(1 / beta, 2 * math.log(1 / delta) / capped, waste=1.0001)
+        bench.enough(scale, 2 / capped, waste=1.0001)
+        bench.enough(1 / beta, 2 * math.log(1 / delta) / capped, waste=1.0001)
         found = _neighbours_delta(
             lambda s: lambda z: np.exp(-np.abs(z) / (scale * s)) / (2 * scale * s), beta=beta, epsilon=epsilon, reach=60 * scale
         )
     else:
         sigma = half / bound / (0.5 * math.sqrt(2 * math.log(2) / 0.5))  # the polar method at x = y = 1/2
         log = math.log((1 + math.exp(capped / 2)) / delta)
-        assert enough(sigma, 5 * math.sqrt(2 * log) / capped, waste=1.0001)
-        assert enough(1 / beta, 4 * (1 + log) / capped, waste=1.0001)
+        bench.enough(sigma, 5 * math.sqrt(2 * log) / capped, waste=1.0001)
+        bench.enough(1 / beta, 4 * (1 + log) / capped, waste=1.0001)
         found = _neighbours_delta(
             lambda s: lambda z: np.exp(-((z / (sigma * s)) ** 2) / 2) / (sigma * s * math.sqrt(2 * math.pi)),
             beta=beta,
             epsilon=epsilon,
             reach=12 * sigma,
         )
-    assert found <= delta
+    bench.must(found <= delta)
 
 
-def test_outlier_counts_by_region_share_their_noise(
-    heard: Heard, settled: list[list[float]], measured: list[tuple[float, float]]
-) -> None:
-    parts = {"left": {"x0": (None, 3)}, "right": {"x0": (3, None)}}
+@CHECKS("power")
+def _outlier_counts_by_region_share_their_noise(bench: Bench) -> None:
+    heard = bench.heard
+    settled = _settled(bench)
+    measured = _measured(bench)
+    parts: dict[str, dict[str, Any]] = {"left": {"x0": (None, 3)}, "right": {"x0": (3, None)}}
     model = RegionCount(regions=parts, k=1, radius=1.0, epsilon=2.0).fit(LINE)
     [(beta, bound)], [halves] = measured, settled
-    assert 3 <= bound <= 4, "replacing 4 by 1 ends two outliers on the left and one on the right"
+    bench.must(3 <= bound <= 4, "replacing 4 by 1 ends two outliers on the left and one on the right")
     for_counts = 0.7 * 2
     power = for_counts / beta
-    assert len(halves) == 2
-    assert power == pytest.approx(round(power))
+    bench.must(len(halves) == 2)
+    bench.must(near(power, round(power)))
     theta = bound / (halves[0] * power)  # each is (S / theta) E / G, with E = ln 2 and G = p ln 2
     loss = power_loss(theta, power=power, beta=beta, outputs=2)
-    assert loss <= for_counts * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta, outputs=2)
-    assert enough(heard.only("discrete_laplace").parameter, 4097 / (0.3 * 2), waste=1.01)
-    assert model.guarantee_.epsilon == 2
+    bench.must(loss <= for_counts * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta, outputs=2))
+    bench.enough(heard.only("discrete_laplace").parameter, 4097 / (0.3 * 2), waste=1.01)
+    bench.must(model.guarantee_.epsilon == 2)
 
 
-def test_the_choice_of_a_subspace_tosses_with_half_its_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+@CHECKS("permute-and-flip")
+def _the_choice_of_a_subspace_tosses_with_half_its_epsilon(bench: Bench) -> None:
     table = np.column_stack([np.arange(12.0) * 5, np.zeros(12), np.repeat([0.0, 9.0, 30.0, 60.0], 3)])
     sides = {"apart": ["x0"], "together": ["x1"], "groups": ["x2"]}
     scores = {name: subspace.dampened_score(table[:, [i]], k=3, radius=1.0, cover="degeneracy") for i, name in enumerate(sides)}
-    assert len(set(scores.values())) >= 2
+    bench.must(len(set(scores.values())) >= 2)
     tossed: list[Fraction] = []
 
     def toss(gamma: Fraction, *, coin: Any) -> bool:
@@ -185,9 +186,9 @@ def test_the_choice_of_a_subspace_tosses_with_half_its_epsilon(monkeypatch: pyte
         tossed.append(gamma)
         return len(tossed) == len(sides)  # so that every one is asked
 
-    monkeypatch.setattr(subspace, "bernoulli_exp", toss)
+    bench.replace(subspace, "bernoulli_exp", toss)
     model = SubspaceChoice(subspaces=sides, k=3, radius=1.0, epsilon=0.5).fit(table)
     best = max(scores.values())
     # A score moves by at most 1; permute-and-flip keeps epsilon with exp(-epsilon (best - score) / 2).
-    assert sorted(tossed) == sorted(Fraction(1, 2) * (best - score) / 2 for score in scores.values())
-    assert model.guarantee_.epsilon == Fraction(1, 2)
+    bench.must(sorted(tossed) == sorted(Fraction(1, 2) * (best - score) / 2 for score in scores.values()))
+    bench.must(model.guarantee_.epsilon == Fraction(1, 2))

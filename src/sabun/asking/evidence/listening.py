@@ -9,16 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import Any, final
 
 import numpy as np
-import pytest
 
+from sabun.asking.directory import rooms
 from sabun.privacy import noise
+
+__all__ = ["Draw", "Heard", "listen", "room_modules", "zeros"]
 
 SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace", "rounded_gaussian")
 
 
+@final
 @dataclass(frozen=True)
 class Draw:
     """One call: the scale (or the variance of `discrete_gaussian`), and how many numbers were drawn with it."""
@@ -28,6 +32,7 @@ class Draw:
     count: int
 
 
+@final
 @dataclass
 class Heard:
     """What the samplers were asked, in order; `instead` stands in for the noise where it is set."""
@@ -36,28 +41,41 @@ class Heard:
     instead: Callable[[Draw], Any] | None = None
 
     def of(self, law: str) -> list[Draw]:
+        """The calls of one sampler."""
         return [draw for draw in self.draws if draw.law == law]
 
     def only(self, law: str) -> Draw:
+        """The one call there was; it must have been of that sampler."""
         [draw] = self.draws
-        assert draw.law == law
+        if draw.law != law:
+            raise ValueError(f"{draw.law} was drawn, not {law}.")
         return draw
 
 
 def zeros(draw: Draw) -> Any:
+    """No noise at all, to see the statistic behind it."""
     return np.zeros(draw.count, dtype=object)
 
 
-def listen(monkeypatch: pytest.MonkeyPatch) -> Heard:
+def room_modules() -> list[ModuleType]:
+    """Every module of a room that is loaded, wherever the room lives."""
+    packages = tuple(room.package for room in rooms())
+    return [
+        module
+        for path, module in list(sys.modules.items())
+        if path in packages or path.startswith(tuple(f"{name}." for name in packages))
+    ]
+
+
+def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
     """Replaces every name under which a room that is loaded has one of the samplers."""
     heard = Heard()
     for name in SAMPLERS:
         original = getattr(noise, name)
         listener = _listener(heard, name, original)
-        homes = [module for path, module in sys.modules.items() if path.startswith("sabun.") and ".noise" not in path]
-        found = [module for module in homes if vars(module).get(name) is original]
+        found = [module for module in room_modules() if vars(module).get(name) is original]
         for module in found:
-            monkeypatch.setattr(module, name, listener)
+            replace(module, name, listener)
     return heard
 
 
@@ -69,6 +87,8 @@ def _listener(heard: Heard, name: str, original: Callable[..., Any]) -> Callable
         if heard.instead is None:
             return original(parameter, **how)
         drawn = heard.instead(draw)
-        return int(drawn[0]) if size is None else drawn
+        if size is not None:
+            return drawn
+        return drawn[0] if isinstance(drawn[0], int) else int(drawn[0])
 
     return listener

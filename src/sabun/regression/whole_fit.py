@@ -11,19 +11,18 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from contracts.laws import enough, rho_of
-from contracts.watch import Heard, zeros
+from sabun.asking.evidence import Bench, Checklist, zeros
+from sabun.asking.evidence.needed import rho_of
 from sabun.privacy.calibration import analytic_gaussian_sigma
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, Study, ball, combine, perturbation, staged, stages
 from sabun.regression.sharing import round_terms
 
-TRIED = {"staged", "rounds", "ssp-gauss", "ssp-laplace", "objpert"}
+__all__ = ["CHECKS"]
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+CHECKS = Checklist()
 
 
 def _ridge(rows: NDArray[np.float64], **how: Any) -> Any:
@@ -60,29 +59,27 @@ def _farthest(relation: str, **how: Any) -> list[NDArray[np.float64]]:
     return changes
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_sums_of_products_have_gaussian_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+@CHECKS("ssp-gauss", people=[1, 3], relation=["replace-one", "add-remove"])
+def _sums_of_products_have_gaussian_noise_for_the_farthest_neighbours(bench: Bench, relation: str, people: int) -> None:
+    heard = bench.heard
     how: dict[str, Any] = {"mechanism": "ssp-gauss", "delta": 1e-6, "records_per_person": people}
     heard.instead = zeros
     changes = _farthest(relation, **how)
     heard.draws.clear()
     release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
     variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
-    assert {draw.law for draw in heard.draws} == {"discrete_gaussian"}
-    assert len(variances) == len(changes[0])
+    bench.must({draw.law for draw in heard.draws} == {"discrete_gaussian"})
+    bench.must(len(variances) == len(changes[0]))
     rho = max(float((change**2 / variances).sum()) / 2 for change in changes)
-    assert enough(rho_of(2, 1e-6), rho, slack=0, waste=1.01), "rows are shortened by a few parts in a thousand"
-    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6))
+    bench.enough(rho_of(2, 1e-6), rho, slack=0, waste=1.01)
+    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6)))
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_staged_sums_have_noise_for_the_farthest_neighbours(
-    relation: str, people: int, heard: Heard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@CHECKS("staged", people=[1, 3], relation=["replace-one", "add-remove"])
+def _staged_sums_have_noise_for_the_farthest_neighbours(bench: Bench, relation: str, people: int) -> None:
     """Around the same start and level for both, as composition has it; the start is any that pushes residuals to their ends."""
-    monkeypatch.setattr(staged, "_start", lambda *_: ((0, 0), -8))
+    heard = bench.heard
+    bench.replace(staged, "_start", lambda *_: ((0, 0), -8))
     how: dict[str, Any] = {"method": "staged", "delta": 1e-6, "records_per_person": people}
     heard.instead = zeros
     spent = []
@@ -102,17 +99,17 @@ def test_staged_sums_have_noise_for_the_farthest_neighbours(
                 np.array([*sums, *value["residual_moment"], value["residual_square"], value["residual_weight"]], dtype=float)
             )
         variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
-        assert {draw.law for draw in heard.draws} == {"rounded_gaussian"}
+        bench.must({draw.law for draw in heard.draws} == {"rounded_gaussian"})
         spent.append(float(((pair[0] - pair[1]) ** 2 / variances).sum()))
     sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
     # No one pair is the farthest for both stages; the parts are tried one by one in tests/regression.
-    assert 0.8 / sigma**2 < max(spent) <= 1 / sigma**2
+    bench.must(0.8 / sigma**2 < max(spent) <= 1 / sigma**2)
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_either_round_has_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+@CHECKS("rounds", people=[1, 3], relation=["replace-one", "add-remove"])
+def _either_round_has_noise_for_the_farthest_neighbours(bench: Bench, relation: str, people: int) -> None:
     """Two files: each spends at most what it promises by itself, both at most what the study does."""
+    heard = bench.heard
     study = Study(
         features=Schema.of_bounds([(-1, 1)] * 2),
         target=Column.number("y", lower=-1, upper=1),
@@ -148,41 +145,39 @@ def test_either_round_has_noise_for_the_farthest_neighbours(relation: str, peopl
     epsilon, delta = round_terms(study)
     alone, both = (analytic_gaussian_sigma(l2=1.0, epsilon=e, delta=d) for e, d in ((epsilon, delta), (2, 1e-6)))
     farthest = np.max(spent, axis=0)
-    assert (0.8 / alone**2 < farthest).all()
-    assert (farthest <= 1 / alone**2).all()
-    assert farthest.sum() <= 1 / both**2
+    bench.must((0.8 / alone**2 < farthest).all())
+    bench.must((farthest <= 1 / alone**2).all())
+    bench.must(farthest.sum() <= 1 / both**2)
 
 
-@pytest.mark.parametrize("people", [1, 3])
-def test_the_lengths_of_rows_have_noise_for_the_farthest_neighbours(people: int, heard: Heard) -> None:
+@CHECKS("staged", people=[1, 3])
+def _the_lengths_of_rows_have_noise_for_the_farthest_neighbours(bench: Bench, people: int) -> None:
+    heard = bench.heard
     heard.instead = zeros
     _ridge(np.tile([0.5, 0.0, 0.0], (4000, 1)), clip_radius=None, method="staged", delta=1e-6, records_per_person=people)
     lengths = [draw.parameter for draw in heard.draws[:4] if draw.count == 1]
-    assert len(set(lengths[:3])) == 1
+    bench.must(len(set(lengths[:3])) == 1)
     sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
-    assert enough(0.03 / sigma**2, 4 * (people * stages.SHARE) ** 2 / lengths[0], slack=1e-9, waste=1.01)
+    bench.enough(0.03 / sigma**2, 4 * (people * stages.SHARE) ** 2 / lengths[0], slack=1e-9, waste=1.01)
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_sums_of_products_have_laplace_noise_for_the_farthest_neighbours(relation: str, people: int, heard: Heard) -> None:
+@CHECKS("ssp-laplace", people=[1, 3], relation=["replace-one", "add-remove"])
+def _sums_of_products_have_laplace_noise_for_the_farthest_neighbours(bench: Bench, relation: str, people: int) -> None:
+    heard = bench.heard
     how: dict[str, Any] = {"mechanism": "ssp-laplace", "records_per_person": people}
     heard.instead = zeros
     moved = max(float(np.linalg.norm(change)) for change in _farthest(relation, **how))
     heard.draws.clear()
     release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
     draw = heard.only("spherical_laplace")
-    assert draw.count == 6 + (relation == "add-remove")
-    assert enough(draw.parameter, moved / 2, slack=0, waste=1.01)
-    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, 0)
+    bench.must(draw.count == 6 + (relation == "add-remove"))
+    bench.enough(draw.parameter, moved / 2, slack=0, waste=1.01)
+    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0))
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("bound", [0.5, 2.0])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_objective_perturbation_pays_for_gradient_and_curvature(
-    relation: str, bound: float, people: int, heard: Heard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@CHECKS("objpert", people=[1, 3], bound=[0.5, 2.0], relation=["replace-one", "add-remove"])
+def _objective_perturbation_pays_for_gradient_and_curvature(bench: Bench, relation: str, bound: float, people: int) -> None:
+    heard = bench.heard
     ridges: list[float] = []
     original = perturbation._rounded
 
@@ -190,7 +185,7 @@ def test_objective_perturbation_pays_for_gradient_and_curvature(
         ridges.append(ridge / 2**ball.SCALE)
         return original(moments, ridge, *rest)
 
-    monkeypatch.setattr(perturbation, "_rounded", listener)
+    bench.replace(perturbation, "_rounded", listener)
     release = _ridge(
         np.tile([0.5, 0.0, 0.0], (4, 1)), method="objpert", coef_bound=bound, relation=relation, records_per_person=people
     )
@@ -201,5 +196,5 @@ def test_objective_perturbation_pays_for_gradient_and_curvature(
     noise = heard.only("spherical_laplace").parameter / 2.0 ** (perturbation._DIGITS + ball.SCALE - 1)
     # x x' is added to A + R, whose eigenvalues are at least R: the determinant grows by 1 + 1/R for each row.
     spent = people * float(farthest) / noise + people * math.log1p(1 / ridges[0])
-    assert enough(2.0, spent, waste=1.01)
-    assert (release.guarantee.epsilon, release.guarantee.delta) == (2, 0)
+    bench.enough(2.0, spent, waste=1.01)
+    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0))

@@ -9,14 +9,13 @@ import dataclasses
 import functools
 import itertools
 import math
+import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import pytest
-
-from contracts.laws import enough
+from sabun.asking.evidence import Bench, Checklist, Refuted, each
 from sabun.keyvalue.client import (
     PROTOCOLS,
     Client,
@@ -25,17 +24,16 @@ from sabun.keyvalue.client import (
     RandomizedResponse,
     Terms,
     channel,
-    classic,
     device,
     subsets,
 )
 
-TRIED = {"kv3", "privkv", "privkv-tight", "privkvm", "rr-f", "pckv-ue", "pckv-grr", "pckv-grr+", "set", "set-f"}
+__all__ = ["CHECKS"]
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+CHECKS = Checklist()
 
 
-HOLDINGS = tuple(
+HOLDINGS: tuple[Mapping[str | int, float], ...] = tuple(
     {key: value for key, value in zip("ab", values, strict=True) if value}
     for values in itertools.product((0, 1.0, -1.0), repeat=2)
 )
@@ -59,16 +57,17 @@ class _Dice:
         return min(self.pick, bound - 1)
 
     def randbits(self, bits: int) -> int:
-        assert bits in (16, channel.SIGN_BITS)
+        if bits not in (16, channel.SIGN_BITS):
+            raise Refuted(f"the device tossed {bits} bits.")
         return 0
 
     def token_bytes(self, count: int) -> bytes:
-        assert count == 2 * 2 or count % 8 == 0
+        if count != 2 * 2 and count % 8:
+            raise Refuted(f"the device tossed {count} bytes.")
         return bytes(count)
 
 
-@pytest.fixture
-def laws_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[Any]]]:
+def _laws_of(bench: Bench) -> Callable[..., list[Counter[Any]]]:
     """The exact law of each round's symbol for one holding: the device's own draws, carried out for every word."""
     dice, asked = _Dice(), list[Counter[Any]]()
 
@@ -90,47 +89,67 @@ def laws_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[Any]]
         asked.append(Counter({(x, y): Fraction(many * more, 1 << 16) for (x, many), (y, more) in both}))
         return channel.unary_symbols(table, keys, picked, words)
 
-    monkeypatch.setattr(device, "secrets", dice)
+    bench.replace(device, "secrets", dice)
     for name, listener in (("ternary", ternary), ("joint", joint), ("later", later)):
-        monkeypatch.setattr(device, f"{name}_symbol", listener)
-    monkeypatch.setattr(device, "unary_symbols", unary)
+        bench.replace(device, f"{name}_symbol", listener)
+    bench.replace(device, "unary_symbols", unary)
 
-    def laws(terms: Terms, held: dict[str, float]) -> list[Counter[Any]]:
-        total: list[Counter[Any]] = [Counter() for _ in range(terms.rounds)]
+    def laws(terms: Terms, held: Mapping[str | int, float]) -> list[Counter[Any]]:
+        total: list[Any] = [Counter() for _ in range(terms.rounds)]
         dice.pick, dice.of = 0, 1
         while dice.pick < dice.of:
             asked.clear()
             client = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef")
             for turn in range(terms.rounds):
                 client.report(held, round=turn, means={"a": 0.0, "b": 0.0} if turn else None)
-            assert client.spent == terms.certified
+            bench.must(client.spent == terms.certified)
             for sum_, one in zip(total, asked, strict=True):
                 for symbol, many in one.items():
                     sum_[symbol] += Fraction(many, dice.of)
             dice.pick += 1
-        assert all(sum(law.values()) == 1 << 16 for law in total)
+        bench.must(all(sum(law.values()) == 1 << 16 for law in total))
         return total
 
     return laws
 
 
-@pytest.mark.parametrize(
-    ("protocol", "padding"),
-    [(name, ell) for name in PROTOCOLS if not name.startswith("set") for ell in ((1, 2) if name.startswith("pckv") else (1,))],
-)
-def test_no_report_is_likelier_than_the_certified_epsilon_allows(
-    protocol: str, padding: int, laws_of: Callable[..., list[Counter[Any]]]
-) -> None:
+def _no_report_is_likelier_than_the_certified_epsilon_allows(bench: Bench, protocol: str, padding: int) -> str:
+    laws_of = _laws_of(bench)
     padded, epsilon = protocol.startswith("pckv"), Fraction(2)
     facts: dict[str, Any] = {"padding_length": padding} if padded else {"rounds": 3} if protocol == "privkvm" else {}
     terms = Terms(keys=("a", "b"), epsilon=epsilon, protocol=protocol, table_bits=16, **facts)
     every = [laws_of(terms, held) for held in HOLDINGS]
-    spent = sum(
-        math.log(max(one[turn][symbol] / other[turn][symbol] for one in every for other in every for symbol in one[turn]))
-        for turn in range(terms.rounds)
+    ratio = math.prod(
+        (
+            max(
+                Fraction(one[turn][symbol]) / Fraction(other[turn][symbol])
+                for one in every
+                for other in every
+                for symbol in one[turn]
+            )
+            for turn in range(terms.rounds)
+        ),
+        start=Fraction(1),
     )
-    assert spent <= float(terms.certified) * (1 + 1e-12)
-    assert terms.certified <= epsilon <= spent * 1.5
+    return _tight(bench, ratio, terms)
+
+
+def _tight(bench: Bench, ratio: Fraction, terms: Terms) -> str:
+    """The largest ratio of probabilities there is, beside the epsilon that was certified; no more than half is given away."""
+    spent = math.log(ratio)
+    bench.must(
+        spent <= float(terms.certified) * (1 + 1e-12), f"epsilon is {spent:.6f}, certified was {float(terms.certified):.6f}."
+    )
+    bench.must(terms.certified <= terms.epsilon <= spent * 1.5)
+    return f"largest ratio {ratio}: epsilon {spent:.6f} of {terms.epsilon} claimed, {float(terms.certified):.6f} certified"
+
+
+for _name in PROTOCOLS:
+    if not _name.startswith("set"):
+        _padding = (1, 2) if _name.startswith("pckv") else (1,)
+        CHECKS(_name, shown="tight", protocol=[_name], padding=_padding)(
+            _no_report_is_likelier_than_the_certified_epsilon_allows
+        )
 
 
 class _Coin:
@@ -142,32 +161,30 @@ class _Coin:
 
     def sample(self, of: Any, size: int) -> list[Any]:
         if isinstance(of, range):
-            assert len(self.subset) == size
+            if len(self.subset) != size:
+                raise Refuted(f"the device drew {size} of {len(of)}.")
             return list(self.subset)
-        assert self.cut is not None
+        if self.cut is None:
+            raise Refuted("the device cut what it need not cut.")
         return [of[place] for place in self.cut]
 
 
-@pytest.mark.parametrize("protocol", ["set", "set-f"])
-@pytest.mark.parametrize(("width", "ell"), [(1, 1), (2, 1), (2, 2), (1, 2)])
-def test_no_set_is_likelier_than_the_certified_epsilon_allows(
-    width: int, ell: int, protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _no_set_is_likelier_than_the_certified_epsilon_allows(bench: Bench, width: int, ell: int, protocol: str) -> str:
     """The device's own steps, carried out for every subset, every word of 16 bits and every way to cut."""
     terms = Terms(keys=("a", "b"), epsilon=Fraction(2), protocol=protocol, padding_length=ell, table_bits=16)
-    monkeypatch.setitem(terms.__dict__, "subset", dataclasses.replace(terms.subset, width=width))
+    bench.replace(terms.__dict__, "subset", dataclasses.replace(terms.subset, width=width))
     coin, kept = _Coin(), list[int]()
 
     def listened(subset: Any, own: Any, drawn: Any, word: int) -> bool:
-        kept.append(sum(subsets.is_kept(subset, own, drawn, each) for each in range(1 << 16)))
+        kept.append(sum(subsets.is_kept(subset, own, drawn, one) for one in range(1 << 16)))
         return True
 
-    monkeypatch.setattr(device, "_COIN", coin)
-    monkeypatch.setattr(device, "is_kept", listened)
+    bench.replace(device, "_COIN", coin)
+    bench.replace(device, "is_kept", listened)
 
-    def law(held: dict[str, float]) -> dict[bytes, Fraction]:
+    def law(held: Mapping[str | int, float]) -> dict[bytes, Fraction]:
         found: Counter[bytes] = Counter()
-        cuts = list(itertools.combinations(range(len(held)), ell)) if len(held) > ell else [None]
+        cuts = [*itertools.combinations(range(len(held)), ell)] if len(held) > ell else [None]
         for coin.cut in cuts:
             for coin.subset in itertools.combinations(range(terms.subset.symbols), width):
                 kept.clear()
@@ -176,13 +193,16 @@ def test_no_set_is_likelier_than_the_certified_epsilon_allows(
         return {report: Fraction(many, found.total()) for report, many in found.items()}
 
     every = [law(held) for held in HOLDINGS]
-    spent = math.log(max(one[report] / other[report] for one in every for other in every for report in one))
-    assert spent <= float(terms.certified) * (1 + 1e-12)
-    assert terms.certified <= 2 <= spent * 1.5
+    return _tight(bench, max(one[report] / other[report] for one in every for other in every for report in one), terms)
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
-def test_the_classics_keep_the_truth_as_often_as_their_epsilon_allows(epsilon: str) -> None:
+for _name in ("set", "set-f"):
+    _cases = each("width ell", [(1, 1), (2, 1), (2, 2), (1, 2)])
+    CHECKS(_name, shown="tight", cases=_cases, protocol=[_name])(_no_set_is_likelier_than_the_certified_epsilon_allows)
+
+
+@CHECKS("randomized response", "harmony", shown="tight", epsilon=["0.5", "2"])
+def _the_classics_keep_the_truth_as_often_as_their_epsilon_allows(bench: Bench, epsilon: str) -> None:
     def first_lie(answer: Callable[[int], int]) -> int:
         """How many of the 2^64 words give the truth: it comes first."""
         low, high = 0, 1 << 64
@@ -193,15 +213,21 @@ def test_the_classics_keep_the_truth_as_often_as_their_epsilon_allows(epsilon: s
 
     words = RandomizedResponse(categories=("a", "b", "c"), epsilon=Fraction(epsilon))
     kept = first_lie(lambda word: words.answer_of(0, word))
-    assert enough(float(epsilon), math.log(kept / ((1 << 64) - kept) * 2), slack=1e-12, waste=1 + 1e-12)
+    bench.enough(float(epsilon), math.log(kept / ((1 << 64) - kept) * 2), slack=1e-12, waste=1 + 1e-12)
     sign = Harmony(epsilon=Fraction(epsilon))
     kept = first_lie(lambda word: sign.answer_of(1, word))
-    assert enough(float(epsilon), math.log(kept / ((1 << 64) - kept)), slack=1e-12, waste=1 + 1e-12)
+    bench.enough(float(epsilon), math.log(kept / ((1 << 64) - kept)), slack=1e-12, waste=1 + 1e-12)
 
 
-def test_the_classics_toss_words_of_their_whole_length(monkeypatch: pytest.MonkeyPatch) -> None:
+@CHECKS("randomized response", "harmony")
+def _the_classics_toss_words_of_their_whole_length(bench: Bench) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(classic.secrets, "randbits", lambda bits: asked.append(bits) or 0)
+
+    def noted(bits: int) -> int:
+        asked.append(bits)
+        return 0
+
+    bench.replace(secrets, "randbits", noted)
     RandomizedResponse(categories=("a", "b"), epsilon=Fraction(1)).answer("a")
     Harmony(epsilon=Fraction(1)).answer(0.5)
-    assert asked == [64, channel.SIGN_BITS, 64]
+    bench.must(asked == [64, channel.SIGN_BITS, 64])

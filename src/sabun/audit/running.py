@@ -1,0 +1,139 @@
+"""Runs the checks and keeps what they found: one table."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, final
+
+from sabun.asking.evidence import Check, Finding, installed
+from sabun.audit.catalogue import Listed, catalogue, gaps, known
+from sabun.errors import ParameterError
+from sabun.telling.harness import machine
+
+__all__ = ["Audit", "audit"]
+
+Progress = Callable[[float, str], None]
+LIBRARIES = ("sabun", "numpy", "scipy", "scikit-learn", "pandas", "dp-accounting", "numba", "torch")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What was found.
+
+    Args:
+        findings: A row for each check.
+        machine: On what it was found.
+        libraries: The versions that are installed.
+        seconds: How long it took altogether.
+        thorough: Whether more was tried than usual.
+    """
+
+    findings: tuple[Finding, ...]
+    machine: dict[str, str]
+    libraries: dict[str, str]
+    seconds: float
+    thorough: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed; a check that was left out for want of an extra did not."""
+        return all(finding.passed is not False for finding in self.findings)
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """What failed."""
+        return tuple(finding for finding in self.findings if finding.passed is False)
+
+    @property
+    def mechanisms(self) -> int:
+        """How many mechanisms there is a finding about."""
+        return len({(finding.room, name) for finding in self.findings for name in finding.mechanism.split(", ")})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "passed": self.passed,
+            "checks": len(self.findings),
+            "mechanisms": self.mechanisms,
+            "failed": len(self.failures),
+            "thorough": self.thorough,
+            "seconds": round(self.seconds, 3),
+            "processor_seconds": round(sum(one.seconds for one in self.findings), 3),
+            "machine": self.machine,
+            "libraries": self.libraries,
+            "findings": [dataclasses.asdict(one) | {"seconds": round(one.seconds, 3)} for one in self.findings],
+        }
+
+
+def audit(name: str = "", *, thorough: bool = False, workers: int = 1, progress: Progress | None = None) -> Audit:
+    """Checks what the package promises, on this machine.
+
+    While it runs, samplers and coins are replaced in this process: use nothing else of the package meanwhile.
+
+    Args:
+        name: A room ("density"), a part of the hall ("privacy"), a mechanism or a class ("ssp-gauss", "OutlierCount");
+            everything when left out.
+        thorough: More trials, and checks that take long.
+        workers: How many processes; with more than one, guard your script by ``if __name__ == "__main__"``.
+        progress: Called with the share done and what is being done.
+
+    Raises:
+        ParameterError: There is nothing of that name.
+    """
+    began = time.perf_counter()
+    wanted = [place for place, one in enumerate(catalogue()) if _asked(one, name) and (thorough or not one.check.thorough)]
+    missing = [gap for gap in gaps() if not name or name.lower() in (gap.room.lower(), gap.mechanism.lower())]
+    if not wanted and not missing:
+        raise ParameterError(f"there is nothing to audit called {name!r}. Choose one of: {', '.join(known())}.")
+    found = dict(_each(wanted, thorough=thorough, workers=workers, progress=progress or (lambda _share, _doing: None)))
+    return Audit(
+        findings=(*missing, *(found[place] for place in wanted)),
+        machine=machine(),
+        libraries=_libraries(),
+        seconds=time.perf_counter() - began,
+        thorough=thorough,
+    )
+
+
+def _asked(one: Listed, name: str) -> bool:
+    return not name or name.lower() in (one.room.lower(), *(mechanism.lower() for mechanism in one.check.mechanisms))
+
+
+def _each(wanted: Sequence[int], *, thorough: bool, workers: int, progress: Progress) -> Iterator[tuple[int, Finding]]:
+    if workers <= 1:
+        for done, place in enumerate(wanted):
+            one = catalogue()[place]
+            progress(done / len(wanted), f"{one.room}: {one.check.claim}")
+            yield place, _one(place, thorough)
+        return
+    # A fresh start for each worker: a fork would carry along threads of the matrix library.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        tasks = {pool.submit(_one, place, thorough): place for place in wanted}
+        for done, task in enumerate(as_completed(tasks)):
+            place = tasks[task]
+            progress(done / len(wanted), f"{catalogue()[place].room}: {catalogue()[place].check.claim}")
+            yield place, task.result()
+
+
+def _one(place: int, thorough: bool) -> Finding:
+    one = catalogue()[place]
+    return one.check.run(one.room, thorough=thorough) if installed(one.check.needs) else _left_out(one.room, one.check)
+
+
+def _left_out(room: str, check: Check) -> Finding:
+    told = f"left out: it needs the extra 'sabun[{check.needs}]', and so does what it would check"
+    return Finding(
+        room=room, mechanism=check.name, claim=check.claim, shown=check.shown, evidence=told, seconds=0.0, passed=None
+    )
+
+
+def _libraries() -> dict[str, str]:
+    there = {str(one.metadata["Name"]).lower(): one.version for one in metadata.distributions() if one.metadata["Name"]}
+    return {name: there[name] for name in LIBRARIES if name in there}

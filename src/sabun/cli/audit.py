@@ -1,0 +1,95 @@
+"""`sabun audit`: what is promised, tried on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.terminal.progress import progress_bar
+
+__all__ = ["command"]
+
+_FAILED = 1
+
+
+def command(
+    name: Annotated[
+        str, typer.Argument(metavar="[ROOM|MECHANISM]", help="A room, or a mechanism or class; everything when left out.")
+    ] = "",
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="More trials, and checks that take long: up to an hour.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the table as a page, too.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes.")] = min(2, os.cpu_count() or 1),
+    show: Annotated[bool, typer.Option("--list", help="Only list what there is to audit.")] = False,
+    json: Json = False,
+) -> None:
+    """Check again what this version promises, with the libraries of this machine.
+
+    No private data is needed; without a name everything is checked, which takes a minute or two. The exit code is 1 when
+    anything fails, or when something promises without evidence.
+
+    Example:
+
+        sabun audit --list
+
+        sabun audit Count
+
+        sabun audit uniform_below --html audit.html
+    """
+    from sabun.audit import audit
+    from sabun.audit.catalogue import known
+
+    if show:
+        _list(known(), json=json)
+        return
+    if html is not None:
+        new_file(html, name="html")
+    with progress_bar("audit", quiet=json) as step:
+        found = audit(name, thorough=thorough, workers=workers, progress=step)
+    if html is not None:
+        from sabun.release.files import write_whole
+        from sabun.reports.audits import audit_page
+
+        write_whole(html, audit_page(found.to_dict()).encode())
+    if json:
+        print_json(found.to_dict())
+    else:
+        _tell(found)
+    if not found.passed:
+        raise typer.Exit(_FAILED)
+
+
+def _list(names: list[str], *, json: bool) -> None:
+    if json:
+        print_json({"names": names})
+    else:
+        print_line("\n".join(names))
+
+
+_SIGNS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
+
+
+def _tell(found: Any) -> None:
+    """The table as a person reads it in a terminal: what failed comes once more at the end."""
+    room = mechanism = ""
+    for one in found.findings:
+        if one.room != room:
+            print_line(one.room, style="bold cyan")
+        if (one.room, one.mechanism) != (room, mechanism):
+            print_line(f"  {one.mechanism}", style="bold")
+        room, mechanism = one.room, one.mechanism
+        sign, style = _SIGNS[one.passed]
+        print_line(f"    {sign} {one.claim} [{one.shown}, {one.seconds:.1f} s]", style=style)
+        print_line(f"        {one.evidence}")
+    failed = len(found.failures)
+    words = "nothing failed" if not failed else f"{failed} FAILED"
+    print_line(
+        f"{len(found.findings)} checks of {found.mechanisms} mechanisms in {found.seconds:.0f} s: {words}.", style="bold"
+    )
+    for one in found.failures:
+        print_line(f"  {one.room}: {one.mechanism}: {one.claim}: {one.evidence}", style="bold red")

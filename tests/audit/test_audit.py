@@ -1,0 +1,215 @@
+"""The audit of the package: its table, its commands, and that it fails where something is broken."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from architecture.test_mutants import TOOL
+from sabun.asking import rooms
+from sabun.asking.evidence import ROWS, Bench, Check, Checklist, Refuted, Specimen
+from sabun.audit import audit, catalogue, proofs, replay, samplers
+from sabun.cli import main
+from sabun.errors import ParameterError
+from sabun.privacy.noise import discrete_laplace
+from sabun.reports.audits import audit_page
+from sabun.summaries import Count, laws
+from sabun.summaries.evidence import SPECIMENS
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = catalogue.catalogue()
+
+
+def test_nothing_promises_without_evidence() -> None:
+    assert catalogue.gaps() == ()
+    listed = {(one.room, name) for one in NAMES for name in one.check.mechanisms}
+    assert {(room.name, question) for room in rooms() for question in room.questions} <= listed
+    assert {"privacy", "release", "ledger", "records"} <= {room for room, _ in listed}
+
+
+def test_a_mechanism_without_evidence_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sabun.summaries.evidence as shown
+
+    monkeypatch.setattr(shown, "PROMISING", (*shown.PROMISING, "a new one"))
+    monkeypatch.setattr(shown, "SPECIMENS", ())
+    found = {gap.mechanism for gap in catalogue.gaps()}
+    assert found == {"a new one", "Count", "Sum", "Mean", "Variance", "Histogram", "Quantiles"}
+    assert not audit("a new one").passed
+    monkeypatch.setattr(samplers, "CHECKS", Checklist())
+    assert "discrete_laplace" in {gap.mechanism for gap in catalogue.gaps()}
+
+
+def test_a_room_whose_evidence_breaks_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sabun.summaries.evidence as shown
+
+    monkeypatch.delattr(shown, "CHECKS")
+    assert {"discrete Laplace noise", "exponential mechanism"} <= {gap.mechanism for gap in catalogue.gaps()}
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match=r"nothing to audit called 'nobody'.*discrete_laplace"):
+        audit("nobody")
+
+
+def _told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    return int(stop.value.code or 0), capsys.readouterr().out
+
+
+def test_the_command_prints_a_table_writes_a_page_and_says_when_something_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "audit.html"
+    code, told = _told(["audit", "uniform_below", "--workers", "1", "--json", "--html", str(page)], capsys)
+    assert code == 0
+    record = json.loads(told)
+    assert record["passed"]
+    assert record["libraries"]["numpy"]
+    [one] = record["findings"]
+    assert (one["room"], one["mechanism"], one["passed"]) == ("privacy", "uniform_below", True)
+    assert "has no favourite" in page.read_text(encoding="utf-8")
+    assert "監査" in audit_page(record, lang="ja")
+    monkeypatch.setattr(samplers, "uniform_below", lambda bound, *, coin, size: discrete_laplace(9, coin=coin, size=size) % 7)
+    code, told = _told(["audit", "uniform_below", "--workers", "1"], capsys)
+    assert code == 1
+    assert "1 FAILED" in told
+    assert _told(["audit", "nobody"], capsys)[0] == 2
+    assert "ssp-gauss" in _told(["audit", "--list"], capsys)[1]
+
+
+def test_a_check_tells_where_it_failed_and_puts_everything_back() -> None:
+    checks = Checklist()
+
+    @checks("toy", number=(1, 2, 3))
+    def _numbers_are_small(bench: Bench, number: int) -> str:
+        bench.replace(Toy, "size", 7)
+        bench.replace(Toy, "colour", "red")
+        bench.must(Toy.size == 7 and number < 3)
+        return f"number {number}"
+
+    class Toy:
+        size = 1
+
+    [check] = checks
+    found = check.run("toy")
+    assert found.passed is False
+    assert "REFUTED (test_audit.py:" in found.evidence
+    assert "[number=3]" in found.evidence
+    assert (Toy.size, hasattr(Toy, "colour")) == (1, False)
+    fine = Check(mechanisms=("toy",), claim="c", shown="tight", function=check.function, cases=check.cases[:2]).run("toy")
+    assert (fine.passed, fine.evidence) == (True, "number 1; number 2; 2 cases")
+
+
+def test_enough_noise_is_neither_too_little_nor_wasted() -> None:
+    with Bench() as bench:
+        bench.enough(1.005, 1.0, waste=1.01)
+        assert bench.told() == "noise 1.005 times what is needed"
+        for found in (0.99, 1.02):
+            with pytest.raises(Refuted, match="is needed"):
+                bench.enough(found, 1.0, waste=1.01)
+
+
+COUNT = next(specimen for specimen in SPECIMENS if specimen.question == "Count")
+
+
+class Leaky:
+    """A question as a room has it, with one private fact more than the noise covers."""
+
+    def __init__(self, leak: str, **how: Any) -> None:
+        self.leak, self.inner = leak, Count(**(dict(COUNT.make.keywords) | how))  # type: ignore[attr-defined]
+        self.epsilon = self.inner.epsilon
+
+    def fit(self, rows: Any) -> Leaky:
+        kept = self.inner.fit(rows)
+        self.guarantee_, release = kept.guarantee_, kept.release_
+        value = dict(release.value)
+        if self.leak == "a number":
+            value["more"] = float(rows[0, 0])
+        if self.leak == "a size":
+            value["more"] = [0] * int((rows[:, 0] > 0.5).sum())
+        if self.leak == "an error" and not (rows == rows).all():
+            raise ValueError("a cell is missing")
+        self.release_ = type("Shown", (), {"value": value, "provenance": release.provenance})()
+        return self
+
+
+@pytest.mark.parametrize(
+    ("leak", "words"),
+    [
+        ("a number", "the release is another"),
+        ("a size", "another shape"),
+        ("an error", "ValueError"),
+    ],
+)
+def test_a_replay_notices_what_goes_past_the_noise(leak: str, words: str) -> None:
+    specimen = Specimen(question="Leaky", make=lambda **how: Leaky(leak, **how), fit=lambda model, rows: model.fit(rows))
+    with Bench() as bench, pytest.raises(Refuted, match=words):
+        replay.replayed(bench, specimen)
+
+
+def test_a_replay_notices_a_statistic_that_moves_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise for half of what a person can change: the loss is what the neighbours' sums say, whatever the room declares."""
+    specimen, true = next(one for one in SPECIMENS if one.question == "Sum"), laws.Noise.of
+    with Bench() as bench:
+        assert "largest loss epsilon 0.48" in replay.replayed(bench, specimen)
+    halved = classmethod(lambda cls, ask, change: dataclasses.replace(true(ask, change), size=true(ask, change).size / 2))
+    monkeypatch.setattr(laws.Noise, "of", halved)
+    with Bench() as bench, pytest.raises(Refuted, match=r"pure noise alone loses 0\.96"):
+        replay.replayed(bench, specimen)
+
+
+def test_neighbours_differ_in_one_row() -> None:
+    for relation in ("replace-one", "add-remove"):
+        for _, rows in replay.neighbours(relation):
+            same = len(ROWS) - len(rows) if relation == "add-remove" else int((rows != ROWS).any(axis=1).sum())
+            assert same == 1
+
+
+def test_proofs_came_with_the_package_and_a_changed_module_shows(tmp_path: Path) -> None:
+    assert len(proofs.proof_files()) > 50
+    place = tmp_path / "summaries"
+    shutil.copytree(proofs.package() / "summaries", place, ignore=shutil.ignore_patterns("__pycache__"))
+    proof = place / "laws.proof.md"
+    assert proofs.now(proof) == proofs.listed(proof)
+    module = place / "laws.py"
+    module.write_text(
+        module.read_text(encoding="utf-8").replace("int(value) + int(noise)", "int(value) - int(noise)"), encoding="utf-8"
+    )
+    assert proofs.now(proof) != proofs.listed(proof)
+
+
+@pytest.mark.parametrize(
+    ("room", "broken", "audited"),
+    [
+        ("summaries", "noise for 2 epsilon", "Count"),
+        ("ledger", "charge after the draw", "Sum"),
+        ("density", "spherical scale halved", "DensityRatio"),
+        ("keyvalue", "truth more often than the table", "kv3"),
+    ],
+)
+def test_the_audit_of_a_broken_package_fails(room: str, broken: str, audited: str, tmp_path: Path) -> None:
+    """Not by a digest: what fails is what the code does."""
+    [mutant] = [one for one in TOOL.MUTANTS if (one.room, one.name) == (room, broken)]
+    shutil.copytree(ROOT / "src" / "sabun", tmp_path / "sabun", ignore=shutil.ignore_patterns("__pycache__"))
+    target = tmp_path / Path(mutant.file).relative_to("src")
+    target.write_text(mutant.applied(target.read_text(encoding="utf-8")), encoding="utf-8")
+    around = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "sabun", "audit", audited, "--json", "--workers", "1"],
+        env=around,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert {one["mechanism"] for one in json.loads(done.stdout)["findings"] if one["passed"] is False} == {audited}
