@@ -19,6 +19,8 @@ from sabun.keyvalue.client import (
     PROTOCOLS,
     Client,
     ClientError,
+    Harmony,
+    RandomizedResponse,
     Report,
     Terms,
     assigned_index,
@@ -215,6 +217,25 @@ def odd_studies() -> Iterator[dict[str, Any]]:
         yield {"terms": study.to_json(), "task_id": study.task_id, "ends": ends, "seed": own.hex(), "asked": asked}
 
 
+def classics() -> dict[str, Any]:
+    """Randomized response and Harmony: what others and the sign get out of 2**64."""
+    responses = [
+        {
+            "categories": size,
+            "epsilon": epsilon,
+            "each": str(RandomizedResponse(categories=words(size), epsilon=Fraction(epsilon)).each),
+        }
+        for size in (2, 7, 500)
+        for epsilon in ("0.1", "1", "7.5")
+    ]
+    harmony = [{"epsilon": epsilon, "keep": str(Harmony(epsilon=Fraction(epsilon)).keep)} for epsilon in ("0.1", "1", "7.5")]
+    return {"responses": responses, "harmony": harmony}
+
+
+def words(size: int) -> tuple[str, ...]:
+    return tuple(map(str, range(size)))
+
+
 def bits(value: float) -> str:
     return struct.pack(">d", value).hex()
 
@@ -243,6 +264,7 @@ def all_vectors() -> dict[str, Any]:
         "doubles": list(doubles(chance)),
         "unary": list(unary(chance)),
         "odd_studies": list(odd_studies()),
+        "classics": classics(),
     }
 
 
@@ -251,9 +273,10 @@ def text() -> str:
     vectors = all_vectors()
     first = {name: vectors.pop(name) for name in ("format", "studies")}
     spread = json.dumps(first, indent=1).removesuffix("\n}")
+    classic = vectors.pop("classics")
     for name, entries in vectors.items():
         spread += f',\n "{name}": [\n' + ",\n".join("  " + json.dumps(entry) for entry in entries) + "\n ]"
-    return spread + "\n}\n"
+    return spread + f',\n "classics": {json.dumps(classic)}\n}}\n'
 
 
 if __name__ == "__main__":
