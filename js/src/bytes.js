@@ -1,6 +1,6 @@
 /** Bytes: hex, numbers, SHA-256 and HMAC without `crypto.subtle`, which is asynchronous and needs a secure context. */
 
-const words = (text) => Uint32Array.from(text.match(/.{8}/g), (word) => parseInt(word, 16));
+const words = (text) => Int32Array.from(text.match(/.{8}/g), (word) => parseInt(word, 16));
 const START = words("6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19");
 const K = words(
   "428a2f9871374491b5c0fbcfe9b5dba53956c25b59f111f1923f82a4ab1c5ed5d807aa9812835b01243185be550c7dc3" +
@@ -22,28 +22,48 @@ export function sha256(content) {
   const view = new DataView(padded.buffer);
   view.setBigUint64(padded.length - 8, BigInt(content.length) * 8n);
   const state = START.slice();
-  const w = new Uint32Array(64);
+  const w = new Int32Array(64);
   for (let start = 0; start < padded.length; start += 64) {
-    for (let i = 0; i < 16; i += 1) w[i] = view.getUint32(start + 4 * i);
+    for (let i = 0; i < 16; i += 1) w[i] = view.getInt32(start + 4 * i);
     for (let i = 16; i < 64; i += 1) {
       const s0 = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3);
       const s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+      w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
     }
-    let [a, b, c, d, e, f, g, h] = state;
+    let a = state[0];
+    let b = state[1];
+    let c = state[2];
+    let d = state[3];
+    let e = state[4];
+    let f = state[5];
+    let g = state[6];
+    let h = state[7];
     for (let i = 0; i < 64; i += 1) {
       const s1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
       const first = (h + s1 + ((e & f) ^ (~e & g)) + K[i] + w[i]) | 0;
       const s0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
       const second = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-      [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
+      h = g;
+      g = f;
+      f = e;
+      e = (d + first) | 0;
+      d = c;
+      c = b;
+      b = a;
+      a = (first + second) | 0;
     }
-    [a, b, c, d, e, f, g, h].forEach((value, i) => {
-      state[i] += value;
-    });
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
   }
   const digest = new Uint8Array(32);
-  state.forEach((value, i) => new DataView(digest.buffer).setUint32(4 * i, value));
+  const said = new DataView(digest.buffer);
+  for (let i = 0; i < 8; i += 1) said.setUint32(4 * i, state[i]);
   return digest;
 }
 

@@ -30,6 +30,7 @@ export class Client {
   #static;
   #threshold;
   #place;
+  #credential;
   #identity;
 
   /**
@@ -78,7 +79,7 @@ export class Client {
   }
 
   /**
-   * The bytes to send; booked and durable before they are handed over, and waiting for a `Collector` from then on.
+   * The bytes to send; booked and durable before they are handed over, and waiting for an `Uploader` from then on.
    *
    * `pairs` is a Map or an object from key to value; its contents never throw an error and are read before the diary is opened.
    *
@@ -125,6 +126,7 @@ export class Client {
       if (chosen) page.place ??= this.#coin.below(terms.keys.length);
       return [bytesOf(page.credential), page.place];
     });
+    this.#credential = hex(own);
     this.#identity = reportId(terms, own, this.#hash);
     const assigned = terms.sampled && !chosen;
     this.#place = assigned ? assignedIndex(terms, this.#identity, seed, this.#hash) : place;
@@ -133,8 +135,7 @@ export class Client {
   /** This study's page; a book that has forgotten it is another book, and would answer and pay anew. */
   #page(book) {
     const page = pageOf(book, this.terms.taskId);
-    const known = page.credential !== null && hex(reportId(this.terms, bytesOf(page.credential), this.#hash));
-    if (known !== hex(this.#identity)) {
+    if (page.credential !== this.#credential) {
       throw new DiaryError("the diary must hold this study's enrolment; it was emptied meanwhile. Nothing was sent.");
     }
     return page;

@@ -154,7 +154,7 @@ export interface Sent {
   rejected: { round: number; reason: string }[];
 }
 
-export interface CollectorOptions {
+export interface UploaderOptions {
   fetch?: typeof fetch;
   wait?: (milliseconds: number) => Promise<unknown>;
   random?: Random;
@@ -165,11 +165,17 @@ export interface CollectorOptions {
   timeout?: number;
 }
 
-/** A collector somewhere on the network. */
-export declare class Collector {
-  constructor(server: string, options?: CollectorOptions);
+export interface RoundState {
+  state: "waiting" | "open" | "closed" | "frozen" | "purged";
+  means: ReadonlyMap<string | number | bigint, number> | null;
+  seed: Uint8Array | null;
+}
+
+/** The way to a collector somewhere on the network. */
+export declare class Uploader {
+  constructor(server: string, options?: UploaderOptions);
   study(task: string): Promise<Terms>;
-  round(terms: Terms, round: number): Promise<any>;
+  round(terms: Terms, round: number): Promise<RoundState>;
   enrol(terms: Terms, options: { ticket: string; diary: Diary }): Promise<Uint8Array>;
   send(client: Client): Promise<Sent>;
 }

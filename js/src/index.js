@@ -6,7 +6,7 @@
 
 export { assignedIndex, credentialOf, reportId } from "./assignment.js";
 export { Harmony, RandomizedResponse } from "./classic.js";
-export { Collector } from "./upload.js";
+export { Uploader } from "./upload.js";
 export { Client } from "./device.js";
 export { Diary, indexedDbStorage, memoryStorage, plainStorage } from "./diary.js";
 export { decimalText } from "./exact.js";

@@ -9,8 +9,8 @@ import { Terms } from "./terms.js";
 
 const AGAIN = [408, 425, 429, 500, 502, 503, 504];
 
-/** A collector somewhere on the network. */
-export class Collector {
+/** The way to a collector somewhere on the network. */
+export class Uploader {
   #base;
   #fetch;
   #wait;
@@ -46,9 +46,11 @@ export class Collector {
     return terms;
   }
 
-  /** What the server says of a round: its state and, of PrivKVM, what was published before it. */
+  /** How a round stands; of PrivKVM's later ones the means to report with, of a study with a commitment the seed. */
   async round(terms, round) {
-    return this.#asked("GET", `${hex(terms.shortId)}/rounds/${round}`, JSON.parse);
+    const { state, feedback, seed } = await this.#asked("GET", `${hex(terms.shortId)}/rounds/${round}`, JSON.parse);
+    const means = Array.isArray(feedback) ? new Map(terms.keys.map((key, place) => [key, feedback[place]])) : null;
+    return { state, means, seed: unhex(seed) ?? null };
   }
 
   /**
@@ -84,7 +86,7 @@ export class Collector {
   }
 
   /**
-   * Sends whatever of a client's reports waits; those that were kept, sent twice or refused wait no longer.
+   * Sends whatever of a client's reports waits; those that were kept, sent twice or refused wait no longer, early ones do.
    *
    * @throws {UploadError} The server did not take them; they wait on, also over a crash. Call again later.
    */
@@ -98,9 +100,10 @@ export class Collector {
     for (const [round, report] of waiting) {
       const path = `${hex(client.terms.shortId)}/rounds/${round}/reports`;
       const said = await this.#asked("POST", path, countedOf(1), report);
+      const early = said.rejected.some(({ reason }) => reason === "early");
       await client.diary.change((book) => {
         const page = pageOf(book, task);
-        page.waiting = page.waiting.filter((other) => other !== round);
+        if (!early) page.waiting = page.waiting.filter((other) => other !== round);
       });
       outcome.accepted += said.accepted;
       outcome.duplicate += said.duplicate;

@@ -1,6 +1,6 @@
 /** What every storage must keep true; the same in Node and in a browser. */
 
-import { BudgetRefused, Client, Collector, Diary, DiaryError, StudyRefused, Terms, credentialOf, unpack } from "../src/index.js";
+import { BudgetRefused, Client, Uploader, Diary, DiaryError, StudyRefused, Terms, credentialOf, unpack } from "../src/index.js";
 import { ascii, hex, sha256, unhex } from "../src/bytes.js";
 
 export const studyOf = (vectors, name, changes = {}) => {
@@ -136,13 +136,13 @@ const BEHAVIOURS = {
       return answers[bodies.length - 1]();
     };
     const options = { fetch, wait: async (ms) => pauses.push(ms), firstPause: 100 };
-    await refusal(Error, new Collector("https://collector.example/", { ...options, attempts: 2 }).send(client));
-    const said = await new Collector("https://collector.example/", options).send(await Client.open(terms, { diary: diary() }));
+    await refusal(Error, new Uploader("https://collector.example/", { ...options, attempts: 2 }).send(client));
+    const said = await new Uploader("https://collector.example/", options).send(await Client.open(terms, { diary: diary() }));
     must(said.duplicate === 1 && bodies.length === 5, JSON.stringify(said));
     const line = `https://collector.example/v1/studies/${hex(terms.shortId)}/rounds/0/reports ${hex(report)}`;
     must(bodies.every((body) => body === line), bodies[0]);
     must(pauses.every((pause, i) => pause <= 100 * 2 ** i + (i === 1 ? 3000 : 0)), pauses.join());
-    const none = await new Collector("https://collector.example/", options).send(client);
+    const none = await new Uploader("https://collector.example/", options).send(client);
     must(none.accepted + none.duplicate === 0 && bodies.length === 5, "sent once more");
   },
   "a refused request is not repeated, and its report waits on": async (vectors, diary) => {
@@ -155,7 +155,7 @@ const BEHAVIOURS = {
       calls += 1;
       return new Response(JSON.stringify(problem), { status: 404, headers: { "Content-Type": "application/problem+json" } });
     };
-    const collector = new Collector("https://collector.example", { fetch });
+    const collector = new Uploader("https://collector.example", { fetch });
     const error = await refusal(Error, collector.send(client));
     must(calls === 1 && error.code === "unknown-study" && error.status === 404, `${error} after ${calls}`);
     await refusal(Error, collector.send(client));
@@ -176,7 +176,7 @@ const BEHAVIOURS = {
       const credential = honest ? credentialOf(terms, unhex(given.secret), unhex(nonce)) : ascii("x".repeat(32));
       return new Response(JSON.stringify({ credential: hex(credential) }));
     };
-    const collector = new Collector("https://collector.example", { fetch, wait: async () => {}, attempts: 1 });
+    const collector = new Uploader("https://collector.example", { fetch, wait: async () => {}, attempts: 1 });
     await refusal(Error, collector.enrol(terms, { ticket: "00ff", diary: diary() }));
     const error = await refusal(Error, collector.enrol(terms, { ticket: "00ff", diary: diary() }));
     must(error.code === "credential", `${error}`);

@@ -129,9 +129,9 @@ test("the classics have the tables of the Python device", () => {
 });
 
 test("a study of another server is not taken for the one that was asked for", async () => {
-  const { Collector } = await import("../src/index.js");
+  const { Uploader } = await import("../src/index.js");
   const fetch = async () => new Response(vectors.studies[1].terms);
-  const collector = new Collector("http://127.0.0.1:1", { fetch });
+  const collector = new Uploader("http://127.0.0.1:1", { fetch });
   await assert.rejects(collector.study(vectors.studies[0].task_id), { name: "UploadError" });
   assert.equal((await collector.study(vectors.studies[1].task_id)).protocol, "privkv");
   assert.equal(hex((await collector.study(vectors.studies[1].task_id.slice(0, 32))).shortId), vectors.studies[1].task_id.slice(0, 32));
