@@ -101,6 +101,11 @@ class Tally:
         return int(self._statistic.reports(self._state).max())
 
     @property
+    def counters(self) -> Counters:
+        """What is counted, with PrivKVM's rounds apart."""
+        return self._state
+
+    @property
     def nbytes(self) -> int:
         """Size of the counters."""
         return self._state.cells.nbytes

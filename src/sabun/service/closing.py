@@ -6,18 +6,12 @@ Each step is a transaction of its own and can be asked for again after a crash; 
 from __future__ import annotations
 
 import json
-from typing import final
 
 from sabun.errors import DataError
 from sabun.release import Release
 from sabun.service.report_store import Round, Served, Store, require_equal
 
-__all__ = ["TooFew", "close_round", "purge_expired", "purge_round", "tidy"]
-
-
-@final
-class TooFew(DataError):
-    """A round has fewer reports than its study shows."""
+__all__ = ["close_round", "purge_expired", "purge_round", "tidy"]
 
 
 def close_round(store: Store, served: Served, number: int, *, abandon: bool = False) -> Release | None:
@@ -55,12 +49,10 @@ def close_round(store: Store, served: Served, number: int, *, abandon: bool = Fa
 
 def _shut(store: Store, served: Served, opened: Round, *, abandon: bool) -> None:
     """No report is added any more: waits for those that are being added, and keeps others out."""
-    least = served.study.terms.min_batch
     with store.database.change() as session:
         session.hold(opened.round, alone=True)
-        found = int(served.recipe.reports(store.counters_in(session, served, opened.number))[served.part(opened.number)])
-        if not abandon and found < least:
-            raise TooFew(f"a round must have at least {least} reports to be closed; it has fewer.")
+        if not abandon:
+            store.require_batch(served, opened.number, store.counters_in(session, served, opened.number))
         session.rows("UPDATE round SET state = 'closed' WHERE round = ? AND state = 'open'", opened.round)
 
 

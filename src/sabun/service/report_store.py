@@ -19,7 +19,7 @@ from sabun.service.migrations import migrate
 from sabun.service.round_keys import RoundKeys, check_of
 from sabun.service.session import Database, Session, StoreUnavailable
 
-__all__ = ["Batch", "Receipt", "Round", "Served", "Store"]
+__all__ = ["Batch", "Receipt", "Round", "Served", "Store", "TooFew", "require_equal"]
 
 _COLUMNS = "round, number, state, key_check, feedback, frozen_day, release"
 _ADD = (
@@ -29,6 +29,11 @@ _ADD = (
 _RECOUNTED_AT_ONCE = 100_000
 _EVERYBODY = -2
 """The number under which those who add studies or rounds wait for each other."""
+
+
+@final
+class TooFew(DataError):
+    """A round has fewer reports than its study shows."""
 
 
 @final
@@ -134,7 +139,7 @@ class Store:
         """Serves a study from now on, with its first round open; the same study again changes nothing.
 
         Raises:
-            ParameterError: It is served with another rule of enrolment, the seed is not the one it committed to, or the
+            ParameterError: It has reports under another rule of enrolment, the seed is not the one it committed to, or the
                 folder of keys is not the one with which its rounds were opened.
         """
         study.checked_seed(seed)
@@ -145,6 +150,11 @@ class Store:
             if not session.rows("SELECT study FROM study WHERE task = ?", task):
                 [(number,)] = session.rows("SELECT coalesce(max(study), 0) + 1 FROM study")
                 session.rows("INSERT INTO study VALUES (?, ?, ?, ?)", number, task, study.to_json(), rule)
+            unused = (
+                "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study)"
+            )
+            session.rows(f"UPDATE study SET enrolment = ? WHERE task = ? AND {unused}", rule, task)
+        self._served.pop(task, None)
         served = self.served(task)
         if served is None or served.study.task_id != study.task_id or served.tickets != tickets:
             raise ParameterError("enrolment must be as it was when the study was first served here; it is another.")
@@ -157,6 +167,11 @@ class Store:
             if opened.state == "open":
                 self._key(served, opened.number, opened.key_check)
 
+    def known(self, task: str) -> Served | None:
+        """The study of that name, if this process has looked it up before."""
+        found = self._served.get(task[:32])
+        return found if found is not None and task in (found.task, found.study.task_id) else None
+
     def served(self, task: str) -> Served | None:
         """The study of that name: 32 hexadecimal digits as on the wire, or all 64 of its task id."""
         short = task[:32]
@@ -166,8 +181,7 @@ class Store:
             for number, terms, rule in rows:
                 study = Study.from_json(terms)
                 self._served[short] = Served(number=number, study=study, tickets=rule == "tickets", seed=self.keys.seed(short))
-        found = self._served.get(short)
-        return found if found is not None and task in (short, found.study.task_id) else None
+        return self.known(task)
 
     def all_served(self) -> list[Served]:
         """Every study, in the order in which they came."""
@@ -343,6 +357,26 @@ class Store:
             return Tally.of_counters(served.study, self.counters(served, *range(number + 1)))
         return Tally.of_counters(served.study, self.counters(served, number), round=number)
 
+    def shown(self, served: Served, number: int) -> Tally:
+        """The tally of a round that has as many reports as its study wants before anything is shown.
+
+        Raises:
+            TooFew: It has fewer.
+        """
+        tally = self.tally(served, number)
+        self.require_batch(served, number, tally.counters)
+        return tally
+
+    def require_batch(self, served: Served, number: int, counters: Counters) -> None:
+        """Stops where a round has too few reports.
+
+        Raises:
+            TooFew: It has fewer than the study's `min_batch`.
+        """
+        least = served.study.terms.min_batch
+        if int(served.recipe.reports(counters)[served.part(number)]) < least:
+            raise TooFew(f"a round must have at least {least} reports; it has fewer.")
+
     def outcomes(self, served: Served) -> Iterator[tuple[int, int, str, int]]:
         """Round, hour, what became of reports, and of how many."""
         statement = (
@@ -392,16 +426,11 @@ def _receipt(
     return Receipt(accepted=accepted, duplicate=duplicate, rejected=rejected)
 
 
-def same_counters(left: Counters, right: Counters) -> bool:
-    """Whether two counts agree in every cell."""
-    return left.n == right.n and bool((left.cells == right.cells).all())
-
-
 def require_equal(left: Counters, right: Counters) -> None:
     """Stops where a recount is not what the counters say.
 
     Raises:
         DataError: They differ; nothing may be released from either.
     """
-    if not same_counters(left, right):
+    if left.n != right.n or not (left.cells == right.cells).all():
         raise DataError("the counters must equal a recount of the reports; they do not. Nothing was released from them.")

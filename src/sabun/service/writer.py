@@ -85,18 +85,21 @@ class Writer:
     def _run(self) -> None:
         while taken := self._taken():
             started = time.perf_counter()
+            heard = [future.set_running_or_notify_cancel() for _, future in taken]  # who went away is not answered
             try:
                 receipts = self._store.commit([batch for batch, _ in taken])
             except BaseException as error:
                 self.figures.failures += 1
+                waiting = (future for (_, future), here in zip(taken, heard, strict=True) if here)
                 told = error if isinstance(error, StoreUnavailable) else StoreUnavailable("the store refused a change.")
-                for _, future in taken:
+                for future in waiting:
                     future.set_exception(told)
             else:
                 self.figures.commits += 1
                 self.figures.reports += sum(receipt.accepted for receipt in receipts)
-                for (_, future), receipt in zip(taken, receipts, strict=True):
-                    future.set_result(receipt)
+                for (_, future), receipt, here in zip(taken, receipts, heard, strict=True):
+                    if here:
+                        future.set_result(receipt)
             self.figures.seconds += time.perf_counter() - started
 
     def _taken(self) -> list[tuple[Batch, Future[Receipt]]]:
