@@ -9,7 +9,8 @@ import json
 
 from sabun.errors import DataError
 from sabun.release import Release
-from sabun.service.report_store import Round, Served, Store, require_equal
+from sabun.service.report_store import Round, Served, Store
+from sabun.service.served import require_equal
 
 __all__ = ["close_round", "purge_expired", "purge_round", "tidy"]
 
