@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import http.server
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from sabun.keyvalue.client import Terms, report_size
@@ -117,10 +119,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@contextlib.contextmanager
-def running(collector: FakeCollector) -> Iterator[str]:
+class _Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def running(collector: FakeCollector) -> contextlib.AbstractContextManager[str]:
     """The address it listens at."""
-    handler = type("Handler", (_Handler,), {"collector": collector})
+    return _listening(type("Handler", (_Handler,), {"collector": collector}))
+
+
+def served(folder: Path) -> contextlib.AbstractContextManager[str]:
+    """The address of a site of plain files."""
+    return _listening(functools.partial(_Files, directory=str(folder)))
+
+
+@contextlib.contextmanager
+def _listening(handler: Any) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import http.server
 import json
 import shutil
 import subprocess
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from clients.fake_collector import served
 from keyvalue.client.test_law import EPSILON, KEYS, MEAN, PADDING, ROUNDS, WRONG, Law, enough, law_of, refused
 from sabun.keyvalue.client import PROTOCOLS, Terms
 from sabun.keyvalue.client.probabilities import PADDED
@@ -129,20 +126,6 @@ def page() -> Iterator[Any]:
         page.wait_for_function("window.ready === true")
         yield page
         browser.close()
-
-
-@contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
 
 
 def _vectors() -> Any:
