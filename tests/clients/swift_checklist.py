@@ -19,7 +19,7 @@ def checklist() -> str:
     lines = [
         "# Checklist of the Swift client",
         "",
-        "Generated from `wire-vectors.json` by `tests/clients/swift_checklist.py`; `VectorTests.swift` asks for all of it and more.",
+        "Generated from `wire-vectors.json` by `tests/clients/swift_checklist.py`; `VectorTests.swift` asks for all of it.",
         "",
         *[f"- [ ] {line}" for line in [*_studies(vectors), *_tables(vectors), *_numbers(vectors), *_unary(vectors)]],
     ]
@@ -32,7 +32,8 @@ def _studies(vectors: dict[str, Any]) -> Iterator[str]:
             name = study["name"]
             yield f"`Terms` of the study `{name}`: taskId `{study['task_id']}`"
             yield f"`reportId` of `{name}` for the credential 00 01 … 0f: `{study['report_id']}`"
-            yield f"`{name}`: {len(study['symbols'])} symbols, {len(study['reports'])} reports such as `{study['reports'][0]['bytes']}`"
+            first, *others = (report["bytes"] for report in study["reports"])
+            yield f"`{name}`: {len(study['symbols'])} symbols, {len(others) + 1} reports such as `{first}`"
 
 
 def _tables(vectors: dict[str, Any]) -> Iterator[str]:
@@ -53,7 +54,8 @@ def _numbers(vectors: dict[str, Any]) -> Iterator[str]:
     yield f"`Ratio(text:).double` of {len(vectors['doubles'])} rationals, halves and hairs beside them among them"
     for given in vectors["thresholds"]:
         low, high = given["range"]
-        yield f"range [{low:.20}, {high:.20}]: ends {' '.join(given['ends'])}, {len(given['cases'])} thresholds, plain and clipped"
+        ends, cases = " ".join(given["ends"]), len(given["cases"])
+        yield f"range [{low:.20}, {high:.20}]: ends {ends}, {cases} thresholds, plain and clipped"
 
 
 def _unary(vectors: dict[str, Any]) -> Iterator[str]:
