@@ -55,7 +55,7 @@ def address(study: Path) -> Iterator[str]:
 def tickets(study: Path, address: str) -> Iterator[str]:
     del address  # the server has made the store
     path = study.with_name("tickets.txt")
-    sabun("tickets", study, "--count", 3, "--out", path)
+    sabun("tickets", study, "--count", 4, "--out", path)
     return iter(path.read_text().split())
 
 
@@ -121,6 +121,26 @@ def test_a_device_in_chromium_is_counted_once_from_a_page_of_another_origin(
     assert "OPTIONS" not in methods  # nothing that a browser would ask about first
 
 
+@needs_js
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_the_example_page_takes_a_person_to_a_counted_report(study: Path, address: str, tickets: Iterator[str]) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    task = Study.load(study).terms.task_id
+    with served(ROOT / "js") as site, playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{site}/example/index.html?server={address}&task={task}&ticket={next(tickets)}")
+        page.get_by_label("地図").fill("0.5")
+        page.get_by_role("button").click()
+        playwright.expect(page.get_by_role("status")).to_contain_text("counted; 38 bytes left this browser")
+        page.get_by_role("button").click()
+        playwright.expect(page.get_by_role("status")).to_contain_text("sent before; 38 bytes")
+        page.get_by_label("Study").fill("0" * 32)
+        page.get_by_role("button").click()
+        playwright.expect(page.get_by_role("status")).to_contain_text("unknown-study")
+        browser.close()
+
+
 def test_the_collector_has_as_many_reports_as_devices_took_part(study: Path, address: str, tickets: Iterator[str]) -> None:
     token = json.loads(sabun("operator", "add", study, "counter", "--scope", "read", "--json"))["token"]
     task = Study.load(study).terms.short_id.hex()
@@ -129,4 +149,4 @@ def test_the_collector_has_as_many_reports_as_devices_took_part(study: Path, add
     )
     with urllib.request.urlopen(request, timeout=30) as response:
         tally = Tally.from_bytes(response.read(), study=Study.load(study))
-    assert tally.n == 3 - len(list(tickets))
+    assert tally.n == 4 - len(list(tickets))
