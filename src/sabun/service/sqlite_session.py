@@ -101,13 +101,16 @@ class SqliteDatabase:
     def _transaction(self, beginning: str) -> Iterator[_Session]:
         with _translated():
             connection = self._connection()
-            connection.execute(beginning)
             try:
+                connection.execute(beginning)
                 yield _Session(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):  # a full disk may have rolled back by itself
                     connection.execute("ROLLBACK")
+                if connection.in_transaction:  # it cannot even do that: the next change begins on another
+                    self._own.connection = None
+                    connection.close()
                 raise
 
     def scrub(self) -> None:
