@@ -22,7 +22,7 @@ from sabun.service.report_store import Store
 from sabun.service.settings import Settings, opened_store
 from sabun.service.writer import Writer
 
-__all__ = ["listening", "run_process"]
+__all__ = ["listening", "run_process", "web_server"]
 
 _BACKLOG = 2048
 _HEADER_SECONDS = 15.0
@@ -92,6 +92,11 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
         url=settings.address(made.getsockname()[1]),
     )
     app = application(collecting, lifespan=_lifespan(settings, store, collecting))
+    web_server(app, settings).run(sockets=[made])
+
+
+def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
+    """The server of an application: no access log, no headers of proxies, nothing said about itself."""
     config = uvicorn.Config(
         app,
         http=_PatientProtocol,
@@ -107,7 +112,7 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    uvicorn.Server(config).run(sockets=[made])
+    return uvicorn.Server(config)
 
 
 def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
