@@ -7,7 +7,6 @@ import http.client
 import json
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -50,9 +49,19 @@ def made_up(study: Study, n: int, *, seed: int, number: int = 0) -> list[bytes]:
     return found
 
 
+def _serve(settings: Settings, port: int, log: str, shard: int) -> None:
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(handle, 2)
+    run_process(settings, listening("127.0.0.1", port, shared=True), shard=shard)
+
+
+_FORKING = multiprocessing.get_context("forkserver")
+_FORKING.set_forkserver_preload(["service.devices"])  # killed and started anew, a server need not import everything again
+
+
 @dataclass
 class Running:
-    """A collector in a process of its own, forked: nothing is imported again when it is killed and started anew."""
+    """A collector in one or several processes of its own."""
 
     settings: Settings
     shards: Sequence[int] = (0,)
@@ -68,23 +77,11 @@ class Running:
             self.port = self._kept.getsockname()[1]
         for shard in self.shards:
             if shard not in self._processes:
-                process = multiprocessing.get_context("fork").Process(target=self._serve, args=(shard,), daemon=True)
-                process.start()
-                self._processes[shard] = process
+                given = (self.settings, self.port, self.log, shard)
+                self._processes[shard] = _FORKING.Process(target=_serve, args=given, daemon=True)
+                self._processes[shard].start()
         self.wait()
         return self
-
-    def _serve(self, shard: int) -> None:
-        handle = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(handle, 2)
-        os.dup2(handle, 1)
-        made = listening("127.0.0.1", self.port, shared=True)
-        # What forked is a test: its signal handlers and its exit are not the server's.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            run_process(self.settings, made, shard=shard)
-        finally:
-            os._exit(0)
 
     def wait(self) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -120,6 +117,7 @@ class Running:
                 process.kill()
                 process.join()
         self._processes.clear()
+        self._kept.close()
 
 
 @contextlib.contextmanager
@@ -136,7 +134,8 @@ class Uploader:
 
     def __init__(self, port: int, study: Study, number: int = 0) -> None:
         self._path = f"/v1/studies/{study.terms.short_id.hex()}/rounds/{number}/reports"
-        self._port, self._connection = port, None
+        self._port = port
+        self._connection: http.client.HTTPConnection | None = None
         self.retries = 0
         self.taken: list[dict[str, Any]] = []
 
@@ -157,6 +156,11 @@ class Uploader:
                 assert answer.status in (429, 503), content
                 assert answer.headers["Retry-After"]
             self.retries += 1
-            self._connection = None
+            self.close()
             time.sleep(0.02)
         raise TimeoutError("the batch was never answered")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
