@@ -79,7 +79,9 @@ async def _safe(one: Endpoint, collecting: Collecting, request: Request) -> Resp
     try:
         return await one.handler(collecting, request)
     except Problem as problem:
-        return problem_response(problem)
+        # What is left of a body that was refused is not read: whoever sends without end would never hear of it.
+        unread = request.method == "POST" and not getattr(request.state, "read", False)
+        return problem_response(problem, **({"Connection": "close"} if unread else {}))
     except Exception as error:  # its words and its traceback may hold what somebody sent
         _log.error("unexpected %s", type(error).__name__, extra={"event": "error"})
         return problem_response(Problem("internal"))

@@ -55,6 +55,7 @@ class Intake:
             raise Problem("slow-body") from None
         except ClientDisconnect:
             raise Problem("disconnected") from None
+        request.state.read = True
         return b"".join(pieces)
 
     @contextmanager

@@ -7,13 +7,14 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator
-from typing import Any, final
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sabun.service.application import application
+from sabun.service.bodies import Intake
 from sabun.service.closing import purge_expired, tidy
 from sabun.service.endpoints import Collecting
 from sabun.service.log import say, start_log
@@ -22,10 +23,9 @@ from sabun.service.report_store import Store
 from sabun.service.settings import Settings, opened_store
 from sabun.service.writer import Writer
 
-__all__ = ["listening", "run_process"]
+__all__ = ["listening", "run_process", "web_server"]
 
 _BACKLOG = 2048
-_HEADER_SECONDS = 15.0
 _HOUSEKEEPING_SECONDS = 600.0
 
 
@@ -45,14 +45,15 @@ def listening(host: str, port: int, *, shared: bool) -> socket.socket:
     return made
 
 
-@final
 class _PatientProtocol(HttpToolsProtocol):
     """Ends connections on which no request is announced in time: uvicorn waits for headers for ever."""
+
+    seconds: float
 
     def connection_made(self, transport: Any) -> None:
         """Starts the clock."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(_HEADER_SECONDS, self._end_if_silent)
+        self._late = self.loop.call_later(self.seconds, self._end_if_silent)
 
     def _end_if_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
@@ -62,7 +63,7 @@ class _PatientProtocol(HttpToolsProtocol):
         """A request begins on a connection that is kept alive: its headers have their own time."""
         super().on_message_begin()
         self._late.cancel()
-        self._late = self.loop.call_later(_HEADER_SECONDS, self._end_if_unfinished)
+        self._late = self.loop.call_later(self.seconds, self._end_if_unfinished)
 
     def _end_if_unfinished(self) -> None:
         if not self.transport.is_closing():
@@ -90,11 +91,17 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
         writer=Writer(store),
         retention_days=settings.retention_days,
         url=settings.address(made.getsockname()[1]),
+        intake=Intake(seconds=settings.body_seconds),
     )
     app = application(collecting, lifespan=_lifespan(settings, store, collecting))
+    web_server(app, settings).run(sockets=[made])
+
+
+def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
+    """The server of an application: no access log, no headers of proxies, nothing said about itself."""
     config = uvicorn.Config(
         app,
-        http=_PatientProtocol,
+        http=type("_Patient", (_PatientProtocol,), {"seconds": settings.header_seconds}),
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -107,7 +114,7 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    uvicorn.Server(config).run(sockets=[made])
+    return uvicorn.Server(config)
 
 
 def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:

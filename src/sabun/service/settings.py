@@ -52,6 +52,8 @@ class Settings:
         tls_key: Its key.
         url: The server's address as browsers see it, where a proxy stands in front.
         retention_days: How long reports stay after a round is frozen.
+        header_seconds: How long a client may take to announce a request.
+        body_seconds: How long it may take to send it.
 
     Raises:
         ParameterError: One of them breaks its rule.
@@ -67,6 +69,8 @@ class Settings:
     tls_key: str | None = None
     url: str = ""
     retention_days: int = 30
+    header_seconds: float = 15.0
+    body_seconds: float = 20.0
 
     def __post_init__(self) -> None:
         checks.require(0 <= self.port < 65_536, "from 0 to 65535", port=self.port)
