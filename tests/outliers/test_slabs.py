@@ -127,7 +127,7 @@ def test_a_slab_reaches_as_far_as_rounding_can_bring_a_neighbour() -> None:
             state = bands.merge(state, bands.unpack(task.counted_hand(hand, [packets[hand]]).state))
         squared = (points - points.T) ** 2 <= radius * radius
         degrees = squared.sum(axis=1) - 1
-        assert state.count == (degrees < 3).sum()
+        assert state.outliers == (degrees < 3).sum()
         assert state.rows == len(points)
         most = [
             int((squared & (np.abs(degrees - 3) <= t) & ~np.eye(len(points), dtype=bool)).sum(axis=1).max()) for t in range(4)

@@ -172,7 +172,8 @@ def _hands(task: Dealing, dealt: Any) -> Any:
         pieces, contents = packets.column("piece").to_pylist(), packets.column("packet").to_pylist()
         return pa.Table.from_batches([_batch(task.counted_numbered(number, pieces, contents))])
 
-    return dealt.groupBy("hand").applyInArrow(count, _REPORT)
+    # As many partitions as hands: Spark's usual number has nothing to do with ours.
+    return dealt.repartition(task.hands, "hand").groupBy("hand").applyInArrow(count, _REPORT)
 
 
 def _batch(report: Report) -> Any:

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from sabun.learning.network import Activity, Floats, Network, Passes
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "expected_piece", "piece_size", "row_by_row"]
+__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "expected_piece", "piece_size", "row_by_row", "two_sum"]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -79,7 +79,7 @@ class ClippedSum:
                 # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
                 # addition drops is kept beside the total, now and then rather than always, for it costs three additions.
                 if (at // size + 1) % _TOGETHER == 0 or at + size >= len(rows):
-                    total, missed = _two_sum(total, recent)
+                    total, missed = two_sum(total, recent)
                     lost += missed  # proof: nothing-lost
                     recent[:] = 0.0
         return np.asarray(total + lost)
@@ -113,7 +113,7 @@ def row_by_row(network: Network, *, piece: int, kind: DTypeLike = np.float64) ->
     return True
 
 
-def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """The rounded sum, with what rounding took away (Knuth 1969): the two together are exact."""
     total = a + b
     second = total - a

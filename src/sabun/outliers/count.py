@@ -277,13 +277,15 @@ class OutlierCount(OutlierQuestion):
             return 0
         return int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum())
 
+    def _measured(self, points: NDArray[np.float64], beta: Fraction, relation: str) -> Measured:
+        return measure(points, k=int(self.k), radius=float(self.radius), beta=beta, cover=self.cover, relation=relation)
+
     def _smooth(
         self, known: NDArray[np.float64] | Measured, ask: Ask, amounts: Amounts, *, cap: int, top: int
     ) -> dict[str, Any]:
         law, coin = amounts.law, ask.coin
         assert law is not None
-        about = {"k": int(self.k), "radius": float(self.radius), "beta": law.beta, "cover": self.cover}
-        exact, bound = known if isinstance(known, tuple) else measure(known, **about, relation=ask.relation)
+        exact, bound = known if isinstance(known, tuple) else self._measured(known, law.beta, ask.relation)
         noisy = _clamped(exact + law.draw(bound, coin=coin), top)  # proof: smooth-noise
         if amounts.bar is None:
             return {"count": noisy}

@@ -43,13 +43,13 @@ class Near(NamedTuple):
     """What S needs to know of a table. PRIVATE.
 
     Attributes:
-        count: The number of outliers.
+        outliers: How many there are.
         most: For each rung, the most members of V[k-t, k+t] that one record has within the radius.
         ends: How many records V[k-1-t, k-1+t] has on each rung.
         first: The points of that many of them, in the order in which they join; within a rung in any order.
     """
 
-    count: int
+    outliers: int
     most: NDArray[np.int64]
     ends: NDArray[np.int64]
     first: Callable[[int], _Floats]
@@ -117,8 +117,8 @@ def measure(points: _Floats, *, k: int, radius: float, beta: Fraction, cover: st
         return n, Fraction(0)
     discounts = discounts_for(n=public_n, d=d, k=k, beta=beta, relation=relation)
     bands = Bands(points, k=k, radius=radius, rungs=discounts.rungs)
-    near = Near(count=bands.count, most=bands.most, ends=bands.gained_ends, first=lambda size: points[bands.gained[:size]])
-    return near.count, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
+    near = Near(outliers=bands.count, most=bands.most, ends=bands.gained_ends, first=lambda size: points[bands.gained[:size]])
+    return near.outliers, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
 
 
 @np.errstate(all="ignore")

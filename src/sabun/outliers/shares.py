@@ -171,7 +171,7 @@ def near_by_shares(
     ranks = np.abs(degrees.astype(np.int64) - (k - 1))
     ends, points = nearest(ranks[ranks < rungs], np.concatenate([share.points for share in found]), rungs)
     count = int((degrees < k).sum())
-    return len(degrees), Near(count=count, most=_most(found, degrees, k, rungs), ends=ends, first=lambda size: points[:size])
+    return len(degrees), Near(outliers=count, most=_most(found, degrees, k, rungs), ends=ends, first=lambda size: points[:size])
 
 
 def _most(found: tuple[Answered, ...], degrees: NDArray[np.int32], k: int, rungs: int) -> _Integers:
@@ -200,4 +200,5 @@ def _most(found: tuple[Answered, ...], degrees: NDArray[np.int32], k: int, rungs
 def _picked(lists: NDArray[np.int32], starts: _Integers, lengths: _Integers) -> NDArray[np.int32]:
     """The stretches that start there and are so long, one after the other."""
     places = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-    return lists[places]
+    found: NDArray[np.int32] = lists[places]
+    return found

@@ -91,14 +91,14 @@ class Found(NamedTuple):
 
     Attributes:
         rows: How many points they own.
-        count: How many of those are outliers.
+        outliers: How many of those are outliers.
         most: For each rung the most members of its band near one point.
         ranks: |degree - (k - 1)| of owned points, where it is below the number of rungs.
         points: Those points.
     """
 
     rows: int
-    count: int
+    outliers: int
     most: _Integers
     ranks: _Integers
     points: _Floats
@@ -154,7 +154,7 @@ class SlabBands:
         """Both together: a point of the rim has some of its neighbours here, never more, so the most is the most."""
         return Found(
             left.rows + right.rows,
-            left.count + right.count,
+            left.outliers + right.outliers,
             np.maximum(left.most, right.most),  # proof: most-of-slabs
             np.concatenate([left.ranks, right.ranks]),
             np.concatenate([left.points, right.points]),
@@ -163,7 +163,7 @@ class SlabBands:
     def pack(self, state: Found) -> bytes:
         """As bytes."""
         order = np.lexsort((*state.points.T, state.ranks))
-        return packed(np.array([state.rows, state.count]), state.most, state.ranks[order], state.points[order])
+        return packed(np.array([state.rows, state.outliers]), state.most, state.ranks[order], state.points[order])
 
     def unpack(self, content: bytes) -> Found:
         """From bytes.
@@ -203,7 +203,7 @@ def near_by_slabs(
     slabs = cut_slabs(coordinates, extent, radius=radius, count=max(_LEAST, 2 * source.parts))
     found = source.dealt(slabs, SlabBands(slabs=slabs, k=k, rungs=rungs))
     ends, points = nearest(found.ranks, found.points, rungs)
-    return found.rows, Near(count=found.count, most=found.most, ends=ends, first=lambda size: points[:size])
+    return found.rows, Near(outliers=found.outliers, most=found.most, ends=ends, first=lambda size: points[:size])
 
 
 def cut_slabs(coordinates: Coordinates, extent: _Integers, *, radius: float, count: int) -> Slabs:

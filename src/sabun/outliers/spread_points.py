@@ -160,10 +160,10 @@ class SpreadPoints:
         if cap == 0:
             return n, Fraction(0)
         if beta is None:
-            return self._near(k=k, radius=radius, rungs=0).count, Fraction(0)
+            return self._near(k=k, radius=radius, rungs=0).outliers, Fraction(0)
         discounts = discounts_for(n=public, d=d, k=k, beta=beta, relation=relation)
         near = self._near(k=k, radius=radius, rungs=discounts.rungs)
-        return near.count, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
+        return near.outliers, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
 
     def _near(self, *, k: int, radius: float, rungs: int) -> Near:
         from sabun.outliers.shares import near_by_shares
