@@ -1,7 +1,7 @@
 """A table in pieces as points: who lies where, then what the ladder needs, without the whole table in one place.
 
 Up to `MOST_SLABS` dimensions rows are dealt into slabs with a rim (`slabs`); above, a slab's rim would be most of the table, so
-every worker gets all rows and answers for a share of them (`shares`). Either way the answer is that of one machine to the bit.
+every worker gets all rows and answers for a share (`replicated`). Either way the answer is that of one machine to the bit.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class SpreadPoints:
         return near.outliers, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
 
     def _near(self, *, k: int, radius: float, rungs: int) -> Near:
-        from sabun.outliers.shares import near_by_shares
+        from sabun.outliers.replicated import near_by_shares
         from sabun.outliers.slabs import near_by_slabs
 
         found = near_by_slabs if self.coordinates.width <= MOST_SLABS else near_by_shares
