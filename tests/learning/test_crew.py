@@ -22,7 +22,7 @@ from sabun.learning.crew import LostProcess, must_travel
 from sabun.learning.settings import DpSgdSettings
 from sabun.ledger import Ledger
 
-torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[torch]'")
+torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun[learning]'")
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
 

@@ -196,7 +196,7 @@ def _possible(processes: int, device: str) -> None:
         import torch
         import torch.distributed as dist
     except ImportError:
-        raise ParameterError("processes above 1 need an extra; pip install 'sabun[torch]'.") from None
+        raise ParameterError("processes above 1 need an extra; pip install 'sabun[learning]'.") from None
     if not dist.is_available() or not dist.is_gloo_available():
         raise ParameterError("processes must be 1: this build of torch has no torch.distributed with gloo.")
     if dist.is_initialized():
