@@ -201,7 +201,7 @@ def _possible(processes: int, device: str) -> None:
         raise ParameterError("processes must be 1: this build of torch has no torch.distributed with gloo.")
     if dist.is_initialized():
         raise ParameterError("processes must be 1 in a process that has joined a group of torch.distributed; this one has.")
-    checks.require(multiprocessing.current_process().name == "MainProcess", "1 in a helper process", processes=processes)
+    checks.require(not multiprocessing.current_process().daemon, "1 in a daemon process", processes=processes)
     if device == "cuda":
         found = torch.cuda.device_count()
         checks.require(processes <= found, f"at most {found}, the number of GPUs", processes=processes)
