@@ -21,12 +21,6 @@ MUTANTS = (
     ("shards: the last one left out", "learning/shards.py", "for part in parts:  #", "for part in parts[:-1]:  #"),
     ("shards: rounding not kept", "learning/shards.py", "return np.asarray(total + lost)", "return np.asarray(total)"),
     ("shards: a batch for each", "learning/shards.py", "return batch[start:end] - first", "return batch[: end - start]"),
-    (
-        "shards: resumed with others",
-        "learning/torch_modules/run.py",
-        "if self.loop.shards > 1:",
-        "if self.loop.shards > 1000000:",
-    ),
     ("DP-SGD: add for replace", "learning/dpsgd.py", 'if self.problem.relation == "add-remove":', "if True:"),
     (
         "DP-SGD: sigma halved",

@@ -7,7 +7,7 @@ TESTS = ("contracts/test_calibration_outliers.py", "outliers/test_calibration.py
 
 MUTANTS = (
     ("slabs: a rim of one radius", "outliers/slabs.py", "for _ in range(radii):", "for _ in range(min(radii, 1)):"),
-    ("slabs: the rim's last float cut off", "outliers/slabs.py", "float(np.nextafter(high + reach, np.inf))", "high + reach"),
+    ("slabs: a rim too narrow", "outliers/slabs.py", "self.radius * _SLACK", "self.radius * 0.99"),
     ("slabs: bands of one slab only", "outliers/slabs.py", "np.maximum(left.most, right.most),", "right.most,"),
     ("slabs: rim degrees believed", "outliers/ladder.py", "rank = np.where(self._whole, rank, rungs)", "rank = rank + 0"),
     (
