@@ -17,6 +17,7 @@ from sabun.engine.dealing import Dealing
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount
+from sabun.outliers.ladder import Bands
 from sabun.outliers.points import read_table
 from sabun.outliers.sensitivity import measure
 from sabun.outliers.slabs import SlabBands, Slabs, cut_slabs
@@ -90,6 +91,22 @@ KINDS = ("anywhere", "grid", "one place", "two places, nothing between", "duplic
 def test_pieces_give_the_count_and_the_bound_of_one_machine(kind: str, d: int) -> None:
     for radius in (1 / 16, 0.2):
         both(table(kind, d), radius=radius)
+
+
+@pytest.mark.parametrize(("d", "radius"), [(2, 0.08), (6, 0.45)])
+def test_every_rung_is_that_of_one_machine(d: int, radius: float) -> None:
+    """Also those that cannot win: which rungs matter is for the ladder to say."""
+    rows = table("anywhere", d)
+    pieces = SpreadPoints.of(Cut(pieces=np.array_split(rows, 3)), schema=unit(d), columns=None)
+    near = pieces._near(k=6, radius=radius, rungs=14)
+    bands = Bands(read_table(rows, schema=unit(d))[1], k=6, radius=radius, rungs=14)
+    assert near.outliers == bands.count
+    assert near.most.tolist() == bands.most.tolist()
+    assert near.most[3] < near.most[-1]
+    assert near.ends.tolist() == bands.gained_ends.tolist()
+    for size in near.ends.tolist():
+        expected = bands.points[bands.gained[:size]]
+        assert sorted(near.first(size).tolist()) == sorted(expected.tolist())
 
 
 @pytest.mark.parametrize("d", [2, 5])
