@@ -141,10 +141,11 @@ def count(
         raise ParameterError("like must be another table than the private one; got the same file. Name a public one.")
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
     with payment, asked_table(table, engine=engine, id=None, rules=None) as asked:
-        read, rows = _read(table, known) if engine is None else (asked, n_records)
+        whole_table: tuple[Any, int | None] = _read(table, known) if engine is None else (asked, n_records)
+        read, known_rows = whole_table
         with busy("Planning"):
             guess = (
-                rows if payment.relation(relation) == "replace-one" else n_records
+                known_rows if payment.relation(relation) == "replace-one" else n_records
             )  # otherwise the number of rows is private, as is a refusal
             told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=like, yes=yes, json=json)
         with busy("Counting outliers") if engine is None else nullcontext():  # pieces have a bar of their own
