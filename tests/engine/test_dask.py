@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.worlds import Dying, folder, recipe, truth
+from engine.worlds import Dying, cloud, folder, outliers, recipe, truth
 from sabun.engine import spread
 from sabun.engine.dask_engine import Dask
 from sabun.errors import DataError
@@ -70,3 +70,12 @@ def test_a_release_that_reads_its_table_three_times_is_that_of_one_process(clien
     assert found[0]["level"] is not None
     assert found[1] == found[0]
     assert found[2] == found[0]
+
+
+@pytest.mark.parametrize("columns", ["abc", "abcdef"])
+def test_outliers_of_files_and_frames_are_those_of_one_machine(client: Any, columns: str, tmp_path: Path) -> None:
+    points = cloud(tmp_path / "points")
+    alone = outliers(points, columns)
+    assert outliers(spread(points, engine=client), columns) == alone
+    frames = pytest.importorskip("dask.dataframe", reason="needs dask[dataframe] for frames")
+    assert outliers(spread(frames.read_parquet(str(points)), engine=client), columns) == alone

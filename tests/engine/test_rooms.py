@@ -15,7 +15,7 @@ from sabun.density import DensityRatio
 from sabun.engine import spread
 from sabun.errors import DataError
 from sabun.ledger import Ledger
-from sabun.outliers import OutlierCount
+from sabun.outliers import OutlierCount, RegionCount
 from sabun.records import Schema
 from sabun.regression import PrivateRidge
 from sabun.summaries import Histogram, Quantiles, Variance
@@ -41,6 +41,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "histogram": lambda source: Histogram(column="a", epsilon=1, schema=SCHEMA, random_state=2).fit(source),
     "quantiles": lambda source: Quantiles(column="a", epsilon=1, schema=SCHEMA, random_state=2).fit(source),
     "density": lambda source: DensityRatio(epsilon=1, schema=SCHEMA, random_state=2).fit(private=source, public=PUBLIC),
+    "outliers": lambda source: OutlierCount(k=3, radius=0.05, epsilon=1, schema=SCHEMA, random_state=2).fit(source),
     "regression": lambda source: PrivateRidge(
         epsilon=1, delta=1e-6, x_bounds=BOUNDS, y_bounds={"y": (-1, 1)}, random_state=2
     ).fit(source),
@@ -62,6 +63,7 @@ def test_a_release_from_pieces_is_that_of_the_table(name: str, table: Path) -> N
 
 def test_a_room_that_needs_the_table_refuses_pieces_before_any_charge(table: Path, tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "book", name="book", epsilon=1)
+    halves = {"low": {"a": (None, 0.5)}, "high": {"a": (0.5, None)}}
     with pytest.raises(DataError, match="a table must be"):
-        OutlierCount(k=3, radius=0.1, epsilon=1, schema=SCHEMA, ledger=book).fit(spread(table))
+        RegionCount(regions=halves, k=3, radius=0.1, epsilon=1, schema=SCHEMA, ledger=book).fit(spread(table))
     assert book.entries() == ()

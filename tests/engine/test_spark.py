@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.worlds import Dying, folder, recipe, truth
+from engine.worlds import Dying, cloud, folder, outliers, recipe, truth
 from sabun.engine import spread
 from sabun.engine.spark_engine import Spark
 from sabun.errors import DataError
@@ -63,3 +63,9 @@ def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path)
     with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
         spread(tmp_path / "bad.csv", engine=session).counted(recipe())
     assert "SECRET" not in str(caught.value)
+
+
+def test_outliers_of_files_and_frames_are_those_of_one_machine(session: Any, tmp_path: Path) -> None:
+    points = cloud(tmp_path / "points")
+    assert outliers(spread(points, engine=session), "abc") == outliers(points, "abc")
+    assert outliers(spread(session.read.parquet(str(points)), engine=session), "abcdef") == outliers(points, "abcdef")

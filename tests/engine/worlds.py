@@ -82,3 +82,28 @@ class Dying:
     def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
         found: Iterator[Report] = self.engine.reports(Mortal(task, self.marker), pieces)
         return found
+
+
+POINTS = Schema.of_bounds(dict.fromkeys("abcdef", (0, 1)))
+
+
+def cloud(where: Path) -> Path:
+    """Points with duplicates, on borders and off them, some of them missing."""
+    where.mkdir(exist_ok=True)
+    rng = np.random.default_rng(3)
+    for number in range(3):
+        rows = np.vstack([rng.uniform(size=(150, 6)), rng.integers(0, 9, size=(100, 6)) / 8])
+        rows[:20] = rows[0]
+        rows[20:25] = np.nan
+        parquet.write_table(
+            pa.table({name: rows[:, place] for place, name in enumerate("abcdef")}), where / f"{number}.parquet"
+        )
+    return where
+
+
+def outliers(source: Any, columns: str) -> Any:
+    """The release about as many coordinates; a simulation, so that the same sums give the same bytes."""
+    from sabun.outliers import OutlierCount
+
+    asked = OutlierCount(k=3, radius=0.15, epsilon=2, schema=POINTS, columns=list(columns), random_state=5)
+    return asked.fit(source).release_.value

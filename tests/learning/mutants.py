@@ -12,6 +12,15 @@ TESTS = (
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    (
+        "shards: a row in two",
+        "learning/shards.py",
+        "start, end = np.searchsorted(batch, (first, last))",
+        "start, end = np.searchsorted(batch, (first, last + 1))",
+    ),
+    ("shards: the last one left out", "learning/shards.py", "for part in parts:  #", "for part in parts[:-1]:  #"),
+    ("shards: rounding not kept", "learning/shards.py", "return np.asarray(total + lost)", "return np.asarray(total)"),
+    ("shards: a batch for each", "learning/shards.py", "return batch[start:end] - first", "return batch[: end - start]"),
     ("DP-SGD: add for replace", "learning/dpsgd.py", 'if self.problem.relation == "add-remove":', "if True:"),
     (
         "DP-SGD: sigma halved",

@@ -6,6 +6,18 @@ TESTS = ("contracts/test_calibration.py -k outliers", "outliers/test_calibration
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    ("slabs: a rim of one radius", "outliers/slabs.py", "for _ in range(radii):", "for _ in range(min(radii, 1)):"),
+    ("slabs: a rim too narrow", "outliers/slabs.py", "self.radius * _SLACK", "self.radius * 0.99"),
+    ("slabs: bands of one slab only", "outliers/slabs.py", "np.maximum(left.most, right.most),", "right.most,"),
+    ("slabs: rim degrees believed", "outliers/ladder.py", "rank = np.where(self._whole, rank, rungs)", "rank = rank + 0"),
+    (
+        "slabs: borders owned twice",
+        "outliers/slabs.py",
+        "(low <= column) & (column < high)",
+        "(low <= column) & (column <= high)",
+    ),
+    ("shares: lists of the inner half", "outliers/replicated.py", "- self.k) < self.rungs", "- self.k) < self.rungs // 2"),
+    ("shares: new neighbours forgotten", "outliers/replicated.py", "- (self.k - 1)) < self.rungs", "- (self.k - 1)) < 1"),
     ("choice spends 2 epsilon", "outliers/subspace.py", "(scores, epsilon=epsilon,", "(scores, epsilon=2 * epsilon,"),
     ("limit of the proof raised", "outliers/laws.py", "_LARGEST_PROVED = Fraction(2)", "_LARGEST_PROVED = Fraction(20)"),
     ("one side of theta forgotten", "outliers/laws.py", "min(slide, stretch, _", "min(slide, _"),

@@ -31,6 +31,15 @@ def test_one_command_gives_a_private_count_with_an_interval(here: Path, capsys: 
     assert Release.load("c.json")["count"] == 2
 
 
+def test_an_engine_counts_the_same_outliers_in_pieces(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5000", "--engine", "serial")
+    assert exit_code(*command) == 0
+    assert "Outliers: 2" in capsys.readouterr().out
+    (here / "regions.json").write_text('{"old": {"age": [100, null]}}')
+    assert exit_code(*command, "--regions", "regions.json") == 2
+    assert "engine must be left out with --regions" in capsys.readouterr().err
+
+
 def test_json_is_for_machines_and_the_ledger_pays(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.create(here / "book", name="book", epsilon=1)
     command = ("outliers", "count", "t.csv", *BOUNDS, "--columns", "age", "--radius", "0.2", "--json", "--ledger", "book")

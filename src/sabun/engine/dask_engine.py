@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any, Self, TypeVar, final
 
 from sabun import checks
 from sabun.engine.counting import Report, Task
+from sabun.engine.dealing import Deal, Dealing
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
 from sabun.engine.statistic import Elsewhere, Statistic
@@ -58,6 +60,11 @@ class Dask:
             waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
             yield from _finished(client, waiting)
 
+    def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Deals them and counts the hands wherever Dask likes."""
+        with self._client() as client:
+            yield from _hands(client, task, client.map(task.packets, pieces, pure=False, retries=_RETRIES))
+
     def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
         """A Dask DataFrame whose partitions are the pieces."""
         return DaskFrame(engine=self, frame=frame, progress=progress)
@@ -101,6 +108,27 @@ class DaskFrame(Elsewhere):
             reports = _finished(client, waiting)
             return gathered(reports, statistic, plan=task.plan, count=len(parts), step=self.progress)
 
+    @property
+    def parts(self) -> int:
+        """How many partitions there are."""
+        return int(self.frame.npartitions)
+
+    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
+        """The state of all hands, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        import dask
+
+        parts = self.frame.to_delayed()
+        task = Dealing.of(deal, statistic, plan=f"dask frame of {len(parts)} partitions", pieces=len(parts))
+        give = dask.delayed(task.packets, pure=False)
+        with self.engine._client() as client:
+            given = client.compute([give(part) for part in parts], retries=_RETRIES)
+            reports = _hands(client, task, given)
+            return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+
 
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
@@ -113,6 +141,20 @@ def _connected(address: str) -> Iterator[Any]:
         raise DataError(f"a Dask scheduler must answer at {address}; none does. Nothing was charged.")
     with client:
         yield client
+
+
+def _hands(client: Any, task: Dealing, given: Sequence[Any]) -> Iterator[Report]:
+    """The report of each hand; what a piece deals stays with the workers."""
+    settled = {"pure": False, "retries": _RETRIES}
+    shares = {
+        share: [client.submit(operator.itemgetter(share), packets, **settled) for packets in given]
+        for share in dict.fromkeys(map(task.share, range(task.hands)))
+    }
+    waiting = [client.submit(task.counted_hand, hand, shares[task.share(hand)], **settled) for hand in range(task.hands)]
+    try:
+        yield from _finished(client, waiting)
+    finally:
+        client.cancel([*given, *(packet for packets in shares.values() for packet in packets)])
 
 
 def _finished(client: Any, waiting: Sequence[Any]) -> Iterator[Report]:

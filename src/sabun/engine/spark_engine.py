@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun.engine.counting import Report, Task
+from sabun.engine.dealing import Deal, Dealing
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
 from sabun.engine.statistic import Elsewhere, Statistic
@@ -23,6 +24,7 @@ __all__ = ["Spark", "SparkFrame"]
 State = TypeVar("State")
 
 _REPORT = "plan string, number int, probe string, state binary"
+_PACKET = "hand int, piece int, packet binary"
 _PARTITIONS = 16
 """Into how many partitions a DataFrame is cut: as many as its rows are shuffled into, so that none can be missing unseen."""
 
@@ -63,6 +65,19 @@ class Spark:
         frame = self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
         return iter(_collected(frame.mapInArrow(count, _REPORT)))
 
+    def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Deals them and counts the hands wherever Spark likes."""
+
+        def give(batches: Iterable[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for raw in batch.column("piece").to_pylist():
+                    piece = pickle.loads(raw)
+                    yield from _packets(task, piece.number, task.packets(piece))
+
+        rows = [(pickle.dumps(piece),) for piece in pieces]
+        frame = self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
+        return iter(_collected(_hands(task, frame.mapInArrow(give, _PACKET))))
+
     def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> SparkFrame:
         """A Spark DataFrame whose partitions, after one shuffle, are the pieces."""
         return SparkFrame(frame=frame, progress=progress)
@@ -95,18 +110,70 @@ class SparkFrame(Elsewhere):
         task = Task.of(statistic, f"spark frame of {_PARTITIONS} partitions")
 
         def count(batches: Iterable[Any]) -> Iterator[Any]:
-            import pyarrow as pa
-            from pyspark import TaskContext
-
-            held = list(batches)
-            context = TaskContext.get()
-            assert context is not None
-            # An empty partition reports too: silence must not be taken for "no rows".
-            rows = pa.Table.from_batches(held) if held else chunks([])
-            yield _batch(task.counted_rows(context.partitionId(), rows))
+            yield _batch(task.counted_rows(*_partition(batches)))
 
         reports = _collected(self.frame.repartition(_PARTITIONS).mapInArrow(count, _REPORT))
         return gathered(reports, statistic, plan=task.plan, count=_PARTITIONS, step=self.progress)
+
+    @property
+    def parts(self) -> int:
+        """How many partitions there are."""
+        return _PARTITIONS
+
+    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
+        """The state of all hands, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        plan = f"spark frame of {_PARTITIONS} partitions"
+        task = Dealing.of(deal, statistic, plan=plan, pieces=_PARTITIONS)
+
+        def give(batches: Iterable[Any]) -> Iterator[Any]:
+            number, rows = _partition(batches)
+            yield from _packets(task, number, task.packets(rows))
+
+        reports = _collected(_hands(task, self.frame.repartition(_PARTITIONS).mapInArrow(give, _PACKET)))
+        return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+
+
+def _partition(batches: Iterable[Any]) -> tuple[int, Any]:
+    """The number of the partition that is worked on, with its rows."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    held = list(batches)
+    context = TaskContext.get()
+    assert context is not None
+    # An empty partition reports too: silence must not be taken for "no rows".
+    return context.partitionId(), pa.Table.from_batches(held) if held else chunks([])
+
+
+def _packets(task: Dealing, piece: int, packets: Sequence[bytes]) -> Iterator[Any]:
+    """One row for each hand."""
+    import pyarrow as pa
+
+    for hand in range(task.hands):
+        cells = [
+            pa.array([hand], pa.int32()),
+            pa.array([piece], pa.int32()),
+            pa.array([packets[task.share(hand)]], pa.binary()),
+        ]
+        yield pa.RecordBatch.from_arrays(cells, names=["hand", "piece", "packet"])
+
+
+def _hands(task: Dealing, dealt: Any) -> Any:
+    """The hands' reports, from a frame of packets, after Spark has brought each hand's packets together."""
+
+    def count(packets: Any) -> Any:
+        import pyarrow as pa
+
+        number = packets.column("hand")[0].as_py()
+        pieces, contents = packets.column("piece").to_pylist(), packets.column("packet").to_pylist()
+        return pa.Table.from_batches([_batch(task.counted_numbered(number, pieces, contents))])
+
+    # As many partitions as hands: Spark's usual number has nothing to do with ours.
+    return dealt.repartition(task.hands, "hand").groupBy("hand").applyInArrow(count, _REPORT)
 
 
 def _batch(report: Report) -> Any:

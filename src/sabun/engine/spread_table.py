@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
 from sabun.engine.counting import Task
+from sabun.engine.dealing import Deal, Dealing, dealt_here
 from sabun.engine.engines import Engine, engine_named, gathered
 from sabun.engine.pieces import Piece, cut, plan_of
 from sabun.engine.statistic import Elsewhere, Statistic
@@ -36,6 +37,22 @@ class Spread(Elsewhere):
         task = Task.of(statistic, plan_of(self.pieces))
         reports = self.engine.reports(task, self.pieces)
         return gathered(reports, statistic, plan=task.plan, count=len(self.pieces), step=self.progress)
+
+    @property
+    def parts(self) -> int:
+        """How many pieces there are."""
+        return len(self.pieces)
+
+    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
+        """The state of all hands, each counted once.
+
+        Raises:
+            DataError: As `sabun.engine.engines.gathered`.
+        """
+        task = Dealing.of(deal, statistic, plan=plan_of(self.pieces), pieces=len(self.pieces))
+        own = getattr(self.engine, "dealt", None)  # an engine over machines has its own ways to send rows between them
+        reports = dealt_here(self.engine, task, self.pieces) if own is None else own(task, self.pieces)
+        return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
 
 
 def spread(source: Any, *, engine: Any = "serial", progress: Callable[[int, int], None] | None = None) -> Elsewhere:

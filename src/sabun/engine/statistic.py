@@ -12,10 +12,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, final
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from sabun.engine.dealing import Deal
 
 __all__ = ["Elsewhere", "Part", "Statistic", "probe", "state_of"]
 
@@ -68,9 +71,23 @@ class Elsewhere(ABC):
     Told by its class: a frame may have a column of any name.
     """
 
+    @property
+    def parts(self) -> int:
+        """How many pieces there are."""
+        return 1
+
     @abstractmethod
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all its pieces, each counted once."""
+
+    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
+        """The state of all hands to which its rows are dealt, each counted once; see `sabun.engine.dealing`.
+
+        Raises:
+            DataError: Rows of this source cannot be dealt.
+        """
+        del deal, statistic
+        raise DataError("a table for this question must be files or a frame of the engine; rows of this one cannot be dealt.")
 
 
 def state_of(statistic: Statistic[State], source: Any) -> State:

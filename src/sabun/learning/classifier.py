@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 from warnings import warn
 
@@ -22,6 +23,7 @@ from sabun.learning.anonymized_learning import AnonymizedLearning
 from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, surely, warn_of_delta, warnings_for
 from sabun.learning.choices import Choices
+from sabun.learning.crew import crew_of
 from sabun.learning.features import Features, Labels, must_not_be_input
 from sabun.learning.folder import model_bytes, save_folder, software
 from sabun.learning.methods import calibrated, must_round_by_row, problem_of
@@ -168,8 +170,9 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         problem, data = self._opened(choices, X, y)
         method = calibrated(choices, problem)
         must_round_by_row(method)
-        run = Run(name=choices.method.method, method=method, data=data, problem=problem)
-        self._learned(self._released(choices.ask, run))
+        with crew_of(getattr(choices.method, "processes", 1)) as crew:  # started before the charge: what can fail fails here
+            run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)
+            self._learned(self._released(choices.ask, run))
         self._described(run)
         least = _at_least(run, self.release_)
         warn_of_delta(self.guarantee_, least, n_public=problem.n_public)  # last: a warning may be made to raise

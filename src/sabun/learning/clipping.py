@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from sabun.learning.network import Activity, Floats, Network, Passes
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "Piece", "expected_piece", "piece_size", "row_by_row"]
+__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "Piece", "expected_piece", "piece_size", "row_by_row", "two_sum"]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -102,10 +102,10 @@ class ClippedSum:
                 # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
                 # addition drops is kept beside the total, now and then rather than always, for it costs three additions.
                 if waiting == _TOGETHER:
-                    total, missed = _two_sum(total, recent)
+                    total, missed = two_sum(total, recent)
                     lost += missed  # proof: nothing-lost
                     recent[:], waiting = 0.0, 0
-            total, missed = _two_sum(total, recent)
+            total, missed = two_sum(total, recent)
         return np.asarray(total + (lost + missed))
 
     def _part(self, activity: Activity, lengths: Floats | None, count: int) -> Floats:
@@ -137,7 +137,7 @@ def row_by_row(network: Network, *, piece: int, kind: DTypeLike = np.float64) ->
     return True
 
 
-def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """The rounded sum, with what rounding took away (Knuth 1969): the two together are exact."""
     total = a + b
     second = total - a

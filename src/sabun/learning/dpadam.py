@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
 from sabun.learning.accounting import Target, spent_after, whole_events, whole_multiplier
-from sabun.learning.clipping import ClippedSum, expected_piece
+from sabun.learning.clipping import expected_piece
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Floats, Network
+from sabun.learning.shards import row_sums
 from sabun.learning.standardizing import Standardizing, folded
 from sabun.learning.stream import COUNT, Stream
 from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
@@ -64,6 +65,7 @@ class DpAdam:
         learning_rate: Adam's.
         standardize: Whether a tenth of the budget goes into means and spreads of the number columns.
         precision: "double", which the proof covers, or "single".
+        shards: In how many parts, one after the other or side by side, the rows are summed.
     """
 
     problem: Problem
@@ -74,6 +76,7 @@ class DpAdam:
     learning_rate: float
     standardize: bool
     precision: str = "double"
+    shards: int = field(default=1, repr=False)
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -83,7 +86,7 @@ class DpAdam:
     @property
     def piece(self) -> int:
         """Rows worked on at a time, from public numbers."""
-        return expected_piece(Fraction(1), self.problem.n_public)
+        return expected_piece(Fraction(1, self.shards), self.problem.n_public)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -163,6 +166,7 @@ class DpAdam:
             "standardize": int(self.standardizing.releases),
             "precision": self.precision,
             "n_public": self.problem.n_public,
+            **({"shards": self.shards} if self.shards > 1 else {}),
         }
 
     @property
@@ -182,12 +186,19 @@ class DpAdam:
         memory = _Memory.read(start, self) if start.step else self._begun(data, stream)
         network = self.networks[memory.choice]
         rows = self.standardizing.applied(data.rows, memory.scaling).astype(self.kind, copy=False)
-        clipped = ClippedSum(network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
-        pieces = list(clipped.pieces(rows, data.labels, network.squared_lengths(rows)))
-        del rows  # the same numbers stand in the pieces
+        summed = row_sums(
+            network,
+            rows,
+            data.labels,
+            clip_norm=self.clip_norm,
+            piece=self.piece,
+            kind=self.kind,
+            shards=self.shards,
+            crew=data.crew,
+        )
         meter = Meter(progress, steps=self.steps, spent=self.spent_after)
         for step in range(start.step, self.steps):
-            total = clipped.over(memory.weights, pieces)
+            total = summed(memory.weights, None)
             noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=step)  # proof: noise
             memory = memory.after(noisy / multiplier, step=step + 1, rate=self.learning_rate)
             meter(step + 1)

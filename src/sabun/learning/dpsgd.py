@@ -11,10 +11,11 @@ from typing import Any, final
 import numpy as np
 
 from sabun.learning.accounting import Target, halved, noise_multiplier, spent_after, training_events
-from sabun.learning.clipping import ClippedSum, expected_piece
+from sabun.learning.clipping import expected_piece
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Floats, Network
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.shards import row_sums
 from sabun.learning.stream import COUNT, Stream
 from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
 from sabun.privacy import Guarantee
@@ -51,6 +52,7 @@ class DpSgd:
         momentum: Share of the last update that is kept.
         precision: "double", which the proof covers, or "single", which is two to three times as fast.
         decay: Weights, not biases, shrink by learning_rate * decay in each step.
+        shards: In how many parts, one after the other or side by side, a batch is summed.
     """
 
     problem: Problem
@@ -61,6 +63,7 @@ class DpSgd:
     momentum: float
     precision: str = "double"
     decay: float = field(default=0.0, repr=False)
+    shards: int = field(default=1, repr=False)
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -70,7 +73,7 @@ class DpSgd:
     @property
     def piece(self) -> int:
         """Rows worked on at a time, from public numbers."""
-        return expected_piece(self.plan.probability, self.problem.n_public)
+        return expected_piece(self.plan.probability / self.shards, self.problem.n_public)
 
     @property
     def count_epsilon(self) -> Fraction:
@@ -130,6 +133,7 @@ class DpSgd:
             "precision": self.precision,
             "n_public": self.problem.n_public,
             **({"weight_decay": self.decay} if self.decay else {}),
+            **({"shards": self.shards} if self.shards > 1 else {}),
         }
 
     def first(self) -> State:
@@ -141,12 +145,20 @@ class DpSgd:
         data, state = data.labelled(), start
         multiplier = float(self.multiplier)
         divisor = self._divisor(data, stream)
-        data = Data(rows=data.rows.astype(self.kind, copy=False), labels=data.labels)
-        clipped = ClippedSum(self.network, clip_norm=self.clip_norm, piece=self.piece, kind=self.kind)
-        lengths = self.network.squared_lengths(data.rows)
+        summed = row_sums(
+            self.network,
+            data.rows.astype(self.kind, copy=False),
+            data.labels,
+            clip_norm=self.clip_norm,
+            piece=self.piece,
+            kind=self.kind,
+            shards=self.shards,
+            crew=data.crew,
+        )
         meter = Meter(progress, steps=self.plan.steps, spent=self.spent_after)
         while state.step < self.plan.steps:
-            state = self._next(state, data, lengths, stream, clipped, multiplier, divisor)
+            batch = self.plan.batch(len(data.labels), stream, state.step)
+            state = self._next(state, summed(state.weights, batch), stream, multiplier, divisor)
             meter(state.step)
             yield state
 
@@ -165,18 +177,7 @@ class DpSgd:
         """The constant by which sums become means: from the public number of records, else from the noisy one."""
         return float(self.plan.probability) * (self.problem.n_public or self.noisy_count(data, stream) or 1)
 
-    def _next(
-        self,
-        state: State,
-        data: Data,
-        lengths: Floats,
-        stream: Stream,
-        clipped: ClippedSum,
-        multiplier: float,
-        divisor: float,
-    ) -> State:
-        batch = self.plan.batch(len(data.labels), stream, state.step)
-        total = clipped(state.weights, data.rows[batch], data.labels[batch], lengths[batch])
+    def _next(self, state: State, total: Floats, stream: Stream, multiplier: float, divisor: float) -> State:
         noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=state.step)  # proof: noise
         velocity = self.momentum * state.velocity + noisy / divisor
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * state.step / self.plan.steps))

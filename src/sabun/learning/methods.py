@@ -36,6 +36,7 @@ from sabun.learning.settings import (
     NoisyCentroidsSettings,
     ObjectivePerturbationSettings,
 )
+from sabun.learning.shards import shards_for
 from sabun.learning.synthesis.bayes_net import BayesNet
 from sabun.learning.synthesis.domain import Domain
 from sabun.learning.synthesis.histogram import Histogram
@@ -139,6 +140,7 @@ def _dp_adam(own: DpAdamSettings, choices: Choices, problem: Problem, network: N
         learning_rate=float(choices.learning_rate or _ADAM_RATE / math.sqrt(network.sizes[0] + 1)),
         standardize=own.standardize,
         precision=own.precision,
+        shards=shards_for(own),
     )
     if method.layered is None or problem.n_public is None:
         return method
@@ -157,6 +159,7 @@ def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Net
         momentum=float(own.momentum),
         precision=own.precision,
         decay=float(own.weight_decay),
+        shards=shards_for(own),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 
 from sabun import checks
 from sabun.asking import MethodSettings
+from sabun.learning.shards import shards_for
 from sabun.privacy.amounts import AmountLike, exact_positive
 
 __all__ = [
@@ -69,6 +70,8 @@ class TrainingSettings(MethodSettings):
         """Refuses a setting that breaks its rule."""
         for field in fields(self):  # type: ignore[arg-type]
             _RULES[field.name](field.name, getattr(self, field.name))
+        if isinstance(self, DpAdamSettings | DpSgdSettings):
+            shards_for(self)
 
 
 @final
@@ -81,6 +84,8 @@ class DpAdamSettings(TrainingSettings):
         standardize: Whether a tenth of the budget pays for means and spreads of the number columns; False centres them by
             their bounds alone.
         precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
+        processes: How many processes of this machine sum gradients, over torch.distributed; one tosses all coins.
+        shards: In how many parts the rows are summed, which decides the last bits; None for as many as processes.
     """
 
     method = "dp-adam"
@@ -88,6 +93,8 @@ class DpAdamSettings(TrainingSettings):
     clip_norm: float = 1.0
     standardize: bool = True
     precision: str = "double"
+    processes: int = 1
+    shards: int | None = None
 
 
 @final
@@ -101,6 +108,8 @@ class DpSgdSettings(TrainingSettings):
         momentum: Share of the last update that is kept.
         precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
         weight_decay: Weights, not biases, shrink by this share of the rate in each step; costs nothing.
+        processes: As in `DpAdamSettings`.
+        shards: As in `DpAdamSettings`.
     """
 
     method = "dp-sgd"
@@ -110,6 +119,8 @@ class DpSgdSettings(TrainingSettings):
     momentum: float = 0.9
     precision: str = "double"
     weight_decay: float = 0.0
+    processes: int = 1
+    shards: int | None = None
 
 
 @final
@@ -276,6 +287,10 @@ def _at_least(minimum: int) -> Callable[[str, Any], None]:
     return lambda name, value: checks.whole(minimum=minimum, **{name: value})
 
 
+def _anything(name: str, value: Any) -> None:
+    """Checked together with another setting."""
+
+
 def _among(*words: str) -> Callable[[str, Any], None]:
     return lambda name, value: checks.one_of(words, **{name: value})
 
@@ -321,6 +336,8 @@ _RULES: dict[str, Callable[[str, Any], None]] = {
     "n_synthetic": _at_least(1),
     "group_size": _at_least(1),
     "bins": _at_least(2),
+    "processes": _anything,
+    "shards": _anything,
     "regularization": _amount(Fraction(0)),
     # An epsilon so small that its noise cannot be drawn is refused before anything is charged.
     "joint_epsilon": _amount(LEAST_EPSILON),

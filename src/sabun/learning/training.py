@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from sabun.learning.network import Floats, Network
 from sabun.learning.stream import Stream
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import Coin
+
+if TYPE_CHECKING:
+    from sabun.learning.crew import Crew
 
 __all__ = [
     "KEYSTREAM",
@@ -128,11 +131,13 @@ class Data:
         rows: Encoded inputs.
         labels: Positions in the list of classes; -1 for a label outside it.
         table: The table as `Schema.encode` gives it, where a method needs it; else None.
+        crew: The processes that sum over parts of the rows; None where this one does.
     """
 
     rows: Floats = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
     table: Floats | None = field(default=None, repr=False)
+    crew: Crew | None = field(default=None, repr=False)
 
     def labelled(self) -> Data:
         """Only the rows whose label is in the list; each row is kept or left out by itself."""
@@ -142,7 +147,7 @@ class Data:
     def where(self, chosen: NDArray[np.bool_]) -> Data:
         """Only the chosen rows."""
         table = None if self.table is None else self.table[chosen]
-        return Data(rows=self.rows[chosen], labels=self.labels[chosen], table=table)
+        return Data(rows=self.rows[chosen], labels=self.labels[chosen], table=table, crew=self.crew)
 
 
 @final

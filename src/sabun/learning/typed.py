@@ -48,7 +48,7 @@ Others: TypeAlias = Annotated[
 
 _SHARED = ("epochs", "learning_rate")
 _YES_OR_NO, _SAID = ("standardize",), {"true": True, "false": False}
-_WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size")
+_WHOLE = ("epochs", "batch_size", "n_synthetic", "bins", "group_size", "processes", "shards")
 _DECIMAL = ("sampling_rate", "clip_norm", "learning_rate", "momentum", "threshold", "weight_bound", "weight_decay")
 _RANGES = ("weight_range", "bias_range", "update_range", "bias_update_range")
 _OLDER = {"regularisation": "regularization"}

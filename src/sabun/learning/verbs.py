@@ -97,6 +97,9 @@ def train(
     synthetic: Annotated[
         Path | None, typer.Option(help="With anonymizing-first: also write the table (.csv, .parquet).")
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="With dp-adam and dp-sgd: processes that sum gradients side by side (needs torch).")
+    ] = None,
     settings: _Settings = None,
     allow_per_parameter: Annotated[
         bool, typer.Option(help="Hand over a model whose promise bounds each weight only by itself.")
@@ -113,6 +116,8 @@ def train(
         sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
     """
     new_folder(out)
+    if processes is not None:
+        settings = [*(settings or ()), f"processes={processes}"]
     whole = declared(schema, bounds)
     inputs, labels = typed.inputs_of(whole, columns, target), typed.classes_for(whole, target, classes)
     if synthetic is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.asking import Ask, renamed
+from sabun.engine import Elsewhere
 from sabun.errors import DataError, ParameterError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
@@ -24,8 +25,9 @@ from sabun.outliers.plan import CountPlan, plan_count
 from sabun.outliers.points import check_columns, check_confidence, check_radius, columns_named, read_table
 from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.reference import Reference
-from sabun.outliers.sensitivity import discounts_for, measure, outlier_degrees
+from sabun.outliers.sensitivity import Measured, discounts_for, measure, outlier_degrees
 from sabun.outliers.settings import Amounts, assumptions_for, load_loops, promise
+from sabun.outliers.spread_points import SpreadPoints
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.calibration import discrete_gaussian_variance, discrete_laplace_scale
 from sabun.privacy.events import DiscreteGaussian
@@ -155,8 +157,9 @@ class OutlierCount(OutlierQuestion):
         """Charges the ledger, counts, adds noise.
 
         Args:
-            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file. Under add-remove a
-                list needs a schema: without rows nobody could tell how many columns it has.
+            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file, or a table in pieces
+                (`sabun.engine.spread`). Under add-remove a list needs a schema: without rows nobody could tell how many columns
+                it has.
             y: Ignored.
 
         Raises:
@@ -172,17 +175,18 @@ class OutlierCount(OutlierQuestion):
                 "under add-remove a table without a schema must be an array or a frame, which has its columns even without a "
                 f"row; got a {type(X).__name__}. Use numpy.array(rows, dtype=float).reshape(-1, number_of_columns)."
             )
-        own, points = read_table(X, schema=self.schema, columns=check_columns(self.columns))
-        if ask.relation == "replace-one" and not len(points):
+        table = self._read(X)
+        n, d = table.shape
+        if ask.relation == "replace-one" and not n:
             raise DataError("a table must have at least one row; got none.")
-        public = self._settled(points.shape, ask, amounts)
-        self.n_features_in_ = len(own.names)
+        public = self._settled((n, d), ask, amounts, here=isinstance(table, np.ndarray))
+        known = table if isinstance(table, np.ndarray) else self._counted(table, ask, amounts)
         self._learned(
             ask.answer(
-                lambda: self._draw(points, ask, amounts, public),
+                lambda: self._draw(known, n, ask, amounts, public),
                 kind="outliers.count",
                 promise=promise(amounts, ask, assumptions_for(unit=ask.unit, bounded=self.schema is not None)),
-                facts=self._facts(points, ask, amounts),
+                facts=self._facts((n, d), ask, amounts),
                 subject=columns_named(self.schema, self.columns),
                 schema=self.schema,
                 price=_price(ask, amounts, public),
@@ -193,12 +197,36 @@ class OutlierCount(OutlierQuestion):
         self.interval_: tuple[int, int] | None = None if interval is None else (interval[0], interval[1])
         return self
 
-    def _facts(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts) -> dict[str, Any]:
+    def _read(self, X: object) -> NDArray[np.float64] | SpreadPoints:
+        """The points, here or elsewhere; how many columns the table has is learned on the way."""
+        columns = check_columns(self.columns)
+        if isinstance(X, Elsewhere):
+            checks.require(self.method != "paper", "another one for a table in pieces", method=self.method)
+            self.n_features_in_ = 0 if self.schema is None else len(self.schema.names)
+            return SpreadPoints.of(X, schema=self.schema, columns=columns)
+        own, points = read_table(X, schema=self.schema, columns=columns)
+        self.n_features_in_ = len(own.names)
+        return points
+
+    def _counted(self, table: SpreadPoints, ask: Ask, amounts: Amounts) -> Measured:
+        """Everything that needs the pieces, while nothing is charged: an engine that fails costs nothing."""
+        try:
+            return table.measured(
+                k=int(self.k),
+                radius=float(self.radius),
+                beta=None if amounts.law is None else amounts.law.beta,
+                cover=self.cover,
+                relation=ask.relation,
+            )
+        except MemoryError:
+            raise DataError("a table in pieces must fit into its workers' memory; it does not. Nothing was charged.") from None
+
+    def _facts(self, shape: tuple[int, int], ask: Ask, amounts: Amounts) -> dict[str, Any]:
         """What may be published: never the number of records where it is private."""
-        facts: dict[str, Any] = {"k": int(self.k), "radius": float(self.radius), "dimensions": points.shape[1]}
+        facts: dict[str, Any] = {"k": int(self.k), "radius": float(self.radius), "dimensions": shape[1]}
         facts |= {"mechanism": self.method, "confidence": float(self.confidence)}
         if ask.relation == "replace-one":
-            facts["records"] = len(points)
+            facts["records"] = shape[0]
         if amounts.law is not None:
             facts |= {"cover": self.cover, "beta": amounts.law.beta}
             facts["error_bar_epsilon"] = Fraction(0) if amounts.bar is None else amounts.bar.epsilon
@@ -206,7 +234,7 @@ class OutlierCount(OutlierQuestion):
             facts["columns"] = [str(column) for column in self.columns]
         return facts
 
-    def _settled(self, shape: tuple[int, ...], ask: Ask, amounts: Amounts) -> _Public:
+    def _settled(self, shape: tuple[int, int], ask: Ask, amounts: Amounts, *, here: bool) -> _Public:
         """Works out all that follows from public facts while nothing is charged: what can fail fails here."""
         load_loops()
         n, d = shape
@@ -219,7 +247,8 @@ class OutlierCount(OutlierQuestion):
             size = discrete_gaussian_variance(l2_squared=cap * cap, epsilon=amounts.epsilon, delta=amounts.delta)
         if cap and law is not None:
             rungs = discounts_for(n=n if replace else None, d=d, k=self.k, beta=law.beta, relation=ask.relation).rungs
-            check_memory(n=n, d=d, limit=int(self.k) + rungs, cover=self.cover)
+            if here:  # pieces are measured before the charge: what is too large for them costs nothing
+                check_memory(n=n, d=d, limit=int(self.k) + rungs, cover=self.cover)
         if cap and law is not None and bar is not None:
             bar.width(0, tail=law.tail, miss=1 - float(self.confidence), cap=cap)
         return _Public(cap=cap, top=n if replace else _LARGEST_COUNT, size=size, width=self._reach(amounts, size))
@@ -231,25 +260,36 @@ class OutlierCount(OutlierQuestion):
             return math.ceil(-_moderate(size) * math.log(miss))
         return math.ceil(math.sqrt(_moderate(size)) * NormalDist().inv_cdf(1 - miss / 2)) + 1
 
-    def _draw(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts, public: _Public) -> dict[str, Any]:
-        n, coin = len(points), ask.coin
+    def _draw(
+        self, known: NDArray[np.float64] | Measured, n: int, ask: Ask, amounts: Amounts, public: _Public
+    ) -> dict[str, Any]:
+        coin = ask.coin
         if public.cap == 0:
             return {"count": n, "interval": [n, n]}  # proof: constant
         if amounts.law is not None:
-            return self._smooth(points, ask, amounts, cap=public.cap, top=public.top)
-        exact = int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum()) if n else 0
+            return self._smooth(known, ask, amounts, cap=public.cap, top=public.top)
+        exact = known[0] if isinstance(known, tuple) else self._exact(known)
         if amounts.method == "paper":
-            return {"count": _clamped(exact + self._printed(points, amounts, coin), public.top)}
+            assert isinstance(known, np.ndarray)
+            return {"count": _clamped(exact + self._printed(known, amounts, coin), public.top)}
         law = discrete_laplace if amounts.method == "global-laplace" else discrete_gaussian
         noisy = _clamped(exact + law(public.size, coin=coin), public.top)  # proof: clamp
         return _with_interval(noisy, public.width, public.top)
 
-    def _smooth(self, points: NDArray[np.float64], ask: Ask, amounts: Amounts, *, cap: int, top: int) -> dict[str, Any]:
+    def _exact(self, points: NDArray[np.float64]) -> int:
+        if not len(points):
+            return 0
+        return int((outlier_degrees(points, radius=float(self.radius), cap=int(self.k)) < self.k).sum())
+
+    def _measured(self, points: NDArray[np.float64], beta: Fraction, relation: str) -> Measured:
+        return measure(points, k=int(self.k), radius=float(self.radius), beta=beta, cover=self.cover, relation=relation)
+
+    def _smooth(
+        self, known: NDArray[np.float64] | Measured, ask: Ask, amounts: Amounts, *, cap: int, top: int
+    ) -> dict[str, Any]:
         law, coin = amounts.law, ask.coin
         assert law is not None
-        exact, bound = measure(
-            points, k=int(self.k), radius=float(self.radius), beta=law.beta, cover=self.cover, relation=ask.relation
-        )
+        exact, bound = known if isinstance(known, tuple) else self._measured(known, law.beta, ask.relation)
         noisy = _clamped(exact + law.draw(bound, coin=coin), top)  # proof: smooth-noise
         if amounts.bar is None:
             return {"count": noisy}

@@ -78,13 +78,15 @@ class Bands:
         k: Neighbours an inlier needs.
         radius: The public radius.
         rungs: How many rungs will be asked for; degrees are counted up to k + rungs only.
+        whole: Which records have all their neighbours among the points; None where all have. The others, the rim of a part
+            of a table, are neighbours only: no band has them, and their degrees are not told.
     """
 
-    def __init__(self, points: _Floats, *, k: int, radius: float, rungs: int) -> None:
+    def __init__(self, points: _Floats, *, k: int, radius: float, rungs: int, whole: NDArray[np.bool_] | None = None) -> None:
         from sabun.outliers import peeling, tree
 
-        self.points, self.k, self.radius = points, k, radius
-        graph = tree.neighbours_within(points, radius * radius, k + rungs)  # proof: capped-degrees
+        self.points, self.k, self.radius, self._whole = points, k, radius, whole
+        graph = tree.neighbours_within(points, radius * radius, k + rungs, asking=whole)  # proof: capped-degrees
         self.degrees = counts = graph.counts
         band, ends = self._band(np.abs(counts.astype(np.int64) - k), rungs)
         self.most = peeling.running_most(graph, band, ends)  # proof: out-branch
@@ -95,6 +97,8 @@ class Bands:
 
     def _band(self, rank: _Integers, rungs: int) -> tuple[_Integers, _Integers]:
         """Records in the order in which they join, with how many have joined on each rung."""
+        if self._whole is not None:
+            rank = np.where(self._whole, rank, rungs)  # proof: rim
         order = np.argsort(rank, kind="stable")
         return order, np.searchsorted(rank[order], np.arange(rungs), side="right").astype(np.int64)
 

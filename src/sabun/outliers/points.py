@@ -40,6 +40,7 @@ __all__ = [
     "check_k",
     "check_radius",
     "columns_named",
+    "places_of",
     "read_table",
     "read_views",
 ]
@@ -148,11 +149,11 @@ def read_views(
     """
     if schema is None:
         names, values = _numbers(table)
-        places = [_places(columns, names, declared=False) for columns in choices]
+        places = [places_of(columns, names, declared=False) for columns in choices]
         return Own(names, values), [np.ascontiguousarray(values[:, chosen]) for chosen in places]
     own, views = open_source(table, schema=schema).matrix(), []
     for columns in choices:
-        chosen = _places(columns, schema.names, declared=True)
+        chosen = places_of(columns, schema.names, declared=True)
         selected = schema.select([schema.names[place] for place in chosen])
         views.append(np.ascontiguousarray(selected.design(own[:, chosen], to=(0.0, 1.0))))
     return Own(schema.names, own), views
@@ -180,7 +181,12 @@ def _array(table: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
     return values
 
 
-def _places(columns: Sequence[int | str] | None, names: Sequence[str], *, declared: bool) -> list[int]:
+def places_of(columns: Sequence[int | str] | None, names: Sequence[str], *, declared: bool) -> list[int]:
+    """Where the chosen columns stand among the names; all of them where none is chosen.
+
+    Raises:
+        DataError: One is not there.
+    """
     return [_place(column, names, declared=declared) for column in (names if columns is None else columns)]
 
 

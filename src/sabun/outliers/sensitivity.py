@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from sabun.privacy.amounts import AmountLike, exact_positive
 
 __all__ = [
     "Measured",
+    "Near",
     "discounts_for",
     "local_bound",
     "measure",
@@ -29,11 +31,28 @@ __all__ = [
     "region_discounts",
     "rungs_of",
     "smooth_bound",
+    "smooth_of",
 ]
 
 _Floats = NDArray[np.float64]
 Measured = tuple[int, Fraction]
 """The exact count with its smooth bound. PRIVATE."""
+
+
+class Near(NamedTuple):
+    """What S needs to know of a table. PRIVATE.
+
+    Attributes:
+        outliers: How many there are.
+        most: For each rung, the most members of V[k-t, k+t] that one record has within the radius.
+        ends: How many records V[k-1-t, k-1+t] has on each rung.
+        first: The points of that many of them, in the order in which they join; within a rung in any order.
+    """
+
+    outliers: int
+    most: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    first: Callable[[int], _Floats]
 
 
 @np.errstate(all="ignore")
@@ -79,13 +98,13 @@ def region_discounts(*, n: int, d: int, k: int, beta: Fraction) -> Discounts:
 
 def rungs_of(bands: Bands, cover: Cover, *, cap: int, relation: str, rung: int) -> int:
     """U_t of the ladder: a bound on the local sensitivity t steps away."""
-    return _rung(bands, cap, relation, rung, cover.on(int(bands.gained_ends[rung])))
+    return _rung(bands.most, cap, relation, rung, cover.on(int(bands.gained_ends[rung])))
 
 
-def _rung(bands: Bands, cap: int, relation: str, t: int, held: int) -> int:
+def _rung(most: NDArray[np.int64], cap: int, relation: str, t: int, held: int) -> int:
     """U_t from R of the band of new neighbours."""
     step = 1 if relation == "replace-one" else 0
-    return min(cap, max(1, t + step + max(int(bands.most[t]), held)))  # proof: rung
+    return min(cap, max(1, t + step + max(int(most[t]), held)))  # proof: rung
 
 
 @np.errstate(all="ignore")  # A squared distance in units of a tiny radius may overflow: it is then simply far.
@@ -98,20 +117,27 @@ def measure(points: _Floats, *, k: int, radius: float, beta: Fraction, cover: st
         return n, Fraction(0)
     discounts = discounts_for(n=public_n, d=d, k=k, beta=beta, relation=relation)
     bands = Bands(points, k=k, radius=radius, rungs=discounts.rungs)
-    sizes = bands.gained_ends.tolist()
+    near = Near(outliers=bands.count, most=bands.most, ends=bands.gained_ends, first=lambda size: points[bands.gained[:size]])
+    return near.outliers, smooth_of(near, discounts, radius=radius, cover=cover, cap=cap, relation=relation)
+
+
+@np.errstate(all="ignore")
+def smooth_of(near: Near, discounts: Discounts, *, radius: float, cover: str, cap: int, relation: str) -> Fraction:
+    """S from what is known of the records whose degree is near k. PRIVATE."""
+    sizes = near.ends.tolist()
 
     def height(t: int, held: int) -> int:
-        return _rung(bands, cap, relation, t, held)
+        return _rung(near.most, cap, relation, t, held)
 
     largest = _largest_useful(discounts, sizes, height)
-    known = Known(Cover(cover, points[bands.gained[:largest]], radius), sizes)
+    known = Known(Cover(cover, near.first(largest), radius), sizes)
     best = largest_product(
         discounts.numerators,
         lambda t: height(t, known.low[t]),
         lambda t: height(t, known.high[t]),
         known.learn,
     )
-    return bands.count, discounts.value(best)  # proof: maximum
+    return discounts.value(best)  # proof: maximum
 
 
 def _largest_useful(discounts: Discounts, sizes: list[int], height: Callable[[int, int], int]) -> int:

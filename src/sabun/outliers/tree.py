@@ -59,7 +59,14 @@ class Graph(NamedTuple):
     lists: _Short
 
 
-def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, listed: int | None = None) -> Graph:
+def neighbours_within(
+    points: _Floats,
+    squared_radius: float,
+    limit: int,
+    *,
+    listed: int | None = None,
+    asking: NDArray[np.bool_] | None = None,
+) -> Graph:
     """Counts the neighbours of each record up to a limit, listing them where the limit is not reached and the list is short.
 
     Args:
@@ -67,6 +74,7 @@ def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, lis
         squared_radius: Two records are neighbours when their canonical squared distance is at most this.
         limit: Where counting may stop, at least 1.
         listed: The longest list that is kept; None takes what there is room for. It changes time and memory only.
+        asking: Whose neighbours are counted; None counts everybody's. The count of any other record is 0.
     """
     rows = np.ascontiguousarray(points, dtype=np.float64)
     # Halving into equal parts keeps all leaves at one depth: a node's number alone says where it stands, without pointers.
@@ -80,7 +88,11 @@ def neighbours_within(points: _Floats, squared_radius: float, limit: int, *, lis
     starts = np.full(len(rows), -1, dtype=np.int64)
     # First pass: each leaf asks for its own records, which lie close together and so need the same few leaves. A record in a
     # thin place would drag its pack through the whole tree; it waits for the second pass, where such records go together.
-    lists, waiting = _search(tree, squared_radius, limit, longest, order, first, _FEW_VISITS, counts, starts, 0)
+    wanted, packs = order, first
+    if asking is not None:
+        chosen = asking[order]
+        wanted, packs = order[chosen], np.append(0, np.cumsum(chosen))[first]
+    lists, waiting = _search(tree, squared_radius, limit, longest, wanted, packs, _FEW_VISITS, counts, starts, 0)
     if waiting.size and products.can_sift(rows, squared_radius):
         more = products.sifted(rows, waiting, squared_radius, limit, longest, counts, starts, lists.size)
     else:

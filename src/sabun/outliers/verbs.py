@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.outliers.owner import sensitivity
 from sabun.records import FilePart
+from sabun.telling.terminal.asked import asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -20,6 +22,7 @@ from sabun.telling.terminal.options import (
     Bounds,
     Columns,
     Confidence,
+    EngineName,
     Epsilon,
     Json,
     Label,
@@ -96,6 +99,7 @@ def count(
     regions: Annotated[Path | None, typer.Option(help="JSON file of regions: count in each of them instead.")] = None,
     like: _Like = None,
     n_records: Guess = None,
+    engine: EngineName = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: RetryKey = None,
@@ -123,6 +127,8 @@ def count(
     public: dict[str, Any] = {"k": k, "radius": radius, "epsilon": epsilon, "cover": cover, "error_bar": error_bar}
     public |= {"confidence": confidence, "columns": chosen, "schema": known, "ledger": payment.book, "retry_key": retry_key}
     if regions is not None:
+        if engine is not None:
+            raise ParameterError("engine must be left out with --regions, which take the table itself. Drop one of them.")
         if (method, relation or "replace-one", delta) != ("power", "replace-one", "0"):
             raise ParameterError("regions must be counted with method power, relation replace-one, delta 0.")
         if like is not None:
@@ -138,14 +144,15 @@ def count(
     if like is not None and same_table(like, table):
         raise ParameterError("like must be another table than the private one; got the same file. Name a public one.")
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
-    with payment:
-        read, rows = _read(table, known)
+    with payment, asked_table(table, engine=engine, id=None, rules=None) as asked:
+        whole_table: tuple[Any, int | None] = _read(table, known) if engine is None else (asked, n_records)
+        read, known_rows = whole_table
         with busy("Planning"):
             guess = (
-                rows if payment.relation(relation) == "replace-one" else n_records
+                known_rows if payment.relation(relation) == "replace-one" else n_records
             )  # otherwise the number of rows is private, as is a refusal
             told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=like, yes=yes, json=json)
-        with busy("Counting outliers"):
+        with busy("Counting outliers") if engine is None else nullcontext():  # pieces have a bar of their own
             whole.fit(read)
         _tell_count(whole.release_, payment, out, told, json=json)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
@@ -17,10 +19,14 @@ from sabun.learning.clipping import piece_size
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Floats
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.shards import Sums, bounds
 from sabun.learning.stream import NOISE, Stream
 from sabun.learning.torch_modules.ghost import Clipper, Loss
 
-__all__ = ["MOST_ROWS", "Loop", "Training", "flat", "plain_step", "put"]
+if TYPE_CHECKING:
+    from sabun.learning.crew import Crew
+
+__all__ = ["MOST_ROWS", "Loop", "ModuleShard", "Training", "flat", "plain_step", "put"]
 
 _TOGETHER = 256
 """Pieces added up before they are added to the rest: rounding grows with the longest row of additions, not with all."""
@@ -45,6 +51,7 @@ class Loop:
         precision: Of the sums, "double" or "single".
         noise: "certified" is that of `gaussian`; "torch" is that of torch's generator, made where the module is.
         fallback: Write out per-example gradients also where that is not needed.
+        shards: In how many parts, one after the other or side by side, a batch is summed.
     """
 
     plan: PoissonPlan
@@ -56,6 +63,7 @@ class Loop:
     precision: str = "double"
     noise: str = "certified"
     fallback: bool = False
+    shards: int = field(default=1, repr=False)
 
 
 @final
@@ -70,10 +78,20 @@ class Training:
         y: Targets.
         stream: Where batches and noise come from.
         divisor: By which sums become means: a public constant, or a noisy one that was paid for.
+        crew: The processes that sum over shards; None where this one does.
     """
 
     def __init__(
-        self, loop: Loop, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, stream: Stream, divisor: float
+        self,
+        loop: Loop,
+        module: nn.Module,
+        loss: Loss,
+        x: Tensor,
+        y: Tensor,
+        *,
+        stream: Stream,
+        divisor: float,
+        crew: Crew | None = None,
     ) -> None:
         self._loop, self._x, self._y, self._stream, self._divisor = loop, x, y, stream, divisor
         self._trained = [p for p in module.parameters() if p.requires_grad]
@@ -85,6 +103,7 @@ class Training:
         self._piece = self._clipper.piece(x, wanted)
         self._velocity = torch.zeros(sum(self._sizes), dtype=torch.float64, device=x.device)
         self.step = 0
+        self._sums = None if loop.shards == 1 else module_sums(loop, module, loss, x, y, divisor=divisor, crew=crew)
         # Taking a large block and giving it back makes a C library keep memory from one step to the next: the GNU one learns
         # from the size of a freed block up to which size it need not return memory, and pages once touched stay.
         torch.empty(_KEPT, dtype=torch.uint8)
@@ -92,7 +111,7 @@ class Training:
     def advance(self) -> None:
         """One step."""
         loop, step = self._loop, self.step
-        noisy = self._noisy(self._sum(loop.plan.batch(len(self._x), self._stream, step)))
+        noisy = self._noisy(self._total(loop.plan.batch(len(self._x), self._stream, step)))
         rate = loop.learning_rate * 0.5 * (1 + math.cos(math.pi * step / loop.plan.steps))
         with torch.no_grad():
             self._velocity.mul_(loop.momentum).add_(noisy, alpha=1 / self._divisor)
@@ -112,6 +131,12 @@ class Training:
         generator.manual_seed(int(self._stream.words(NOISE, self.step, 1)[0] >> 1))  # proof: step-seed
         noise = torch.empty_like(total).normal_(0.0, float(loop.multiplier), generator=generator)  # proof: torch-noise
         return total + noise
+
+    def _total(self, batch: NDArray[np.intp]) -> Tensor:
+        """The clipped sum over a batch, in one go or shard by shard."""
+        if self._sums is None:
+            return self._sum(batch)
+        return torch.from_numpy(self._sums(self.weights, batch)).to(self._x.device)  # proof: shards
 
     def _sum(self, batch: NDArray[np.intp]) -> Tensor:
         """The clipped sum over a batch, always the same number of rows at a time."""
@@ -171,6 +196,57 @@ def _taken(rows: Tensor, members: Tensor, size: int) -> Tensor:
     torch.index_select(rows, 0, members, out=taken[: len(members)])
     taken[len(members) :] = 0
     return taken
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModuleShard:
+    """Rows with the module that reads them, to be summed here or in another process; a `Shard`."""
+
+    loop: Loop
+    module: nn.Module
+    loss: Loss
+    x: Tensor = field(repr=False)
+    y: Tensor = field(repr=False)
+    divisor: float
+
+    def __call__(self, weights: Floats, members: NDArray[np.intp] | None) -> Floats:
+        """The clipped sum at these weights over some of the rows."""
+        training = self._training
+        put(training._trained, weights)
+        found: Floats = training._sum(np.arange(len(self.x)) if members is None else members).double().cpu().numpy()
+        return found
+
+    @cached_property
+    def _training(self) -> Training:
+        self.module.train()
+        return Training(self.loop, self.module, self.loss, self.x, self.y, stream=Stream(bytes(32)), divisor=self.divisor)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: numbers that a machine without this one's GPU can read, and nothing computed here."""
+        here = self.x.device.type
+        held = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        module = copy.deepcopy(self.module).cpu()
+        return held | {"module": module, "x": self.x.cpu(), "y": self.y.cpu(), "_device": here}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """On the same kind of device there."""
+        device = state.pop("_device")
+        for name in ("module", "x", "y"):
+            state[name] = state[name].to(device)
+        if isinstance(state["loss"], nn.Module):
+            state["loss"].to(device)
+        vars(self).update(state)
+
+
+def module_sums(loop: Loop, module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, divisor: float, crew: Crew | None) -> Sums:
+    """Sums over the rows of a module's run in its shards, each worked on as a table of its own."""
+    own, count = replace(loop, shards=1), loop.shards
+    cut = [
+        ModuleShard(loop=own, module=module, loss=loss, x=x[low:high], y=y[low:high], divisor=divisor / count)
+        for low, high in bounds(len(x), count)
+    ]
+    return Sums(cut, rows=len(x), crew=crew)
 
 
 def plain_step(module: nn.Module, loss: Loss, x: Tensor, y: Tensor, *, learning_rate: float) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sabun.errors import InternalError
 from sabun.learning.accounting import Target, spent_after, training_events
+from sabun.learning.crew import LostProcess
 from sabun.learning.stream import COUNT, Stream
 from sabun.learning.torch_modules.export import described, written
 from sabun.learning.torch_modules.identity import identified, tensor_bytes
@@ -26,6 +27,9 @@ from sabun.learning.training import NOISY_COUNT, Meter, Progress, State
 from sabun.privacy import Guarantee
 from sabun.privacy.events import Event
 from sabun.privacy.noise import discrete_laplace
+
+if TYPE_CHECKING:
+    from sabun.learning.crew import Crew
 
 __all__ = ["ModuleRun"]
 
@@ -53,6 +57,7 @@ class ModuleRun:
         count_epsilon: What the noisy number of records costs; 0 where that number is public.
         n_public: The number of records where it is public.
         settings: Public settings for the release.
+        crew: The processes that sum over shards; None where this one does.
     """
 
     module: nn.Module
@@ -64,6 +69,7 @@ class ModuleRun:
     count_epsilon: Fraction
     n_public: int | None
     settings: Mapping[str, Any]
+    crew: Crew | None = field(default=None, repr=False)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -92,6 +98,8 @@ class ModuleRun:
             yield _ADDRESS.sub("", part).encode()
         for fact in _surroundings(self.rows.x.device):
             yield repr(fact).encode()
+        if self.loop.shards > 1:
+            yield f"shards={self.loop.shards}".encode()
         yield from identified(self.loss, name="loss")
         yield str(self.rows.count).encode()
         of_loss = (*self.loss.parameters(), *self.loss.buffers()) if isinstance(self.loss, nn.Module) else ()
@@ -141,7 +149,9 @@ class ModuleRun:
         )
         self.module.train()
         divisor = float(plan.probability) * (self.n_public or self._noisy_count(stream) or 1)
-        training = Training(self.loop, self.module, self.loss, self.rows.x, self.rows.y, stream=stream, divisor=divisor)
+        training = Training(
+            self.loop, self.module, self.loss, self.rows.x, self.rows.y, stream=stream, divisor=divisor, crew=self.crew
+        )
         if start is not None:
             training.restore(start.step, start.weights, start.velocity)
         try:
@@ -161,10 +171,15 @@ class ModuleRun:
 
 
 def _quietly(training: Training) -> None:
-    """One step; what it raises is dropped with its text, its cause and its context."""
-    before = training.step
+    """One step; what it raises is dropped with its text, its cause and its context, but that a process is gone."""
+    before, lost = training.step, None
     with contextlib.suppress(Exception):  # proof: silent
-        training.advance()
+        try:
+            training.advance()
+        except LostProcess as error:
+            lost = str(error)
+    if lost is not None:
+        raise LostProcess(lost)
     if training.step == before:
         raise InternalError(_STOPPED)
 

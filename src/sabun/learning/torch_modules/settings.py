@@ -12,6 +12,7 @@ from sabun import checks
 from sabun.asking.settings import Settings
 from sabun.errors import ParameterError
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.shards import shards_for
 from sabun.learning.torch_modules.loop import MOST_ROWS
 
 __all__ = ["Descent", "Runtime"]
@@ -77,6 +78,9 @@ class Runtime(Settings):
         precision: Of sums of gradients: "double", which the proof covers, or "single", for processors slow at doubles.
         noise: "certified" is an exact Gaussian rounded to a grid, made from AES keystream on the CPU (some seconds a step for a
             hundred million parameters); "torch" is torch's own, made where the module is, which the proof does not cover.
+        processes: How many processes of this machine sum gradients, over torch.distributed (gloo, on GPUs nccl with one GPU
+            for each); one of them tosses all coins.
+        shards: In how many parts the rows are summed, which decides the last bits; None for as many as processes.
 
     Raises:
         ParameterError: One of them breaks its rule.
@@ -86,6 +90,8 @@ class Runtime(Settings):
     most_rows: int | None = None
     precision: str = "double"
     noise: str = "certified"
+    processes: int = 1
+    shards: int | None = None
 
     def __post_init__(self) -> None:
         if self.most_rows is not None:
@@ -93,3 +99,4 @@ class Runtime(Settings):
             checks.require(self.most_rows <= MOST_ROWS, f"at most {MOST_ROWS}", most_rows=self.most_rows)
         checks.one_of(("double", "single"), precision=self.precision)
         checks.one_of(("certified", "torch"), noise=self.noise)
+        shards_for(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final
 
@@ -19,7 +19,9 @@ from sabun.learning import Plan
 from sabun.learning.accounting import Target, halved, noise_multiplier, price_in
 from sabun.learning.card import Card, surely, warn_of_delta, warnings_for
 from sabun.learning.choices import delta_for
+from sabun.learning.crew import crew_of, must_travel
 from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folder
+from sabun.learning.shards import shards_for
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
 from sabun.learning.torch_modules.ghost import Clipper, check_module, needs_fallback, rows_stand_alone
@@ -215,7 +217,8 @@ class TorchTrainer(Question):
         ask.must_be_payable()
         run = self._run(ask, X, y)
         written(self.module)  # a missing package has to show before the charge
-        self._learned(self._released(ask, run))
+        with crew_of(self.runtime.processes, device=run.rows.x.device.type) as crew:
+            self._learned(self._released(ask, replace(run, crew=crew)))
         self._account, self._n_public = run.account, run.n_public
         self._settings = {name: value if isinstance(value, int | float) else str(value) for name, value in run.settings.items()}
         self._least = surely(self.release_.value.get(NOISY_COUNT), run.count_epsilon)
@@ -228,6 +231,8 @@ class TorchTrainer(Question):
         if self.checkpoint is not None:
             for _ in identified(loss, name="loss"):
                 pass  # what cannot be identified is refused here, before the charge
+        if self.runtime.processes > 1:
+            must_travel(self.module, loss)
         rows = Rows.of(
             X,
             y,
@@ -301,6 +306,7 @@ class TorchTrainer(Question):
             precision=runtime.precision,
             noise=runtime.noise,
             fallback=fallback,
+            shards=shards_for(runtime),
         )
 
     def _guarantee(self, ask: Ask, price: _Price, *, chain: bool) -> Guarantee:
@@ -330,6 +336,7 @@ class TorchTrainer(Question):
             "momentum": descent.momentum,
             "n_public": price.n_public,
             "torch": str(torch.__version__),
+            **({"shards": shards_for(runtime)} if shards_for(runtime) > 1 else {}),
         }
 
     def save(self, path: str | os.PathLike[str], *, example: Tensor | None = None, overwrite: bool = False) -> None:
