@@ -91,7 +91,7 @@ def dp_auditorium(place: Path) -> Callable[[_Sides], float]:
 
 
 def run(quick: bool) -> list[Figure]:
-    runs = 20_000 if quick else 200_000
+    runs = 20_000 if quick else 60_000
     source, faults = results(runs)
     place, figures = Path(os.environ.get("SABUN_AUDIT_PEERS", "/nowhere")), []
     tools: dict[str, Callable[[_Sides], float]] = {}

@@ -30,7 +30,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     runs = int(sys.argv[1])
     found = {
-        f"{name}.{side}": np.array([function(float(side)) for _ in range(runs if name == "laplace" else runs // 100)])
+        f"{name}.{side}": np.array([function(float(side)) for _ in range(runs if name == "laplace" else runs // 200)])
         for name, function in (("laplace", laplace), ("regression", regression))
         for side in (0, 1)
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -29,10 +30,11 @@ def table(audit: Mapping[str, Any]) -> str:
     """What was found, a table for each part of the house."""
     verdict = "nothing failed" if audit["passed"] else "SOMETHING FAILED"
     place = ", ".join([audit["machine"]["machine"], *(f"{name} {version}" for name, version in audit["libraries"].items())])
-    parts = [
+    told = (
         f"{audit['checks']} checks of {audit['mechanisms']} mechanisms in {audit['processor_seconds']:.0f} seconds of "
         f"processor time on {audit['machine']['date']} ({place}): {verdict}."
-    ]
+    )
+    parts = [textwrap.fill(told, 128)]
     for room, found in groupby(audit["findings"], key=lambda one: one["room"]):
         rows = [
             f"| {_cell(one['mechanism'])} | {_cell(one['claim'])} | {one['shown']} "
