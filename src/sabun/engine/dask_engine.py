@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun import checks
-from sabun.engine.counting import Report, Task
+from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
+from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Statistic
 from sabun.errors import DataError, ParameterError
 
@@ -52,11 +53,21 @@ class Dask:
         checks.require(engine.startswith("dask://") and bool(address), "dask or dask://host:port", engine=engine)
         return cls(f"tcp://{address}")
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them wherever Dask likes."""
         with self._client() as client:
             waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
             yield from _finished(client, waiting)
+
+    def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Brings rows together through the workers' memory, and counts them there."""
+        import dask
+
+        part, join = dask.delayed(task.parted, nout=task.buckets, pure=False), dask.delayed(task.joined, pure=False)
+        parts = [part(piece) for piece in pieces]
+        with self._client() as client:
+            joined = [join(bucket, [each[bucket] for each in parts]) for bucket in range(task.buckets)]
+            yield from _finished(client, client.compute(joined, retries=_RETRIES))
 
     def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
         """A Dask DataFrame whose partitions are the pieces."""
