@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeVar, cast, final
 
 import numpy as np
 
+from sabun.engine.pieces import Piece
 from sabun.engine.statistic import Grouped, Statistic, state_of
-from sabun.records import Chunks, FileFormat, FilePart, Persons, Schema, chunks
+from sabun.records import Chunks, FileFormat, Persons, Schema, chunks
 from sabun.records.cells import label_positions
 from sabun.records.persons import spelt
 
@@ -46,10 +47,10 @@ class ByPerson:
     how: Persons
     form: FileFormat | None
 
-    def parted(self, source: FilePart, buckets: int) -> Iterator[Sequence[bytes]]:
+    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
         """The rows of a piece that have an id, as arrow's own bytes; of the columns that are needed, and no others."""
         schema, id = self.statistic.schema, self.how.id
-        for table in source.written(schema.file).chunks(self.how.read(schema), rows=_ROWS):
+        for table in piece.part.written(schema.file).chunks(self.how.read(schema), rows=_ROWS):
             where = label_positions(table.column(id), _Bucket(self.how.spelling, buckets), name=id)
             order = np.argsort(where, kind="stable")
             ordered = _taken(table, order)

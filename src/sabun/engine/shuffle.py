@@ -76,7 +76,7 @@ class Shuffle:
             DataError: The file does not fit, or is not the one that was cut.
         """
         piece.must_be_unchanged()
-        yield from self.grouped.parted(piece.part, self.buckets)
+        yield from self.grouped.parted(piece, self.buckets)
         piece.must_be_unchanged()  # what was read in between may be of either file
 
     def parted(self, piece: Piece) -> list[Parted]:

@@ -12,11 +12,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, final
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
 from sabun.records import FileFormat, Persons
+
+if TYPE_CHECKING:
+    from sabun.engine.pieces import Piece
 
 __all__ = ["Elsewhere", "Grouped", "Part", "Statistic", "none_missing", "probe", "state_of", "twice_counted"]
 
@@ -100,7 +103,7 @@ class Grouped(Protocol[State]):
         """What their states are merged with."""
         ...
 
-    def parted(self, source: Any, buckets: int) -> Iterator[Sequence[bytes]]:
+    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
         """The rows of a piece, some at a time: bytes for each bucket, empty where there is nothing to say."""
         ...
 
