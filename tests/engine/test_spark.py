@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from engine.worlds import Dying, folder, recipe, truth
-from sabun.engine import spread
+from engine.worlds import Dying, Meddling, Uneven, folder, recipe, reports, truth, visits
+from sabun.engine import cut, spread, state_of
+from sabun.engine.by_person import by_person
+from sabun.engine.shuffle import shuffled
 from sabun.engine.spark_engine import Spark
 from sabun.errors import DataError
+from sabun.records import persons
 
 sql = pytest.importorskip("pyspark.sql", reason="needs the extra: pip install 'sabun[spark]'")
 pytestmark = [
@@ -63,3 +66,27 @@ def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path)
     with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
         spread(tmp_path / "bad.csv", engine=session).counted(recipe())
     assert "SECRET" not in str(caught.value)
+
+
+def test_persons_and_reports_meet_on_the_executors(session: Any, tmp_path: Path) -> None:
+    where = visits(tmp_path / "visits", files=2)
+    how = persons(where, id="who", rules={"age": "first"})
+    assert shuffled(Spark(session), by_person(recipe(), how, form=None), cut(where), buckets=3) == state_of(recipe(), how)
+    study, _, tally = reports(tmp_path / "reports")
+    counted = study.tally()
+    counted.add_files([tmp_path / "reports"], engine=session)
+    assert counted == tally
+
+
+def test_of_two_executors_one_rounds_differently(session: Any, table: Path, tmp_path: Path) -> None:
+    uneven: Any = Uneven(recipe(), tmp_path / "odd", os.getpid())
+    with pytest.raises(DataError, match=r"the one that counted piece \d does not. Nothing was charged"):
+        spread(table, engine=session).counted(uneven)
+
+
+def test_a_file_replaced_during_the_run_is_named(session: Any, table: Path, tmp_path: Path) -> None:
+    where = tmp_path / "table"
+    shutil.copytree(table, where)
+    meddling: Any = Meddling(recipe(), where / "1.parquet", where / "0.parquet")
+    with pytest.raises(DataError, match=r"1\.parquet \(piece 1\) must stay as it is while it is read"):
+        spread(where, engine=session).counted(meddling)

@@ -175,6 +175,7 @@ class ReportsOnce:
 
     def _by_bucket(self, held: _Judged, buckets: int) -> list[bytes]:
         whole, odd = np.concatenate([np.empty(0, dtype=self._kind), *held.whole]), np.array(held.odd, dtype=_ODD)
+        whole = whole[np.argsort(whole["place"], kind="stable")]  # those the collector was asked about were set before others
         good, bad = (_split(rows, self._buckets(rows["key"], buckets), buckets) for rows in (whole, odd))
         reasons = json.dumps(list(held.reasons)).encode()
         return [_packed(*found, reasons) for found in zip(good, bad, strict=True)]
@@ -320,9 +321,10 @@ class _Seen:
 
 
 def _by_key(rows: Rows) -> NDArray[np.int64]:
-    """The order by key, and by place where that is the same; by whole words, which is faster than by bytes."""
+    """The order by key, and as they come where that is the same; by whole words, which is faster than by bytes."""
     words = np.frombuffer(rows["key"].tobytes(), dtype=[("round", ">u4"), ("high", ">u8"), ("low", ">u8")])
-    return np.lexsort((rows["place"], *(words[name].astype(np.uint64) for name in ("low", "high", "round"))))
+    of_one_round = len(words) == 0 or bool((words["round"] == words["round"][0]).all())
+    return np.lexsort([words[name].astype(np.uint64) for name in ("low", "high", "round")[: 2 if of_one_round else 3]])
 
 
 def _split(rows: Rows, where: NDArray[np.int64], buckets: int) -> list[Rows]:
