@@ -108,3 +108,14 @@ def test_a_file_replaced_during_the_run_is_named(client: Any, table: Path, tmp_p
     meddling: Any = Meddling(recipe(), where / "2.parquet", where / "1.parquet")
     with pytest.raises(DataError, match=r"2\.parquet \(piece 2\) must stay as it is while it is read"):
         spread(where, engine=client).counted(meddling)
+
+
+def test_a_cluster_of_our_own_is_started_once_keeps_its_memory_and_goes_with_the_engine(table: Path) -> None:
+    engine = Dask()
+    assert spread(table, engine=engine).counted(recipe()) == truth(table)
+    (own,) = engine._kept
+    assert set(own.run(os.environ.get, "MALLOC_MMAP_THRESHOLD_").values()) == {str(1 << 25)}
+    assert spread(table, engine=engine).counted(recipe()) == truth(table)
+    assert engine._kept == [own]
+    del engine
+    assert own.status == "closed"

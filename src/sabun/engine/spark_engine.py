@@ -96,9 +96,13 @@ class Spark:
         if self.session is not None and not isinstance(self.session, str):
             return self.session
         builder: Any = SparkSession.builder
-        if isinstance(self.session, str):
-            builder = builder.remote(self.session) if self.session.startswith("sc://") else builder.master(self.session)
-        return builder.getOrCreate()
+        if not isinstance(self.session, str) or not self.session.startswith("sc://"):
+            return (builder if self.session is None else builder.master(self.session)).getOrCreate()
+        try:
+            return builder.remote(self.session).getOrCreate()
+        except ImportError:
+            pass
+        raise ParameterError("engine sc://host:port needs Spark Connect; pip install 'pyspark[connect]'.")
 
 
 @final
