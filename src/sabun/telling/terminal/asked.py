@@ -56,7 +56,7 @@ def asked_files(table: FilePart, *, engine: str | None) -> list[FilePart]:
     Raises:
         DataError: There is none.
     """
-    if engine is None:
+    if engine is None or not isinstance(table, FilePart):  # a database's table is refused by whoever spreads it
         return [table]
     from sabun.engine.pieces import files_of
 
