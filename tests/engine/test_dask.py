@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.worlds import Dying, cloud, folder, outliers, recipe, truth
-from sabun.engine import spread
+from engine.worlds import Dying, Meddling, Uneven, cloud, folder, outliers, recipe, reports, truth, visits
+from sabun.engine import cut, spread, state_of
+from sabun.engine.by_person import by_person
 from sabun.engine.dask_engine import Dask
+from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
+from sabun.records import persons
 from sabun.regression import PrivateRidge
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'sabun[dask]'")
@@ -79,3 +84,47 @@ def test_outliers_of_files_and_frames_are_those_of_one_machine(client: Any, colu
     assert outliers(spread(points, engine=client), columns) == alone
     frames = pytest.importorskip("dask.dataframe", reason="needs dask[dataframe] for frames")
     assert outliers(spread(frames.read_parquet(str(points)), engine=client), columns) == alone
+
+
+def test_persons_and_reports_meet_on_the_workers(client: Any, tmp_path: Path) -> None:
+    where = visits(tmp_path / "visits")
+    how = persons(where, id="who", rules={"age": "first"})
+    assert shuffled(Dask(client), by_person(recipe(), how, form=None), cut(where), buckets=3) == state_of(recipe(), how)
+    study, files, tally = reports(tmp_path / "reports")
+    counted = study.tally()
+    found = counted.add_files([tmp_path / "reports"], engine=client)
+    assert counted == tally
+    assert (found.seen, found.accepted) == (180, 120)
+    assert len(files) == 3
+
+
+def test_a_frame_of_persons_is_refused_in_words(client: Any, tmp_path: Path) -> None:
+    frames = pytest.importorskip("dask.dataframe", reason="needs dask[dataframe] for frames")
+    frame = frames.read_parquet(str(visits(tmp_path / "visits")))
+    with pytest.raises(DataError, match="whose rows must meet, such as those of a person, must be files"):
+        state_of(recipe(), persons(spread(frame, engine=client), id="who"))
+
+
+def test_of_two_workers_one_rounds_differently(client: Any, table: Path, tmp_path: Path) -> None:
+    uneven: Any = Uneven(recipe(), tmp_path / "odd", os.getpid())
+    with pytest.raises(DataError, match=r"the one that counted piece \d does not. Nothing was charged"):
+        spread(table, engine=client).counted(uneven)
+
+
+def test_a_file_replaced_during_the_run_is_named(client: Any, table: Path, tmp_path: Path) -> None:
+    where = tmp_path / "table"
+    shutil.copytree(table, where)
+    meddling: Any = Meddling(recipe(), where / "2.parquet", where / "1.parquet")
+    with pytest.raises(DataError, match=r"2\.parquet \(piece 2\) must stay as it is while it is read"):
+        spread(where, engine=client).counted(meddling)
+
+
+def test_a_cluster_of_our_own_is_started_once_keeps_its_memory_and_goes_with_the_engine(table: Path) -> None:
+    engine = Dask()
+    assert spread(table, engine=engine).counted(recipe()) == truth(table)
+    (own,) = engine._kept
+    assert set(own.run(os.environ.get, "MALLOC_MMAP_THRESHOLD_").values()) == {str(1 << 25)}
+    assert spread(table, engine=engine).counted(recipe()) == truth(table)
+    assert engine._kept == [own]
+    del engine
+    assert own.status != "running"

@@ -121,3 +121,16 @@ def test_an_unknown_engine_is_refused_with_the_known_ones(name: object) -> None:
 def test_known_engines_are_found_by_name() -> None:
     assert engine_named("serial") == Serial()
     assert engine_named("processes:3") == Processes(3)
+
+
+def test_processes_are_started_once_for_all_readings_and_go_with_the_engine(table: Path) -> None:
+    engine = Processes(2)
+    found = spread(table, engine=engine)
+    found.counted(recipe())
+    (pool,) = engine._kept
+    first = set(pool._processes)
+    found.counted(recipe())
+    assert engine._kept == [pool]
+    assert first <= set(pool._processes)
+    assert pickle.loads(pickle.dumps(engine)) == engine
+    assert pickle.loads(pickle.dumps(engine))._kept == []

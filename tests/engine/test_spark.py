@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 
-from engine.worlds import Dying, cloud, folder, outliers, recipe, truth
-from sabun.engine import spread
+from engine.worlds import Dying, Meddling, Uneven, cloud, folder, outliers, recipe, reports, truth, visits
+from sabun.engine import cut, spread, state_of
+from sabun.engine.by_person import by_person
+from sabun.engine.shuffle import shuffled
 from sabun.engine.spark_engine import Spark
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
+from sabun.records import persons
 
 sql = pytest.importorskip("pyspark.sql", reason="needs the extra: pip install 'sabun[spark]'")
 pytestmark = [
@@ -69,3 +73,67 @@ def test_outliers_of_files_and_frames_are_those_of_one_machine(session: Any, tmp
     points = cloud(tmp_path / "points")
     assert outliers(spread(points, engine=session), "abc") == outliers(points, "abc")
     assert outliers(spread(session.read.parquet(str(points)), engine=session), "abcdef") == outliers(points, "abcdef")
+
+
+def test_persons_and_reports_meet_on_the_executors(session: Any, tmp_path: Path) -> None:
+    where = visits(tmp_path / "visits", files=2)
+    how = persons(where, id="who", rules={"age": "first"})
+    assert shuffled(Spark(session), by_person(recipe(), how, form=None), cut(where), buckets=3) == state_of(recipe(), how)
+    study, _, tally = reports(tmp_path / "reports")
+    counted = study.tally()
+    counted.add_files([tmp_path / "reports"], engine=session)
+    assert counted == tally
+
+
+def test_of_two_executors_one_rounds_differently(session: Any, table: Path, tmp_path: Path) -> None:
+    uneven: Any = Uneven(recipe(), tmp_path / "odd", os.getpid())
+    with pytest.raises(DataError, match=r"the one that counted piece \d does not. Nothing was charged"):
+        spread(table, engine=session).counted(uneven)
+
+
+def test_a_file_replaced_during_the_run_is_named(session: Any, table: Path, tmp_path: Path) -> None:
+    where = tmp_path / "table"
+    shutil.copytree(table, where)
+    meddling: Any = Meddling(recipe(), where / "1.parquet", where / "0.parquet")
+    with pytest.raises(DataError, match=r"1\.parquet \(piece 1\) must stay as it is while it is read"):
+        spread(where, engine=session).counted(meddling)
+
+
+def test_spark_connect_without_its_packages_is_told(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark Connect itself is run where grpc is installed; see the last test."""
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ParameterError, match=r"pip install 'pyspark\[connect\]'"):
+        spread(table, engine="sc://127.0.0.1:1").counted(recipe())
+
+
+def test_the_page_about_scale_leads_to_a_release(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from examples.pages import blocks
+    from sabun.release import Release
+
+    assert session is not None  # the one that the page finds
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
+    first, ours = (next(block.body for block in blocks(page) if block.kind == kind) for kind in ("python", "py"))
+    assert '"visits"' in ours
+    ours = ours.replace('"visits"', repr(str(tmp_path / "visits")))  # the running Java has another working folder
+    exec(compile(first + ours, str(page), "exec"), {})
+    assert Release.load("age.json").guarantee.epsilon == 1
+
+
+def test_spark_connect_gives_the_bits_of_one_process(table: Path, tmp_path: Path) -> None:
+    """In a process of its own: a session of one kind cannot live beside one of the other."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    script = tmp_path / "connected.py"
+    script.write_text(
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "from engine.worlds import recipe, truth\n"
+        "from sabun.engine import spread\n"
+        "spark = SparkSession.builder.remote('local[2]').getOrCreate()\n"
+        "assert spread(sys.argv[1], engine=spark).counted(recipe()) == truth(sys.argv[1])\n"
+        "frame = spark.read.parquet(sys.argv[1])\n"
+        "assert spread(frame, engine=spark).counted(recipe()) == truth(sys.argv[1])\n"
+        "spark.stop()\n"
+    )
+    paths = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, str(script), str(table)], check=True, env=os.environ | {"PYTHONPATH": paths}, timeout=300)

@@ -113,4 +113,23 @@ MUTANTS = (
         "            return place.read_bytes()\n",
         "            return secrets.token_bytes(_PROMISE_BYTES)\n",
     ),
+    ("a repeated report of a file counts", "keyvalue/once.py", "self.held = both[first]", "self.held = both"),
+    (
+        "another answer under a taken id passes for a repetition",
+        "keyvalue/once.py",
+        'same = later["said"] == self.held["said"][np.cumsum(first)[~first] - 1]',
+        "same = np.ones(len(later), dtype=bool)",
+    ),
+    (
+        "a short report meets an id that ends in zeros",
+        "keyvalue/once.py",
+        'report[ID].ljust(20, b"\\xff")',
+        "report[ID]",
+    ),
+    (
+        "an id has another bucket in each block",
+        "keyvalue/once.py",
+        "mixed = np.full(len(words), self.factors[5], dtype=np.uint64)",
+        "mixed = np.full(len(words), len(words) << 33, dtype=np.uint64)",
+    ),
 )

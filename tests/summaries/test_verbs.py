@@ -97,13 +97,15 @@ def test_a_hopeless_confidence_costs_nothing(capsys: Capture) -> None:
 def test_a_table_in_pieces_and_one_of_persons_are_asked_for_by_options(capsys: Capture) -> None:
     Path("visits.csv").write_text("who,cost\n" + "".join(f"{n % 40},{n % 100}\n" for n in range(200)), encoding="utf-8")
     asked = ["summaries", "mean", "visits.csv", "--column", "cost", "--bounds", "cost=0:100", "--epsilon", "5", "--json"]
-    for more, records in (["--engine", "serial"], 200), (["--id", "who", "--rule", "cost=max"], 40):
-        assert exit_code(*asked, *more, "--out", f"{records}.json") == 0
+    of_persons = ["--id", "who", "--rule", "cost=max"]
+    for more, records in (["--engine", "serial"], 200), (of_persons, 40), ([*of_persons, "--engine", "serial"], 40):
+        Path("kept.json").unlink(missing_ok=True)
+        assert exit_code(*asked, *more, "--out", "kept.json") == 0
         capsys.readouterr()
-        kept = Release.load(f"{records}.json")
-        assert kept.provenance.parameters["records"] == records
+        facts = Release.load("kept.json").provenance.parameters
+        assert facts["records"] == records
+        assert ("persons" in facts) == (more != ["--engine", "serial"])
     for wrong, words in (
-        (["--engine", "serial", "--id", "who"], "--engine must be left out with --id"),
         (["--rule", "cost=max"], "--rule must come with --id"),
         (["--id", "who", "--rule", "cost"], "such as cost=mean"),
         (["--engine", "cluster"], "engine must be serial"),

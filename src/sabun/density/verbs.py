@@ -15,6 +15,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
+from sabun.telling.terminal.asked import asked_files, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
 from sabun.telling.terminal.foretelling import foretell
@@ -22,6 +23,7 @@ from sabun.telling.terminal.options import (
     Again,
     Bounds,
     Confidence,
+    EngineName,
     Epsilon,
     Json,
     Label,
@@ -78,6 +80,7 @@ def weights(
     bounds: Bounds = None,
     schema: SchemaFile = None,
     relation: Relation = None,
+    engine: EngineName = None,
     n_records: Annotated[
         int | None, typer.Option(*_ROWS, help="Public guess of the number of private rows, for add-remove.")
     ] = None,
@@ -112,12 +115,16 @@ def weights(
         raise ParameterError(
             "plot must be given beside --owner-only, which is about the picture; got none. Add --plot FILE.svg."
         )
-    refuse_one_for_both(private, public)
+    if owner_only and engine is not None:
+        raise ParameterError("--engine must be left out with --owner-only, which draws the table itself.")
+    files = asked_files(private, engine=engine)
+    for file in files:
+        refuse_one_for_both(file, public)
     written = [out, Path(f"{out}.release.json"), *([] if plot is None else [plot])]
-    for file, option in zip(written, ("out", "out", "plot"), strict=False):
-        new_file(file, name=option, overwrite=overwrite)
+    for made, option in zip(written, ("out", "out", "plot"), strict=False):
+        new_file(made, name=option, overwrite=overwrite)
     book = None if ledger is None or is_address(ledger) else Path(ledger)
-    _refuse_shared(written, [file for file in (private, public, schema, book) if isinstance(file, os.PathLike)])
+    _refuse_shared(written, [file for file in (*files, public, schema, book) if isinstance(file, os.PathLike)])
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"out must end in .csv or .parquet; got {str(out)!r}.")
     payment = Payment.of(ledger, purpose, table=asked_name(private, label, again))
@@ -125,12 +132,12 @@ def weights(
     about = read_columns(columns, bounds, schema)
     asked["method"] = typed_method(method, setting, basis, about, public, accept=accept_publishing_raw_records)
     ratio = _ratio(about, **asked, ledger=payment.book, retry_key=retry_key)
-    for table in (public, private):
+    for table in (public, *files):
         _must_have(table, ratio)
     must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
-    with payment:
-        told = _fit(ratio, private if drawn is None else drawn, public, yes=yes, json=json)
+    with payment, asked_table(private, engine=engine, quiet=json) as rows:
+        told = _fit(ratio, rows if drawn is None else drawn, public, yes=yes, json=json)
         with payment.writing(ratio.release_):
             (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
             if plot is not None:
@@ -363,10 +370,10 @@ def _fit(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: boo
         warnings.simplefilter("ignore", CoverageWarning)  # said in the result
         if str(ratio.method) != "rkhs":
             told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
-            with busy("Reading the private table, drawing noise, weighting the public table"):
+            with reading(private, "Reading the private table, drawing noise, weighting the public table"):
                 ratio.fit(private=private, public=public)
             return told
-        with busy("Reading the tables"):
+        with reading(private, "Reading the tables"):
             ratio.set_public(public).partial_fit(private=private)
         with busy("Planning"):
             rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read

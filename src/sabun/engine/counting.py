@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Protocol, Self, final
 
 from sabun.engine.pieces import Piece
 from sabun.engine.statistic import Statistic, probe, state_of
 
-__all__ = ["Report", "Task"]
+__all__ = ["Counting", "Numbered", "Report", "Task"]
 
 
 class Report(NamedTuple):
@@ -26,6 +26,23 @@ class Report(NamedTuple):
     number: int
     probe: str
     state: bytes
+
+
+class Numbered(Protocol):
+    """A piece, or a bucket: what an engine is given to count."""
+
+    @property
+    def number(self) -> int:
+        """Its place in the plan, from 0."""
+        ...
+
+
+class Counting(Protocol):
+    """What an engine does with each; it travels to the workers."""
+
+    def counted(self, piece: Any) -> Report:
+        """The report of one."""
+        ...
 
 
 @final

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun import checks
-from sabun.engine.counting import Report, Task
+from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.dealing import Deal, Dealing
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
+from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Statistic
 from sabun.errors import DataError, ParameterError
 
@@ -23,6 +25,9 @@ State = TypeVar("State")
 _RETRIES = 3
 """How often Dask may run a piece anew when its worker dies; a piece that was counted twice is refused by its bit."""
 
+_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
+"""How much freed memory a worker keeps, in bytes; said to glibc."""
+
 
 @final
 @dataclass(frozen=True)
@@ -30,10 +35,12 @@ class Dask:
     """A Dask cluster.
 
     Args:
-        cluster: A `Client`, an address (``tcp://host:port``), or None for one on this machine that lasts for one question.
+        cluster: A `Client`, an address (``tcp://host:port``), or None for one on this machine that lasts as long as this.
     """
 
     cluster: Any = None
+    _kept: list[Any] = field(default_factory=list, repr=False, compare=False)
+    """A client of a cluster of our own, once there is one: some questions read their table three times."""
 
     @classmethod
     def of(cls, engine: Any) -> Self:
@@ -54,7 +61,7 @@ class Dask:
         checks.require(engine.startswith("dask://") and bool(address), "dask or dask://host:port", engine=engine)
         return cls(f"tcp://{address}")
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them wherever Dask likes."""
         with self._client() as client:
             waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
@@ -65,17 +72,27 @@ class Dask:
         with self._client() as client:
             yield from _hands(client, task, client.map(task.packets, pieces, pure=False, retries=_RETRIES))
 
+    def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Brings rows together through the workers' memory, and counts them there."""
+        import dask
+
+        part, join = dask.delayed(task.parted, nout=task.buckets, pure=False), dask.delayed(task.joined, pure=False)
+        parts = [part(piece) for piece in pieces]
+        with self._client() as client:
+            joined = [join(bucket, [each[bucket] for each in parts]) for bucket in range(task.buckets)]
+            yield from _finished(client, client.compute(joined, retries=_RETRIES))
+
     def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
         """A Dask DataFrame whose partitions are the pieces."""
         return DaskFrame(engine=self, frame=frame, progress=progress)
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
-        from distributed import Client, LocalCluster
-
         if self.cluster is None:
-            with LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-                yield client
+            if not self._kept:
+                self._kept.append(_started())
+                weakref.finalize(self, _stopped, self._kept[0])  # it ends with the last holder of this engine
+            yield self._kept[0]
         elif isinstance(self.cluster, str):
             with _connected(self.cluster) as client:
                 yield client
@@ -128,6 +145,23 @@ class DaskFrame(Elsewhere):
             given = client.compute([give(part) for part in parts], retries=_RETRIES)
             reports = _hands(client, task, given)
             return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+
+
+def _started() -> Any:
+    """A client of a new cluster on this machine."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    # Dask makes its workers give memory back at once, which doubles the processor time of sums over arrays of this size.
+    environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
+        return Client(LocalCluster(threads_per_worker=1, dashboard_address=None))
+
+
+def _stopped(client: Any) -> None:
+    with suppress(OSError, TimeoutError):
+        client.close()
+        client.cluster.close()
 
 
 @contextmanager

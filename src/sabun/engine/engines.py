@@ -7,16 +7,15 @@ misses none, or refuses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, final
 
 from sabun import checks
-from sabun.engine.counting import Report, Task
-from sabun.engine.pieces import Piece
-from sabun.engine.statistic import Part, Statistic, probe
+from sabun.engine.counting import Counting, Numbered, Report
+from sabun.engine.statistic import Statistic, none_missing, probe, twice_counted
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Engine", "Processes", "Serial", "engine_named", "gathered"]
+__all__ = ["Engine", "Processes", "Serial", "each_once", "engine_named", "gathered"]
 
 State = TypeVar("State")
 
@@ -26,7 +25,7 @@ _RULE = "serial, processes:N, dask, dask://host:port, spark or spark://host:port
 class Engine(Protocol):
     """Something that counts pieces."""
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """The report of each piece, in any order, as they come.
 
         Raises:
@@ -40,7 +39,7 @@ class Engine(Protocol):
 class Serial:
     """One piece after the other, in this process."""
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them in order."""
         return (task.counted(piece) for piece in pieces)
 
@@ -57,8 +56,10 @@ class Processes:
 
     count: int
     tries: int = 3
+    _kept: list[Any] = field(default_factory=list, repr=False, compare=False)
+    """The pool, once there is one: starting it costs seconds, and some questions read their table three times."""
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them side by side; a process that dies is replaced."""
         left = {piece.number: piece for piece in pieces}
         for _ in range(self.tries):
@@ -71,25 +72,36 @@ class Processes:
             f"every piece must be counted; piece {min(left)} was not, its process died {self.tries} times. Nothing was charged."
         )
 
-    def _round(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def _round(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """What can be had until a process dies."""
-        import multiprocessing
-        from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+        from concurrent.futures import Future, as_completed, wait
         from concurrent.futures.process import BrokenProcessPool
 
-        # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=min(self.count, len(pieces)), mp_context=context) as pool:
-            waiting: list[Future[Report]] = []
-            try:
-                waiting += [pool.submit(task.counted, piece) for piece in pieces]
-                for done in as_completed(waiting):
-                    yield done.result()
-            except BrokenProcessPool:
-                return
-            finally:
-                for each in waiting:
-                    each.cancel()
+        waiting: list[Future[Report]] = []
+        try:
+            waiting += [self._pool().submit(task.counted, piece) for piece in pieces]
+            for done in as_completed(waiting):
+                yield done.result()
+        except BrokenProcessPool:
+            self._kept.clear()
+        finally:
+            for each in waiting:
+                each.cancel()
+            wait(waiting)  # nobody may go on reading, or writing to a folder that is being removed
+
+    def _pool(self) -> Any:
+        """Processes that wait for pieces; they end when nobody holds this engine any more."""
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        if not self._kept:
+            # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
+            context = multiprocessing.get_context("spawn")
+            self._kept.append(ProcessPoolExecutor(max_workers=self.count, mp_context=context))
+        return self._kept[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Processes, (self.count, self.tries)  # a copy elsewhere has processes of its own
 
 
 def gathered(
@@ -113,7 +125,17 @@ def gathered(
         DataError: A piece is missing, came twice, changed while it was read, or was counted by a machine that rounds
             differently. Nothing was charged: that comes after this.
     """
-    own, whole = probe(statistic), Part.empty(statistic, pieces=count)
+    state = statistic.zero()
+    for report in each_once(reports, plan=plan, count=count, own=probe(statistic), step=step):
+        state = statistic.merge(state, statistic.unpack(report.state))
+    return state
+
+
+def each_once(
+    reports: Iterable[Report], *, plan: str, count: int, own: str, step: Callable[[int, int], None] | None = None
+) -> Iterator[Report]:
+    """The reports as they come, one of each piece, and all of them, or an error; see `gathered`."""
+    seen = 0
     for done, report in enumerate(reports, 1):
         if report.plan != plan or not 0 <= report.number < count:
             raise DataError("every piece must belong to this plan; one came that does not. Nothing was charged.")
@@ -122,11 +144,13 @@ def gathered(
                 f"every machine must round as this one does; the one that counted piece {report.number} does not. Nothing was "
                 "charged. Use the same versions of Python, numpy and Sabun on all machines."
             )
-        state = statistic.unpack(report.state)
-        whole = whole.merged(Part(statistic=statistic, state=state, seen=1 << report.number, pieces=count))
+        if seen >> report.number & 1:
+            raise twice_counted(report.number)
+        seen |= 1 << report.number
+        yield report
         if step is not None:
             step(done, count)
-    return whole.whole()
+    none_missing(seen, count)
 
 
 def engine_named(engine: Any) -> Engine:

@@ -20,7 +20,7 @@ from sabun.records.files import same_file
 from sabun.records.forms import FileFormat
 from sabun.records.places import Place, is_here, place_of
 
-__all__ = ["Piece", "cut", "plan_of"]
+__all__ = ["Piece", "cut", "files_of", "plan_of", "whole_files"]
 
 _ROWS = 1 << 20
 """About how many rows a piece has, where a file can be cut; a matter of speed that cannot change any result."""
@@ -74,10 +74,28 @@ def cut(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, ro
         sabun.errors.DataError: 'no/such/file.csv' must be a file or folder; there is none of that name.
     """
     checks.whole(minimum=1, rows=rows)
-    files = _files([source] if isinstance(source, str | os.PathLike) else list(source))
+    files = files_of([source] if isinstance(source, str | os.PathLike) else list(source))
     form = source.form if isinstance(source, FilePart) else None
-    parts = [(part, mark) for file, mark in files for part in _parts(file, rows, form)]
+    parts = [(part, mark) for file, mark in [(file, _mark(file)) for file in files] for part in _parts(file, rows, form)]
     return tuple(Piece(number=number, part=part, mark=mark) for number, (part, mark) in enumerate(parts))
+
+
+def whole_files(files: Sequence[Place]) -> tuple[Piece, ...]:
+    """Files of whatever kind as pieces, one each.
+
+    Raises:
+        DataError: There is none, or one cannot be read.
+    """
+    if not files:
+        raise DataError("there must be at least one file; got none.")
+    marks = [_mark(file) for file in files]
+    for file, mark in zip(files, marks, strict=True):
+        if not mark:
+            raise DataError(f"{str(file)!r} must be a file that can be read; it is not.")
+    return tuple(
+        Piece(number=number, part=FilePart(path=file), mark=mark)
+        for number, (file, mark) in enumerate(zip(files, marks, strict=True))
+    )
 
 
 def plan_of(pieces: Sequence[Piece]) -> str:
@@ -102,7 +120,12 @@ def _parts(file: Place, rows: int, form: FileFormat | None) -> list[FilePart]:
     return [FilePart(path=file, groups=tuple(bunch), form=form) for bunch in bunches or [[]]]
 
 
-def _files(sources: Sequence[str | os.PathLike[str]]) -> list[tuple[Place, str]]:
+def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[Place]:
+    """The files of tables, folders and patterns, each once.
+
+    Raises:
+        DataError: There is none, or one is named twice.
+    """
     if not sources:
         raise DataError("a table must be at least one file; got none.")
     found = [file for source in sources for file in _found(source)]
@@ -111,7 +134,7 @@ def _files(sources: Sequence[str | os.PathLike[str]]) -> list[tuple[Place, str]]
         if same_file(file) in seen:
             raise DataError(f"{file.name} must be named once; the same file comes twice, and its rows would count twice.")
         seen.add(same_file(file))
-    return [(file, _mark(file)) for file in found]
+    return found
 
 
 def _found(source: str | os.PathLike[str]) -> list[Place]:

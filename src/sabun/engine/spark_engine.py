@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
-from sabun.engine.counting import Report, Task
+from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.dealing import Deal, Dealing
 from sabun.engine.engines import gathered
 from sabun.engine.pieces import Piece
+from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Statistic
 from sabun.errors import DataError, ParameterError
 from sabun.records import chunks
@@ -53,7 +54,7 @@ class Spark:
             raise ParameterError("engine spark needs an extra and Java; pip install 'sabun[spark]'.") from None
         return cls(None if engine == "spark" else engine)
 
-    def reports(self, task: Task, pieces: Sequence[Piece]) -> Iterator[Report]:
+    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them wherever Spark likes."""
 
         def count(batches: Iterable[Any]) -> Iterator[Any]:
@@ -61,9 +62,31 @@ class Spark:
                 for raw in batch.column("piece").to_pylist():
                     yield _batch(task.counted(pickle.loads(raw)))
 
+        return iter(_collected(self._of(pieces).mapInArrow(count, _REPORT)))
+
+    def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
+        """Brings rows together by one shuffle of Spark's, and counts them there."""
+        import pyarrow as pa
+
+        def part(batches: Iterable[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for raw in batch.column("piece").to_pylist():
+                    for found in task.parted(pickle.loads(raw)):
+                        yield pa.RecordBatch.from_pydict(
+                            {"bucket": pa.array([found.bucket], pa.int32()), "part": [pickle.dumps(found)]}
+                        )
+
+        def join(table: Any) -> Any:
+            parts = [pickle.loads(raw) for raw in table.column("part").to_pylist()]
+            return pa.Table.from_batches([_batch(task.joined(parts[0].bucket, parts))])
+
+        parted = self._of(pieces).mapInArrow(part, "bucket int, part binary")
+        return iter(_collected(parted.groupBy("bucket").applyInArrow(join, _REPORT)))
+
+    def _of(self, pieces: Sequence[Numbered]) -> Any:
+        """One piece a partition."""
         rows = [(pickle.dumps(piece),) for piece in pieces]
-        frame = self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
-        return iter(_collected(frame.mapInArrow(count, _REPORT)))
+        return self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
 
     def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
         """Deals them and counts the hands wherever Spark likes."""
@@ -88,9 +111,13 @@ class Spark:
         if self.session is not None and not isinstance(self.session, str):
             return self.session
         builder: Any = SparkSession.builder
-        if isinstance(self.session, str):
-            builder = builder.remote(self.session) if self.session.startswith("sc://") else builder.master(self.session)
-        return builder.getOrCreate()
+        if not isinstance(self.session, str) or not self.session.startswith("sc://"):
+            return (builder if self.session is None else builder.master(self.session)).getOrCreate()
+        try:
+            return builder.remote(self.session).getOrCreate()
+        except ImportError:
+            pass
+        raise ParameterError("engine sc://host:port needs Spark Connect; pip install 'pyspark[connect]'.")
 
 
 @final

@@ -11,8 +11,9 @@ from sabun.engine.counting import Task
 from sabun.engine.dealing import Deal, Dealing, dealt_here
 from sabun.engine.engines import Engine, engine_named, gathered
 from sabun.engine.pieces import Piece, cut, plan_of
-from sabun.engine.statistic import Elsewhere, Statistic
+from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError
+from sabun.records import FileFormat
 
 __all__ = ["Spread", "spread"]
 
@@ -27,6 +28,11 @@ class Spread(Elsewhere):
     pieces: tuple[Piece, ...] = field(repr=False)
     engine: Engine
     progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+
+    @property
+    def form(self) -> FileFormat | None:
+        """How texts in the files are written."""
+        return self.pieces[0].part.form
 
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all pieces, each counted once.
@@ -54,11 +60,22 @@ class Spread(Elsewhere):
         reports = dealt_here(self.engine, task, self.pieces) if own is None else own(task, self.pieces)
         return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
 
+    def grouped(self, grouped: Grouped[State]) -> State:
+        """The state of rows that must meet, such as those of a person.
+
+        Raises:
+            DataError: As `sabun.engine.shuffle.shuffled`.
+        """
+        from sabun.engine.shuffle import shuffled
+
+        return shuffled(self.engine, grouped, self.pieces, step=self.progress)
+
 
 def spread(source: Any, *, engine: Any = "serial", progress: Callable[[int, int], None] | None = None) -> Elsewhere:
     """A table to be counted in pieces where it lies: give the result to `fit` in the place of the table.
 
-    The answer is the same to the bit as with the table itself, whatever the engine.
+    The answer is the same to the bit as with the table itself, whatever the engine. Where a person may have several rows,
+    `sabun.records.persons` takes it: ``persons(spread("visits/*.parquet", engine="processes:4"), id="patient")``.
 
     Args:
         source: A file, a folder of .parquet files, a pattern (``people/*.parquet``) or a list of them, which every worker must

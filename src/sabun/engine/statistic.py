@@ -10,17 +10,19 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, final
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
+from sabun.records import FileFormat, Persons
 
 if TYPE_CHECKING:
     from sabun.engine.dealing import Deal
+    from sabun.engine.pieces import Piece
 
-__all__ = ["Elsewhere", "Part", "Statistic", "probe", "state_of"]
+__all__ = ["Elsewhere", "Grouped", "Part", "Statistic", "none_missing", "probe", "state_of", "twice_counted"]
 
 State = TypeVar("State")
 
@@ -76,6 +78,11 @@ class Elsewhere(ABC):
         """How many pieces there are."""
         return 1
 
+    @property
+    def form(self) -> FileFormat | None:
+        """How texts in it are written; None for as the schema says."""
+        return None
+
     @abstractmethod
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all its pieces, each counted once."""
@@ -89,11 +96,45 @@ class Elsewhere(ABC):
         del deal, statistic
         raise DataError("a table for this question must be files or a frame of the engine; rows of this one cannot be dealt.")
 
+    def grouped(self, grouped: Grouped[State]) -> State:
+        """The state of rows that must meet before they are counted, wherever they lie.
+
+        Raises:
+            DataError: This source cannot.
+        """
+        raise DataError(
+            "a table whose rows must meet, such as those of a person, must be files; got a frame. Write it to Parquet files."
+        )
+
+
+class Grouped(Protocol[State]):
+    """Rows that must meet before they can be counted, such as all those of one person; public, to be sent to workers.
+
+    What belongs together is put into one bucket, by a rule that looks at nothing else; buckets are then counted apart.
+    """
+
+    @property
+    def statistic(self) -> Statistic[State]:
+        """What their states are merged with."""
+        ...
+
+    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
+        """The rows of a piece, some at a time: bytes for each bucket, empty where there is nothing to say."""
+        ...
+
+    def state(self, rows: Iterable[bytes]) -> State:
+        """The state of one bucket, whose rows come in the order of the pieces and of the rows in them."""
+        ...
+
 
 def state_of(statistic: Statistic[State], source: Any) -> State:
     """The state of a whole source."""
     if isinstance(source, Elsewhere):
         return source.counted(statistic)
+    if isinstance(source, Persons) and isinstance(source.table, Elsewhere):
+        from sabun.engine.by_person import by_person
+
+        return source.table.grouped(by_person(statistic, source, form=source.table.form))
     state = statistic.zero()
     for block in statistic.blocks(source):
         state = statistic.add(state, block)
@@ -163,9 +204,8 @@ class Part(Generic[State]):
         """
         if self.statistic != other.statistic or self.pieces != other.pieces:
             raise ParameterError("two parts must have the same statistic and the same pieces; they do not.")
-        if self.seen & other.seen:
-            twice = [number for number in range(self.pieces) if (self.seen & other.seen) >> number & 1]
-            raise DataError(f"every piece must be counted once; piece {twice[0]} was counted twice. Nothing was charged.")
+        if twice := self.seen & other.seen:
+            raise twice_counted((twice & -twice).bit_length() - 1)
         if self.names & other.names:
             raise ParameterError(
                 "both parts must hold different records; got a copy of a part that is counted already. "
@@ -180,7 +220,22 @@ class Part(Generic[State]):
         Raises:
             DataError: A piece is missing.
         """
-        missing = [number for number in range(self.pieces) if not self.seen >> number & 1]
-        if missing:
-            raise DataError(f"every piece must be counted once; piece {missing[0]} is missing. Nothing was charged.")
+        none_missing(self.seen, self.pieces)
         return self.state
+
+
+def twice_counted(number: int) -> DataError:
+    """What is said of a piece that came twice."""
+    return DataError(f"every piece must be counted once; piece {number} was counted twice. Nothing was charged.")
+
+
+def none_missing(seen: int, pieces: int) -> None:
+    """Refuses to go on while a piece was not seen.
+
+    Raises:
+        DataError: One is missing.
+    """
+    absent = ~seen & ((1 << pieces) - 1)
+    if absent:
+        number = (absent & -absent).bit_length() - 1
+        raise DataError(f"every piece must be counted once; piece {number} is missing. Nothing was charged.")

@@ -8,21 +8,24 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sabun.errors import DataError
-from sabun.keyvalue.client import ClientError, from_json
-from sabun.keyvalue.collector import Register
-from sabun.keyvalue.tally import Tally
+from sabun.keyvalue.client import ClientError, from_json, report_size
+from sabun.keyvalue.client.terms import Terms
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
 
-__all__ = ["count_files", "read_holdings", "read_reports", "write_reports"]
+__all__ = ["read_holdings", "read_reports", "report_blocks", "write_reports"]
 
 _LONGEST = 1 << 26
+_AT_ONCE = 1 << 23
+"""Bytes read at a time."""
 
 
 def write_reports(path: str | os.PathLike[str], reports: Iterable[bytes]) -> int:
@@ -70,28 +73,65 @@ def read_reports(path: str | os.PathLike[str], study: Study) -> Iterator[bytes]:
     Raises:
         DataError: The file ends in the middle of a report.
     """
-    content = Path(path).read_bytes()
-    if content.lstrip()[:1] == b"{":
-        yield from (_of_line(line, study) for line in content.splitlines() if line.strip())
-        return
-    place = 0
-    while place < len(content):
-        size = int.from_bytes(content[place : place + 4], "big")
-        end = place + 4 + size
-        if place + 4 > len(content) or size > _LONGEST or end > len(content):
-            raise DataError(f"{os.fspath(path)} must hold whole reports, each after its length; it ends within one.")
-        yield content[place + 4 : end]
-        place = end
+    return (bytes(report) for block in report_blocks(Path(path), study.terms) for report in block)
 
 
-def count_files(tally: Tally, paths: Iterable[str | os.PathLike[str]]) -> Register:
-    """Counts the reports of several files once each; returns what became of them.
+def report_blocks(path: Path, terms: Terms) -> Iterator[NDArray[np.uint8] | list[bytes]]:
+    """The reports of a file in bounded memory, in order: many of the study's size as rows of one array, others in lists.
 
-    A report id counts once per round. The same bytes again are a harmless repetition; others under the same id are refused.
+    Raises:
+        DataError: The file ends in the middle of a report, or cannot be read.
     """
-    register = Register(ids={})
-    tally.add_reports(chain.from_iterable(read_reports(path, tally.study) for path in paths), register=register)
-    return register
+    try:
+        with path.open("rb") as file:
+            start = file.read(_AT_ONCE)
+            if start.lstrip()[:1] == b"{":
+                for lines in _lines(file, start):
+                    yield [_of_line(line, terms) for line in lines if line.strip()]
+            else:
+                yield from _framed(file, start, path, report_size(terms))
+    except OSError:
+        pass
+    else:
+        return
+    raise DataError(f"{path} must be a file of reports that can be read; it cannot.")
+
+
+def _framed(file: IO[bytes], held: bytes, path: Path, size: int) -> Iterator[NDArray[np.uint8] | list[bytes]]:
+    """Reports after their lengths. Runs of the study's size are looked for in steps that double, and anew after others."""
+    frame, run, place = 4 + size, 1, 0
+    while True:
+        count = min(run, (len(held) - place) // frame)
+        if count:
+            rows = np.frombuffer(held, dtype=np.uint8, count=count * frame, offset=place).reshape(count, frame)
+            fitting = (rows[:, :4] == np.frombuffer(size.to_bytes(4, "big"), dtype=np.uint8)).all(axis=1)
+            whole = count if fitting.all() else int(fitting.argmin())
+            run = 2 * run if whole == count else 1
+            place += whole * frame
+            if whole:
+                yield rows[:whole, 4:]
+            if whole == count:
+                continue
+        length = int.from_bytes(held[place : place + 4], "big")
+        end = place + 4 + length
+        if place + 4 <= len(held) and end <= len(held):
+            yield [held[place + 4 : end]]
+            place = end
+            continue
+        more = file.read(max(_AT_ONCE, end - len(held))) if length <= _LONGEST else b""
+        held, place = held[place:] + more, 0
+        if not held:
+            return
+        if not more:
+            raise DataError(f"{os.fspath(path)} must hold whole reports, each after its length; it ends within one.")
+
+
+def _lines(file: IO[bytes], held: bytes) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time."""
+    while more := file.read(_AT_ONCE):
+        *lines, held = (held + more).splitlines(keepends=True)
+        yield lines
+    yield held.splitlines()
 
 
 def read_holdings(
@@ -171,8 +211,8 @@ def _text(row: Sequence[str], column: int, _: Counter[str] | None) -> str | None
     return row[column] if column < len(row) else None
 
 
-def _of_line(line: bytes, study: Study) -> bytes:
+def _of_line(line: bytes, terms: Terms) -> bytes:
     try:
-        return from_json(study.terms, line.decode("utf-8"))
+        return from_json(terms, line.decode("utf-8"))
     except (ClientError, UnicodeDecodeError):
         return b""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.errors import DataError
@@ -14,10 +18,12 @@ from sabun.keyvalue.statistic import Answer
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
 
-__all__ = ["Collector", "Outcome", "Register"]
+__all__ = ["CONFLICT", "ID", "Collector", "Outcome", "Register"]
 
-_ID = slice(17, 37)
+ID = slice(17, 37)
 """Where the round and the report id stand in a report."""
+
+CONFLICT = "a person must report once per round; this id came before with another answer."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +62,11 @@ class Register:
     rejected: list[tuple[int, str]] = field(default_factory=list)
 
     @property
+    def refused(self) -> int:
+        """How many were refused; where there are many, `rejected` names the first ones."""
+        return self.seen - self.accepted - self.repeated
+
+    @property
     def outcome(self) -> Outcome:
         """Who counted, and who did not."""
         return Outcome(accepted=self.accepted, rejected=tuple(self.rejected))
@@ -91,8 +102,18 @@ class Collector:
         limit = 1 if self.together else self.terms.rounds
         checks.require(type(round) is int and 0 <= round < limit, f"a whole number below {limit}", round=round)
         self.round = round
-        self._seed = None if seed is None else study.checked_seed(seed)
+        self.seed = None if seed is None else study.checked_seed(seed)
         self.enrolled = None if enrolled is None else frozenset(enrolled)
+
+    @cached_property
+    def enrolled_ids(self) -> NDArray[np.bytes_]:
+        """The enrolled ids as one array; those of another length can be nobody's."""
+        return np.array(sorted(each for each in self.enrolled or () if len(each) == 16), dtype="S16")
+
+    @property
+    def assigns(self) -> bool:
+        """Whether it can tell which key a report is about."""
+        return self.seed is not None or not self.terms.sampled or self.terms.index_mode == "chosen"
 
     def answer(self, report: bytes) -> Answer:
         """What a report says.
@@ -133,16 +154,16 @@ class Collector:
         if register.ids is None or not isinstance(report, bytes | bytearray | memoryview):
             return self.answer(report)
         report = bytes(report)  # what is kept must not change with a buffer that is used again
-        known = register.ids.get(report[_ID])
+        known = register.ids.get(report[ID])
         if known == report:
             return None
         if known is not None:
-            raise DataError("a person must report once per round; this id came before with another answer.")
+            raise DataError(CONFLICT)
         answer = self.answer(report)
-        register.ids[report[_ID]] = report
+        register.ids[report[ID]] = report
         return answer
 
     def _assigned(self, identity: bytes) -> int:
-        if self._seed is None:
+        if self.seed is None:
             raise DataError("this tally cannot tell which key was assigned. Make one with the study's seed.")
-        return assigned_index(self.terms, identity, self._seed)
+        return assigned_index(self.terms, identity, self.seed)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -136,6 +136,35 @@ class Tally:
         noted = Register() if register is None else register
         self._count(self._collector.answers(reports, noted))
         return noted.outcome
+
+    def add_files(
+        self,
+        files: Iterable[str | os.PathLike[str]],
+        *,
+        engine: Any = "serial",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Register:
+        """Counts the reports of files of any size, each id once per round; returns what became of them.
+
+        The same bytes again are a harmless repetition; others under the same id are refused. That holds across files, in
+        their order, and whoever counts. Memory stays bounded: reports meet by their id in temporary files (`TMPDIR`) that only
+        their owner can read and that are removed, or by a cluster's own shuffle.
+
+        Args:
+            files: Files of reports, binary or one JSON report per line, or folders of them; also behind URLs.
+            engine: As in `sabun.engine.spread`; every worker must be able to read the files.
+            progress: Called with how much is done, and of how much.
+
+        Raises:
+            DataError: There is no such file, one ends within a report, or changed while it was read; nothing was counted.
+            ParameterError: There is no such engine.
+        """
+        from sabun.keyvalue.once import counted_files
+
+        found = counted_files(self._collector, files, engine=engine, progress=progress)
+        self._state = self._statistic.merge(self._state, found.counters)
+        seen, rejected = sum(found.sizes), found.positions()
+        return Register(seen=seen, accepted=found.accepted, repeated=found.repeated, rejected=rejected)
 
     def _count(self, answers: Iterable[Answer]) -> None:
         for block in self._statistic.blocks(answers):

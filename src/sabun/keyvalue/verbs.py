@@ -15,8 +15,9 @@ from sabun.keyvalue.trying import simulate
 from sabun.keyvalue.typed import advised, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.telling.terminal.charging import warn_if_large
-from sabun.telling.terminal.options import Confidence, Json, NRecords
+from sabun.telling.terminal.options import Confidence, EngineName, Json, NRecords
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
+from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from sabun.keyvalue import Estimates, Study
@@ -237,7 +238,7 @@ app.command("means")(means_verb)
 @app.command()
 def tally(
     file: _Study,
-    reports: Annotated[list[Path], typer.Argument(help="Files of reports, binary or one JSON report per line.")],
+    reports: Annotated[list[str], typer.Argument(help="Files of reports, binary or one JSON report per line, or folders.")],
     out: Annotated[Path, typer.Option(help="The new file for the counters.")],
     merge: Annotated[list[Path] | None, typer.Option(help="Counters of an earlier run to add, of other reports.")] = None,
     credentials: Annotated[
@@ -245,6 +246,7 @@ def tally(
     ] = None,
     round_number: Annotated[int, typer.Option("--round", help="Which round to count; privkvm counts all of its own.")] = 0,
     index_seed: _Seed = "",
+    engine: EngineName = None,
     json: Json = False,
 ) -> None:
     """Count the reports of one round; a bad one is left out and named.
@@ -258,13 +260,15 @@ def tally(
         sabun keyvalue tally study.json report.bin --out counts.tally
     """
     from sabun.keyvalue import Study, Tally
-    from sabun.keyvalue.batches import count_files
 
     new_file(out)
     made = Study.load(file)
     enrolled = None if credentials is None else enrolled_of(made, credentials)
     counters = made.tally(round=round_number, seed=bytes_of(index_seed), enrolled=enrolled)
-    found = count_files(counters, reports)
+    with progress_bar("Counting reports", quiet=json) as step:
+        found = counters.add_files(
+            reports, engine=engine or "serial", progress=lambda done, count: step(done / count, f"{done} of {count}")
+        )
     for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
     if merge:
@@ -272,10 +276,16 @@ def tally(
     counters.save(out)
     if json:
         refused = [{"position": position, "reason": reason} for position, reason in found.rejected]
-        facts = {"accepted": found.accepted, "repeated": found.repeated, "rejected": refused, "n": counters.n}
+        facts = {
+            "accepted": found.accepted,
+            "repeated": found.repeated,
+            "refused": found.refused,
+            "rejected": refused,
+            "n": counters.n,
+        }
         print_json(_written(out) | facts)
         return
-    told = f"Counted {found.accepted} reports; {found.repeated} were repeated, {len(found.rejected)} refused."
+    told = f"Counted {found.accepted} reports; {found.repeated} were repeated, {found.refused} refused."
     print_line(told, style="bold")
     for position, reason in found.rejected[:10]:
         print_line(f"  report {position}: {reason}")

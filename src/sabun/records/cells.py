@@ -217,9 +217,13 @@ def _numbers_from_texts(texts: Any, form: FileFormat) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # What the library reads of its own accord is read by the rule alike (a test compares them), only faster: best as it is,
+    # then without blanks and empty cells.
+    if form.plain_numbers:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return _nan_for_null(pc.cast(texts, pa.float64()))
     trimmed = pc.ascii_trim_whitespace(texts)
     if form.plain_numbers:
-        # What the library reads of its own accord is read by the rule alike (a test compares them), only faster.
         with contextlib.suppress(pa.ArrowInvalid):
             return _nan_for_null(pc.cast(pc.if_else(pc.equal(pc.binary_length(trimmed), 0), None, trimmed), pa.float64()))
     return _numbers_by_rule(trimmed, form)
@@ -245,7 +249,8 @@ def _nan_for_null(values: Any) -> Floats:
     """A writable float64 array of a double-typed arrow array, with NaN for null."""
     import pyarrow.compute as pc
 
-    result = np.array(pc.fill_null(values, math.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
+    whole = pc.fill_null(values, math.nan) if values.null_count else values
+    result = np.array(whole.to_numpy(zero_copy_only=False), dtype=np.float64)
     result[np.isnan(result)] = math.nan  # one NaN: `-nan` and `nan` differ in a bit
     return result
 

@@ -23,7 +23,7 @@ from sabun.records.matrix import encoded
 from sabun.records.schema import Schema
 from sabun.records.tables import as_table, cells_of
 
-__all__ = ["Persons", "collapsed", "persons"]
+__all__ = ["Persons", "collapsed", "persons", "spelt"]
 
 _NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
 _LABEL_RULES = ("mode", "any", "first", "last")
@@ -94,7 +94,7 @@ def persons(
     refuse it.
 
     Args:
-        table: As in `sabun.records.open_source`, with column names.
+        table: As in `sabun.records.open_source`, with column names; or files that `sabun.engine.spread` counts in pieces.
         id: The column that tells persons apart. Rows without an id are left out.
         rules: How a person's cells of a column become one: ``mean``, ``min``, ``max``, ``first``, ``last`` or ``count`` (how
             many rows the person has) for numbers, ``mode`` (the earliest declared among the most frequent), ``any`` (the last
@@ -172,19 +172,23 @@ class _Places:
     """The place of an id, given in the order of first sight; -1 for none."""
 
     def __init__(self, places: dict[str, int], spelling: str) -> None:
-        self._places, self._number = places, spelling == "number"
+        self._places, self._spelling = places, spelling
 
     def __call__(self, text: str | None) -> int:
-        if text is None:
-            return -1
-        plain = unicodedata.normalize("NFKC", text).strip()
-        if self._number:
-            plain = folded(plain)
-            if not _DIGITS.fullmatch(plain) or not plain.isascii():
-                return -1
-            sign = "-" if plain[0] == "-" and plain.strip("+-0") else ""
-            plain = sign + (plain.lstrip("+-").lstrip("0") or "0")
+        plain = spelt(text, self._spelling)
         return self._places.setdefault(plain, len(self._places)) if plain else -1
+
+
+def spelt(text: str | None, spelling: str) -> str:
+    """An id as it is compared; empty for none."""
+    plain = "" if text is None else unicodedata.normalize("NFKC", text).strip()
+    if spelling != "number" or not plain:
+        return plain
+    plain = folded(plain)
+    if not _DIGITS.fullmatch(plain) or not plain.isascii():
+        return ""
+    sign = "-" if plain[0] == "-" and plain.strip("+-0") else ""
+    return sign + (plain.lstrip("+-").lstrip("0") or "0")
 
 
 def _shuffled(count: int) -> NDArray[np.int64]:

@@ -26,12 +26,14 @@ from sabun.regression.typed import (
     tell_model,
     terms_of,
 )
+from sabun.telling.terminal.asked import asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Again,
     Bounds,
     Columns,
+    EngineName,
     Json,
     Label,
     LedgerFile,
@@ -103,6 +105,7 @@ def fit(
     schema: SchemaFile = None,
     method: Method = None,
     relation: Relation = None,
+    engine: EngineName = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     retry_key: _RetryKey = None,
@@ -131,9 +134,9 @@ def fit(
     model = PrivateRidge(**terms, organisation=organisation, signing_key=signer, ledger=payment.book, retry_key=retry_key)
     request = retry_key or (None if agreed is None else request_key(agreed, organisation))
     must_be_free(out, request, payment.book, signer)
-    with payment:
-        with busy(f"Reading {table} ..."):
-            sums = model.read(table)
+    with payment, asked_table(table, engine=engine, quiet=json) as asked:
+        with reading(asked, f"Reading {table} ..."):
+            sums = model.read(asked)
         together = len(agreed.organisations) or 1 if agreed else 1
         stated = agreed.relation if agreed else payment.relation(relation)
         rows = sums.state.rows if stated == "replace-one" else n_records  # otherwise their number is private

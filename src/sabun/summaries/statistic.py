@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sabun.asking import Statistic
 from sabun.errors import DataError
+from sabun.records import Schema
 from sabun.summaries.people import Block, People
 from sabun.summaries.ruler import Ruler
 
@@ -77,6 +78,11 @@ class PowerSums:
     def name(self) -> str:
         """What is summed."""
         return "power sums"
+
+    @property
+    def schema(self) -> Schema:
+        """What is declared about the columns that are looked at; others need not travel."""
+        return self.people.schema.select(self.people.names)
 
     def blocks(self, source: object) -> Iterable[Block]:
         """Encoded rows, some at a time."""
@@ -155,6 +161,11 @@ class CellCounts:
     def name(self) -> str:
         """What is counted."""
         return "cell counts"
+
+    @property
+    def schema(self) -> Schema:
+        """What is declared about the columns that are looked at; others need not travel."""
+        return self.people.schema.select(self.people.names)
 
     def blocks(self, source: object) -> Iterable[Block]:
         """Encoded rows, some at a time."""

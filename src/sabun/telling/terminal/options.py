@@ -70,7 +70,7 @@ TrustedKeys: TypeAlias = Annotated[
 ]
 EngineName: TypeAlias = Annotated[
     str | None,
-    typer.Option("--engine", help="Count the table in pieces: serial, processes:4, dask://host:port, spark://host:port."),
+    typer.Option("--engine", help="Count in pieces: serial, processes:4, dask, dask://host:port, spark, spark://host:port."),
 ]
 PersonId: TypeAlias = Annotated[
     str | None, typer.Option("--id", help="The column that tells persons apart, where a person may have several rows.")

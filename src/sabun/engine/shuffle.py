@@ -1,0 +1,229 @@
+"""Rows that must meet: each piece is parted into buckets by a rule, each bucket is counted whole, the states are merged.
+
+    pieces ─► parted, on disk (one file a piece, in the owner's temporary folder) or through the cluster ─► buckets ─► states
+
+Both halves are guarded as pieces are: a piece or a bucket that is missing, comes twice or changed is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, TypeVar, final
+
+import numpy as np
+
+from sabun.engine.counting import Report
+from sabun.engine.engines import Engine, each_once, gathered
+from sabun.engine.pieces import Piece, plan_of
+from sabun.engine.statistic import Grouped, none_missing, probe, twice_counted
+from sabun.errors import DataError
+
+__all__ = ["Bucket", "Shuffle", "buckets_for", "shuffled"]
+
+State = TypeVar("State")
+Step = Callable[[int, int], None]
+
+_BUCKET = 1 << 25
+"""About how many bytes of files go to a bucket."""
+
+_MOST = 256
+
+
+class Bucket(NamedTuple):
+    """What the second half counts."""
+
+    number: int
+
+
+class Parted(NamedTuple):
+    """What one piece has for one bucket; PRIVATE."""
+
+    plan: str
+    piece: int
+    bucket: int
+    rows: tuple[bytes, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shuffle:
+    """A recipe on its way to workers, with the plan and the number of pieces and buckets."""
+
+    recipe: bytes
+    plan: str
+    pieces: int
+    buckets: int
+
+    @classmethod
+    def of(cls, grouped: Grouped[Any], pieces: Sequence[Piece], buckets: int) -> Self:
+        """The task to part the pieces of a plan, and to count the buckets."""
+        return cls(recipe=pickle.dumps(grouped), plan=plan_of(pieces), pieces=len(pieces), buckets=buckets)
+
+    @property
+    def grouped(self) -> Grouped[Any]:
+        """The recipe."""
+        found: Grouped[Any] = pickle.loads(self.recipe)  # our own bytes, made by the owner's process
+        return found
+
+    def blocks(self, piece: Piece) -> Iterator[Sequence[bytes]]:
+        """The rows of a piece by bucket, some at a time.
+
+        Raises:
+            DataError: The file does not fit, or is not the one that was cut.
+        """
+        piece.must_be_unchanged()
+        yield from self.grouped.parted(piece, self.buckets)
+        piece.must_be_unchanged()  # what was read in between may be of either file
+
+    def parted(self, piece: Piece) -> list[Parted]:
+        """The rows of a piece for each bucket, in memory; a bucket without rows is told too, so that none can be missing."""
+        held: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        for block in self.blocks(piece):
+            for rows, more in zip(held, block, strict=True):
+                rows += [more] if more else []
+        return [Parted(self.plan, piece.number, bucket, tuple(rows)) for bucket, rows in enumerate(held)]
+
+    def joined(self, bucket: int, parts: Iterable[Parted]) -> Report:
+        """The report of a bucket, of what all pieces have for it.
+
+        Raises:
+            DataError: What a piece has for it is missing, came twice or is of another plan.
+        """
+        seen, ordered = 0, sorted(parts, key=lambda part: part.piece)
+        for part in ordered:
+            if (part.plan, part.bucket) != (self.plan, bucket) or not 0 <= part.piece < self.pieces:
+                raise DataError("every piece must belong to this plan; one came that does not. Nothing was charged.")
+            if seen >> part.piece & 1:
+                raise twice_counted(part.piece)
+            seen |= 1 << part.piece
+        none_missing(seen, self.pieces)
+        return self.report(bucket, (rows for part in ordered for rows in part.rows))
+
+    def report(self, bucket: int, rows: Iterable[bytes]) -> Report:
+        """The report of a bucket, of its rows in order."""
+        grouped = self.grouped
+        state = grouped.statistic.pack(grouped.state(rows))
+        return Report(self.plan, bucket, probe(grouped.statistic), state)
+
+
+def shuffled(
+    engine: Engine, grouped: Grouped[State], pieces: Sequence[Piece], *, buckets: int | None = None, step: Step | None = None
+) -> State:
+    """The state of rows that meet in buckets, each piece and each bucket counted once.
+
+    Args:
+        engine: Who parts and counts. A cluster has its own way of bringing rows together (`grouped`); others write them down.
+        grouped: The recipe.
+        pieces: The pieces.
+        buckets: How many buckets; by the size of the files when left out. Cannot change any result.
+        step: Called with how much is done, and of how much.
+
+    Raises:
+        DataError: As `sabun.engine.engines.gathered`; also where the disk for temporary files is full.
+    """
+    task = Shuffle.of(grouped, pieces, buckets_for(pieces) if buckets is None else buckets)
+    if (cluster := getattr(engine, "grouped", None)) is not None:
+        return gathered(cluster(task, pieces), grouped.statistic, plan=task.plan, count=task.buckets, step=step)
+    if task.buckets == 1:  # little enough to need no disk
+        return _at_once(engine, grouped, task, pieces, step)
+    # Only the owner may read it; it is removed whatever happens but a kill of this very process.
+    with tempfile.TemporaryDirectory(prefix="sabun-") as folder:
+        return _through_disk(engine, grouped, task, pieces, folder, step)
+
+
+def buckets_for(pieces: Sequence[Piece]) -> int:
+    """As many buckets as keep each of them small."""
+    sizes = {str(piece.part.path): piece.part.path.stat().st_size for piece in pieces}
+    wanted = -(-sum(sizes.values()) // _BUCKET)
+    return min(1 << max(wanted - 1, 0).bit_length(), _MOST)
+
+
+@final
+@dataclass(frozen=True)
+class _Held:
+    """The first half where all of it fits: what a piece has travels in its report."""
+
+    task: Shuffle
+
+    def counted(self, piece: Piece) -> Report:
+        (only,) = self.task.parted(piece)
+        return Report(self.task.plan, piece.number, probe(self.task.grouped.statistic), pickle.dumps(only.rows))
+
+
+@final
+@dataclass(frozen=True)
+class _Spilling:
+    """The first half on disk: one file for each piece, with the sizes of what it has for each bucket at its end."""
+
+    task: Shuffle
+    folder: str
+
+    def counted(self, piece: Piece) -> Report:
+        name, sizes = "", []
+        try:
+            handle, name = tempfile.mkstemp(dir=self.folder)  # readable by its owner only
+            with os.fdopen(handle, "wb") as file:
+                for block in self.task.blocks(piece):
+                    sizes.append([len(rows) for rows in block])
+                    file.writelines(block)
+                np.save(file, np.array(sizes, dtype=np.int64).reshape(-1, self.task.buckets))
+                file.write((sum(map(sum, sizes))).to_bytes(8, "little"))
+        except OSError:
+            name = ""
+        if not name:
+            raise DataError(
+                "the folder for temporary files must have room for the rows; it has none, or cannot be written to. "
+                "Nothing was charged. Name another one: TMPDIR=FOLDER."
+            )
+        return Report(self.task.plan, piece.number, probe(self.task.grouped.statistic), name.encode())
+
+
+@final
+@dataclass(frozen=True)
+class _Spilled:
+    """The second half: counts a bucket from the files of all pieces."""
+
+    task: Shuffle
+    files: tuple[str, ...]
+
+    def counted(self, bucket: Bucket) -> Report:
+        return self.task.report(bucket.number, self._rows(bucket.number))
+
+    def _rows(self, bucket: int) -> Iterator[bytes]:
+        for name in self.files:
+            with open(name, "rb") as file:
+                file.seek(-8, os.SEEK_END)
+                file.seek(int.from_bytes(file.read(), "little"))
+                sizes = np.load(file)
+                starts = np.cumsum(sizes) - sizes.ravel()
+                for start, size in zip(starts[bucket :: sizes.shape[1]].tolist(), sizes[:, bucket].tolist(), strict=True):
+                    file.seek(start)
+                    if size:
+                        yield file.read(size)
+
+
+def _at_once(engine: Engine, grouped: Grouped[State], task: Shuffle, pieces: Sequence[Piece], step: Step | None) -> State:
+    own = probe(grouped.statistic)
+    reports = each_once(engine.reports(_Held(task), pieces), plan=task.plan, count=len(pieces), own=own, step=step)
+    held = {report.number: pickle.loads(report.state) for report in reports}
+    return grouped.state(rows for number in sorted(held) for rows in held[number])
+
+
+def _through_disk(
+    engine: Engine, grouped: Grouped[State], task: Shuffle, pieces: Sequence[Piece], folder: str, step: Step | None
+) -> State:
+    total = len(pieces) + task.buckets
+    first = None if step is None else lambda done, _: step(done, total)
+    reports = engine.reports(_Spilling(task, folder), pieces)
+    files = {
+        report.number: report.state.decode()
+        for report in each_once(reports, plan=task.plan, count=len(pieces), own=probe(grouped.statistic), step=first)
+    }
+    then = None if step is None else lambda done, _: step(len(pieces) + done, total)
+    ordered = tuple(files[number] for number in range(len(pieces)))
+    reports = engine.reports(_Spilled(task, ordered), [Bucket(number) for number in range(task.buckets)])
+    return gathered(reports, grouped.statistic, plan=task.plan, count=task.buckets, step=then)
