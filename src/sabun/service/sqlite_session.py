@@ -19,7 +19,7 @@ _PATIENCE = 20.0
 """Seconds to wait for another writer."""
 _AT_ONCE = 500
 """Ids in one look-up: one prepared statement serves them all."""
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "secure_delete=ON", "foreign_keys=ON")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-4096", "secure_delete=ON", "foreign_keys=ON")
 
 
 class _Session:
@@ -33,11 +33,13 @@ class _Session:
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
 
-    def stream(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def stream(self, statement: str, *values: object, at_once: int) -> Iterator[tuple[Any, ...]]:
+        del at_once  # SQLite hands out one row after the other
         yield from self._connection.execute(statement, values)
 
     def keep_reports(self, round: int, reports: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         statement = f"INSERT OR IGNORE INTO report (round, id, answer) VALUES ({int(round)}, ?, ?)"
+        self._connection.execute("PRAGMA cache_size=-65536").fetchall()  # for the connection that adds reports, no other
         self._connection.execute("SAVEPOINT reports")
         added = self._connection.executemany(statement, ((id, reports[id]) for id in sorted(reports))).rowcount
         if added != len(reports) and reports:  # some were known: begin again, and look which
