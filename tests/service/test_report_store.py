@@ -71,14 +71,15 @@ def test_repeated_reordered_and_replayed_batches_count_once(store: Store) -> Non
 
 def test_the_first_answer_under_an_id_counts_and_another_is_refused_and_counted(store: Store) -> None:
     served = store.register(KV3)
-    [report] = made_up(KV3, 1, seed=3)
-    other = report[:-1] + bytes([(report[-1] + 1) % 3])
+    report, second = made_up(KV3, 2, seed=3)
+    other, changed = (one[:-1] + bytes([(one[-1] + 1) % 3]) for one in (report, second))
     assert store.commit([batch(served, [report, other, report])]) == [
         Receipt(accepted=1, duplicate=1, rejected=[(1, "conflict")])
     ]
     assert store.commit([batch(served, [other])]) == [Receipt(accepted=0, duplicate=0, rejected=[(0, "conflict")])]
-    agrees(store, served, [report])
-    assert [(what, n) for _, _, what, n in store.outcomes(served)] == [("accepted", 1), ("conflict", 2), ("duplicate", 1)]
+    assert store.commit([batch(served, [second]), batch(served, [changed])])[1].rejected == [(0, "conflict")]
+    agrees(store, served, [report, second])
+    assert [(what, n) for _, _, what, n in store.outcomes(served)] == [("accepted", 2), ("conflict", 3), ("duplicate", 1)]
 
 
 def test_several_studies_share_a_store_and_nothing_else(store: Store) -> None:
@@ -203,9 +204,12 @@ def test_a_full_store_keeps_what_it_answered_and_takes_the_rest_later(tmp_path: 
     agrees(roomy, served, answered, reports[:10_000])
 
 
-def test_another_folder_of_keys_is_refused_for_an_id_would_count_twice(opened: Callable[..., Store]) -> None:
+@pytest.mark.parametrize("with_a_key", [False, True])
+def test_another_folder_of_keys_is_refused_for_an_id_would_count_twice(opened: Callable[..., Store], with_a_key: bool) -> None:
     served = opened().register(KV3)
     stranger = opened(1, keys="others")
+    if with_a_key:
+        stranger.keys.make_round(served.task, 0)
     with pytest.raises(ParameterError, match="folder of keys"):
         stranger.register(KV3)
     with pytest.raises(StoreUnavailable):
