@@ -155,7 +155,7 @@ def _started() -> Any:
     # Dask makes its workers give memory back at once, which doubles the processor time of sums over arrays of this size.
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
     with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
-        return Client(LocalCluster(threads_per_worker=1, dashboard_address=None))
+        return Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0"))
 
 
 def _stopped(client: Any) -> None:
