@@ -1,6 +1,6 @@
 """Finding the verbs, running one, turning every error into an exit code.
 
-Verbs are the modules of this folder and the `verbs` of every room.
+Verbs are the modules of this folder and the `verbs` of every room, with what stands above a room and speaks for it (`_GUESTS`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 1
 _BAD_DATA = 4
 _BUG = 70
+_GUESTS = {"keyvalue": ("sabun.service.verbs",)}
+"""Commands of a room that need more than a room may import."""
 
 
 def build(only: str | None = None) -> typer.Typer:
@@ -93,11 +95,22 @@ def _add_verb(root: typer.Typer, name: str) -> None:
     module, verb = _module_of(name), name.replace("_", "-")
     app, command = getattr(module, "app", None), getattr(module, "command", None)
     if isinstance(app, typer.Typer):
-        root.add_typer(app, name=verb)
+        root.add_typer(_with_guests(app, name), name=verb)
     elif callable(command):
         root.command(name=verb)(command)
     else:
         raise InternalError(f"the verb {verb!r} has neither an app nor a command.")
+
+
+def _with_guests(app: typer.Typer, name: str) -> typer.Typer:
+    """A room's commands with those that others add, in a new app: the room's own stays as it is."""
+    if name not in _GUESTS:
+        return app
+    joined = typer.Typer(help=app.info.help, no_args_is_help=True)
+    for part in (app, *(importlib.import_module(guest).app for guest in _GUESTS[name])):
+        joined.registered_commands += part.registered_commands
+        joined.registered_groups += part.registered_groups
+    return joined
 
 
 def _run(given: list[str]) -> int:

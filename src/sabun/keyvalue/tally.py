@@ -79,6 +79,17 @@ class Tally:
         self._statistic = SymbolCounts.of(study.terms)
         self._state = self._statistic.zero()
 
+    @classmethod
+    def of_counters(cls, study: Study, counters: Counters, *, round: int = 0) -> Tally:
+        """The tally of reports that somebody else took in and counted, by the study's own `SymbolCounts`.
+
+        Raises:
+            DataError: No reports can be counted so.
+        """
+        tally = cls(study, round=round, seed=None)
+        tally._state = tally._statistic.unpack(tally._statistic.pack(counters))
+        return tally
+
     @property
     def round(self) -> int:
         """Which round is counted; 0 for PrivKVM, which counts all of its own."""
@@ -88,6 +99,11 @@ class Tally:
     def n(self) -> int:
         """Reports counted so far; of PrivKVM's rounds, those of the fullest one."""
         return int(self._statistic.reports(self._state).max())
+
+    @property
+    def counters(self) -> Counters:
+        """What is counted, with PrivKVM's rounds apart."""
+        return self._state
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,115 @@
+"""The end of a round: closed, counted again, signed, its key destroyed; some time later its reports are deleted.
+
+Each step is a transaction of its own and can be asked for again after a crash; nothing happens twice.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sabun.errors import DataError
+from sabun.release import Release
+from sabun.service.report_store import Round, Served, Store
+from sabun.service.served import require_equal
+
+__all__ = ["close_round", "purge_expired", "purge_round", "tidy"]
+
+
+def close_round(store: Store, served: Served, number: int, *, abandon: bool = False) -> Release | None:
+    """Closes a round for good and signs what it learned; the next one opens.
+
+    Args:
+        store: The store.
+        served: The study.
+        number: The round; one that was closed before gives the same release again.
+        abandon: For a round that will never have enough reports: nothing is released and its reports are deleted.
+
+    Returns:
+        The signed release; None for an abandoned round.
+
+    Raises:
+        TooFew: It has fewer reports than the study's `min_batch`; it stays open.
+        DataError: It was never opened, or its counters are not what a recount gives; it stays closed, nothing is released.
+    """
+    opened = store.round(served, number)
+    if opened is None:
+        raise DataError("a round must be open to be closed; this one waits for the one before.")
+    if opened.state == "open":
+        _shut(store, served, opened, abandon=abandon)
+    if abandon and opened.release is None:
+        purge_round(store, served, opened)
+        return None
+    opened = store.round(served, number) or opened
+    release = None if opened.release is None else Release.from_json(opened.release)
+    if opened.state == "closed":
+        release = _freeze(store, served, opened)
+    store.keys.destroy_round(served.task, number)
+    _open_next(store, served, number)
+    return release
+
+
+def _shut(store: Store, served: Served, opened: Round, *, abandon: bool) -> None:
+    """No report is added any more: waits for those that are being added, and keeps others out."""
+    with store.database.change() as session:
+        session.hold(opened.round, alone=True)
+        if not abandon:
+            store.require_batch(served, opened.number, store.counters_in(session, served, opened.number))
+        session.rows("UPDATE round SET state = 'closed' WHERE round = ? AND state = 'open'", opened.round)
+
+
+def _freeze(store: Store, served: Served, opened: Round) -> Release:
+    number = opened.number
+    require_equal(store.recount(served, number), store.counters(served, number))
+    release = store.tally(served, number).estimate().release().sign(store.keys.signing)
+    with store.database.change() as session:
+        session.rows(
+            "UPDATE round SET state = 'frozen', frozen_day = ?, release = ? WHERE round = ? AND state = 'closed'",
+            *(store.today, release.to_json(), opened.round),
+        )
+    kept = store.round(served, number)  # another process may have been quicker: there is one release
+    return release if kept is None or kept.release is None else Release.from_json(kept.release)
+
+
+def _open_next(store: Store, served: Served, number: int) -> None:
+    if number + 1 >= served.study.terms.rounds:
+        return
+    means = None
+    if served.together:
+        published = store.tally(served, number).published_means()
+        means = json.dumps([published[key] for key in served.study.terms.keys])
+    store.open_round(served, number + 1, means)
+
+
+def purge_round(store: Store, served: Served, opened: Round) -> None:
+    """Deletes the reports of a round; counters and release stay."""
+    with store.database.change() as session:
+        session.hold(opened.round, alone=True)
+        session.rows("UPDATE round SET state = 'purged' WHERE round = ? AND state <> 'open'", opened.round)
+    with store.database.change() as session:  # apart: dropping a table waits for whoever adds to any round
+        session.drop_place(opened.round)
+    store.database.scrub()
+    store.keys.destroy_round(served.task, opened.number)
+
+
+def purge_expired(store: Store, *, retention_days: int) -> int:
+    """Deletes the reports of rounds that were frozen that many days ago or earlier; returns of how many rounds."""
+    purged = 0
+    for served in store.all_served():
+        for opened in store.rounds(served):
+            old = opened.frozen_day is not None and store.today - opened.frozen_day >= retention_days
+            if opened.state == "frozen" and old:
+                purge_round(store, served, opened)
+                purged += 1
+    return purged
+
+
+def tidy(store: Store) -> None:
+    """Finishes what a crash may have left: rounds that were closed but not frozen, keys of rounds that are over."""
+    for served in store.all_served():
+        for opened in store.rounds(served):
+            if opened.state == "closed":
+                close_round(store, served, opened.number)
+            elif opened.state != "open":
+                store.keys.destroy_round(served.task, opened.number)
+                if opened.release is not None:
+                    _open_next(store, served, opened.number)

@@ -1,0 +1,264 @@
+"""`sabun keyvalue serve`, `tickets`, `operator`: the collector's commands, added to those of the key-value room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sabun.errors import MissingExtra, ParameterError
+from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
+
+if TYPE_CHECKING:
+    from sabun.service.report_store import Served, Store
+
+__all__ = ["app"]
+
+app = typer.Typer()
+operator = typer.Typer(
+    no_args_is_help=True,
+    help="""Say who may look at estimates and close rounds.
+
+Example:
+
+    sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+    sabun keyvalue operator add study.json alice --scope read
+""",
+)
+app.add_typer(operator, name="operator")
+
+_Study = Annotated[Path, typer.Argument(help="The study's file, from `sabun keyvalue study`.")]
+_Name = Annotated[str, typer.Argument(help="What the operator is called here.")]
+_Database = Annotated[
+    str | None,
+    typer.Option(help="A file, or postgresql://USER@HOST/DATABASE; STUDY.reports beside the study's file by default."),
+]
+_Keys = Annotated[
+    Path | None, typer.Option(help="The folder of keys, outside the database; STUDY.keys beside the study's file by default.")
+]
+
+
+@app.command()
+def serve(
+    files: Annotated[list[Path], typer.Argument(help="The files of one or several studies.")],
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 for any that is free.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen at; this machine alone by default.")] = "127.0.0.1",
+    database: _Database = None,
+    keys: _Keys = None,
+    processes: Annotated[int, typer.Option(help="How many processes; more than one needs PostgreSQL.")] = 1,
+    tickets: Annotated[bool, typer.Option("--tickets", help="Count only devices that enrolled with a ticket.")] = False,
+    index_seed: Annotated[str, typer.Option(help="The server's seed in hex, for a study with a commitment.")] = "",
+    tls_cert: Annotated[Path | None, typer.Option(help="A certificate (PEM), for TLS without a proxy.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
+    url: Annotated[str, typer.Option(help="The server's address as browsers see it, behind a proxy.")] = "",
+    retention_days: Annotated[int, typer.Option(help="How long reports stay after a round is frozen.")] = 30,
+    check: Annotated[bool, typer.Option("--check", help="Make everything ready, say so, and stop.")] = False,
+    json: Json = False,
+) -> None:
+    """Collect reports from devices over HTTP.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue serve study.json --check
+    """
+    from sabun.keyvalue import Study
+    from sabun.keyvalue.typed import bytes_of
+
+    _require_extra()
+    from sabun.service.launcher import launch, prepare
+    from sabun.service.settings import Settings
+
+    studies = [Study.load(file) for file in files]
+    seed = bytes_of(index_seed)
+    place, folder = _places(files[0], database, keys)
+    settings = Settings(
+        database=place,
+        keys=str(folder),
+        studies=tuple((study.to_json(), tickets, seed if study.terms.index_commitment else b"") for study in studies),
+        host=host,
+        port=port,
+        processes=processes,
+        tls_cert=None if tls_cert is None else str(tls_cert),
+        tls_key=None if tls_key is None else str(tls_key),
+        url=url.rstrip("/"),
+        retention_days=retention_days,
+    )
+    tasks = prepare(settings)
+    if tls_cert is None and host not in ("127.0.0.1", "localhost", "::1"):
+        warn("reports travel unencrypted unless a proxy with TLS stands in front; an id that is seen can be used by others.")
+    if check:
+        if json:
+            print_json({"studies": tasks, "address": settings.address(port)})
+        else:
+            print_line(f"Ready to serve {len(tasks)} studies.", style="bold")
+        return
+
+    def told(address: str) -> None:
+        if json:
+            print_json({"studies": tasks, "address": address, "dashboard": f"{address}/"})
+        else:
+            print_line(f"Dashboard: {address}/", style="bold")
+            for task in tasks:
+                print_line(f"Devices report to {address}/v1/studies/{task}")
+        import sys
+
+        sys.stdout.flush()
+
+    launch(settings, told=told)
+
+
+@app.command()
+def tickets(
+    file: _Study,
+    out: Annotated[Path, typer.Option(help="The new file for the tickets, one per line; hand each to one person.")],
+    count: Annotated[int, typer.Option(help="How many.")] = 100,
+    database: _Database = None,
+    keys: _Keys = None,
+    json: Json = False,
+) -> None:
+    """Issue tickets: one ticket enrols one device, which then counts.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue serve study.json --tickets --check
+
+        sabun keyvalue tickets study.json --count 20 --out tickets.txt
+    """
+    from sabun.release.files import write_whole
+
+    if not 1 <= count <= 1_000_000:
+        raise ParameterError(f"count must be from 1 to 1000000; got {count}.")
+    new_file(out)
+    store, served = _opened(file, database, keys)
+    if not served.tickets:
+        raise ParameterError("the study must be served with --tickets; it takes part without enrolment.")
+    from sabun.service.enrolment import issue_tickets
+
+    issued = issue_tickets(store, served, count)
+    write_whole(out, "".join(f"{ticket}\n" for ticket in issued).encode("ascii"), mode=0o600)
+    if json:
+        print_json({"out": str(out), "tickets": len(issued)})
+    else:
+        print_line(f"Wrote {len(issued)} tickets to {str(out)!r}; the store keeps only their hashes.", style="bold")
+
+
+@operator.command("add")
+def add(
+    file: _Study,
+    name: _Name,
+    scope: Annotated[str, typer.Option(help="read, close or admin; several by commas.")] = "read",
+    days: Annotated[int, typer.Option(help="How long the token lasts; 90 at most.")] = 90,
+    every_study: Annotated[
+        bool, typer.Option("--every-study", help="For every study in the store, not this one alone.")
+    ] = False,
+    database: _Database = None,
+    keys: _Keys = None,
+    json: Json = False,
+) -> None:
+    """Give somebody a token, shown once; a new one under the same name ends the older one.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue operator add study.json alice --scope read,close
+    """
+    store, served = _opened(file, database, keys)
+    from sabun.service.operators import add_operator
+
+    scopes = [word.strip() for word in scope.split(",")]
+    token = add_operator(store, name, scopes=scopes, served=None if every_study else served, days=days)
+    if json:
+        print_json({"name": name, "token": token, "scopes": scopes, "days": days})
+        return
+    print_line(token)
+    print_line(f"This is the only time it is shown; it ends in {days} days. The store keeps its hash.")
+
+
+@operator.command("revoke")
+def revoke(file: _Study, name: _Name, database: _Database = None, keys: _Keys = None, json: Json = False) -> None:
+    """End somebody's token at once.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue operator add study.json alice
+
+        sabun keyvalue operator revoke study.json alice
+    """
+    store, _ = _opened(file, database, keys)
+    from sabun.service.operators import revoke_operator
+
+    revoke_operator(store, name)
+    if json:
+        print_json({"name": name, "revoked": True})
+    else:
+        print_line(f"The token of {name!r} has ended.", style="bold")
+
+
+@operator.command("list")
+def listed(file: _Study, database: _Database = None, keys: _Keys = None, json: Json = False) -> None:
+    """Say who has a token, for what, until when.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue operator list study.json
+    """
+    from datetime import date, timedelta
+
+    store, served = _opened(file, database, keys)
+    from sabun.service.operators import operators
+
+    found = [
+        {
+            "name": one.name,
+            "scopes": list(one.scopes),
+            "study": "every" if one.study is None else ("this" if one.study == served.number else "another"),
+            "until": (date(1970, 1, 1) + timedelta(days=one.expires)).isoformat(),
+        }
+        for one in operators(store)
+    ]
+    if json:
+        print_json({"operators": found})
+        return
+    for line in found:
+        print_line(f"{line['name']}: {', '.join(line['scopes'])}, {line['study']} study, until {line['until']}")
+    if not found:
+        print_line("Nobody has a token.")
+
+
+def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store, Served]:
+    """The store of a study, which serves it if it did not yet."""
+    from sabun.keyvalue import Study
+
+    _require_extra()
+    from sabun.service.settings import opened_store
+
+    place, folder = _places(file, database, keys)
+    study = Study.load(file)
+    store = opened_store(place, str(folder))
+    return store, store.served(study.task_id) or store.register(study)
+
+
+def _places(file: Path, database: str | None, keys: Path | None) -> tuple[str, Path]:
+    stem = file.with_suffix("")
+    return database or f"{stem}.reports", keys or Path(f"{stem}.keys")
+
+
+def _require_extra() -> None:
+    try:
+        import msgspec
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtra(job="the collector", package=str(error.name), extra="service") from None
+    del msgspec, starlette, uvicorn

@@ -1,0 +1,121 @@
+"""Group commit: one thread takes everything that waits into one transaction; whoever waits is answered after it is on disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import final
+
+from sabun.service.report_store import Batch, Receipt, Store
+from sabun.service.session import StoreUnavailable
+
+__all__ = ["Busy", "Writer", "WriterFigures"]
+
+_TOGETHER = 10_000
+"""Reports in one transaction, unless one request has more."""
+_WAITING = 60_000
+"""Reports that may wait; more are sent away until there is room."""
+
+
+@final
+class Busy(Exception):
+    """More is waiting than can be written soon."""
+
+
+@final
+@dataclass(kw_only=True)
+class WriterFigures:
+    """What a writer has done so far, for whoever watches the server."""
+
+    commits: int = 0
+    failures: int = 0
+    reports: int = 0
+    seconds: float = 0.0
+    waiting: int = field(default=0)
+
+
+@final
+class Writer:
+    """The one thread of a process that adds reports.
+
+    Args:
+        store: Where to.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.figures = WriterFigures()
+        self._store = store
+        self._queue: deque[tuple[Batch, Future[Receipt]]] = deque()
+        self._ready = threading.Condition()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still works."""
+        return self._thread.is_alive() and not self._ended
+
+    def add(self, batch: Batch) -> Future[Receipt]:
+        """What became of a request's reports, once they are on disk.
+
+        Raises:
+            Busy: Too much is waiting.
+        """
+        size = _size(batch)
+        future: Future[Receipt] = Future()
+        with self._ready:
+            if self._ended or (self.figures.waiting and self.figures.waiting + size > _WAITING):
+                raise Busy
+            self.figures.waiting += size
+            self._queue.append((batch, future))
+            self._ready.notify()
+        return future
+
+    def end(self) -> None:
+        """Writes what waits, then ends."""
+        with self._ready:
+            self._ended = True
+            self._ready.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while taken := self._taken():
+            started = time.perf_counter()
+            heard = [future.set_running_or_notify_cancel() for _, future in taken]  # who went away is not answered
+            try:
+                receipts = self._store.commit([batch for batch, _ in taken])
+            except BaseException as error:
+                self.figures.failures += 1
+                waiting = (future for (_, future), here in zip(taken, heard, strict=True) if here)
+                told = error if isinstance(error, StoreUnavailable) else StoreUnavailable("the store refused a change.")
+                for future in waiting:
+                    future.set_exception(told)
+            else:
+                self.figures.commits += 1
+                self.figures.reports += sum(receipt.accepted for receipt in receipts)
+                for (_, future), receipt, here in zip(taken, receipts, heard, strict=True):
+                    if here:
+                        future.set_result(receipt)
+            self.figures.seconds += time.perf_counter() - started
+
+    def _taken(self) -> list[tuple[Batch, Future[Receipt]]]:
+        """Everything that waits, up to a limit; nothing once the writer is to end."""
+        with self._ready:
+            while not self._queue and not self._ended:
+                self._ready.wait()
+            taken: list[tuple[Batch, Future[Receipt]]] = []
+            size = 0
+            while self._queue and (not taken or size + _size(self._queue[0][0]) <= _TOGETHER):
+                one = self._queue.popleft()
+                taken.append(one)
+                size += _size(one[0])
+            self.figures.waiting -= size
+            return taken
+
+
+def _size(batch: Batch) -> int:
+    return len(batch.arrival.ids) + len(batch.arrival.rejected)

@@ -1,0 +1,114 @@
+"""Nothing is lost and nothing counts twice, whatever is killed; `faults.py` does the same as often as it is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from ledger.servers import NoServer, Server
+from service.devices import KV3, Running, Uploader, made_up, running
+from service.faults import kill_and_start, killed, settings_in
+
+
+def test_a_killed_collector_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
+    seen = killed(settings_in(tmp_path), kills=3, break_it=kill_and_start)
+    assert seen["reports"] >= 900
+    assert seen["retries"] >= 1
+
+
+def test_two_processes_on_postgresql_are_killed_in_turn(tmp_path: Path, postgres: Server) -> None:
+    address = f"{postgres.address(ledger=None)}&collector=killed"
+    seen = killed(settings_in(tmp_path, address), kills=2, shards=(0, 1), break_it=kill_and_start)
+    assert seen["reports"] >= 900
+
+
+def test_a_postgresql_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
+    try:
+        server = Server()
+    except NoServer as reason:
+        pytest.skip(str(reason))
+
+    def kill_database(_: Running, __: int) -> None:
+        server.kill()
+        time.sleep(0.3)
+        (server.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        server.start()
+
+    try:
+        seen = killed(settings_in(tmp_path, server.address(ledger=None)), kills=2, break_it=kill_database)
+        assert seen["retries"] >= 1
+    finally:
+        server.remove()
+
+
+def test_a_silent_client_is_hung_up_on(tmp_path: Path) -> None:
+    with running(dataclasses.replace(settings_in(tmp_path), header_seconds=0.5)) as server:
+        for words in (b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+                line.sendall(words)
+                while line.recv(10_000):  # an answer to what was whole, then the end
+                    pass
+        assert server.ask("GET", "/health")[0] == 200
+
+
+def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
+    with running(dataclasses.replace(settings_in(tmp_path), body_seconds=0.5)) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.putrequest("POST", f"/v1/studies/{KV3.terms.short_id.hex()}/rounds/0/reports")
+        connection.putheader("Content-Length", "380")
+        connection.endheaders(b"x" * 38)
+        answer = connection.getresponse()
+        assert answer.status == 408
+        assert json.loads(answer.read())["code"] == "slow-body"
+        connection.close()
+
+
+def test_an_answer_leaves_at_once_although_the_client_delays_its_acknowledgement(tmp_path: Path) -> None:
+    """Nagle's algorithm would hold each second answer back for some 40 ms; medians of many are far below that."""
+    with running(settings_in(tmp_path)) as server:
+        uploader = Uploader(server.port, KV3)
+        taken = []
+        for number in range(40):
+            [report] = made_up(KV3, 1, seed=number)
+            start = time.perf_counter()
+            uploader.send([report])
+            taken.append(time.perf_counter() - start)
+        uploader.close()
+    assert sorted(taken)[5] < 0.035
+
+
+def test_nothing_in_logs_or_database_leads_to_a_person(tmp_path: Path) -> None:
+    """Reads all that a run leaves behind: no address, no report id, no bytes of a report, no time finer than an hour."""
+    log = tmp_path / "log"
+    with running(settings_in(tmp_path), log=str(log)) as server:
+        reports = made_up(KV3, 200, seed=1)
+        uploader = Uploader(server.port, KV3)
+        uploader.send(reports)
+        uploader.close()
+        bad = b"not a report of anybody" * 5
+        server.ask("POST", f"/v1/studies/{KV3.terms.short_id.hex()}/rounds/0/reports", bad)
+        server.ask("GET", "/v1/studies/secret-path?who=secret-query", None, Cookie="secret-cookie")
+        connection = socket.create_connection(("127.0.0.1", server.port))
+        connection.sendall(b"secret nonsense\r\n\r\n")
+        connection.recv(1000)
+        connection.close()
+    said = log.read_bytes()
+    assert said.count(b"\n") >= 2
+    assert all(json.loads(line)["event"] for line in said.splitlines())
+    for word in (b"127.0.0.1", b"secret", b"reports/", KV3.terms.short_id.hex().encode()):
+        assert word not in said
+    files = b"".join(file.read_bytes() for file in tmp_path.glob("study.reports*"))
+    assert not any(report[21:37] in files or report[21:37].hex().encode() in files for report in reports)
+    assert b"not a report of anybody" not in files
+    assert b"127.0.0.1" not in files
+    now = int(time.time())
+    finer = [
+        moment for moment in range(now - 900, now + 1) if moment.to_bytes(4, "big") in files or str(moment).encode() in files
+    ]
+    assert finer == []
