@@ -56,7 +56,8 @@ def _serve(settings: Settings, port: int, log: str, shard: int) -> None:
 
 
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(["service.devices"])  # killed and started anew, a server need not import everything again
+# Killed and started anew, a server need not import everything again.
+_FORKING.set_forkserver_preload(["sabun.service.launcher", "sabun.keyvalue.study", "numpy.random"])
 
 
 @dataclass
