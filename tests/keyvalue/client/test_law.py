@@ -1,6 +1,6 @@
 """The reports that devices really send, against their law worked out here from epsilon alone, by chi-square.
 
-A right law is refused once in ten million runs. Laws whose epsilon is off by 30 % are refused too: `_enough` works out how many
+A right law is refused once in ten million runs. Laws whose epsilon is off by 30 % are refused too: `enough` works out how many
 reports that takes, so that a wrong law passes less than once in a million runs (noncentral chi-square).
 """
 
@@ -145,7 +145,7 @@ def limit_of(law: Law) -> float:
     return float(chi2.isf(1e-7, len(law) - 1))
 
 
-def _enough(law: Law, wrong: list[Law]) -> int:
+def enough(law: Law, wrong: list[Law]) -> int:
     """Reports after which every wrong law is refused but once in a million runs."""
     shift = next(shift for shift in range(50, 2000, 10) if ncx2.cdf(limit_of(law), len(law) - 1, shift) < 1e-6)
     return max(math.ceil(shift / distance(law, other)) for other in wrong)
@@ -198,7 +198,7 @@ def test_reports_follow_their_law_and_no_law_whose_epsilon_is_off_by_30_per_cent
     law = law_of(protocol, EPSILON, held, asked)
     assert math.isclose(sum(law.values()), 1)
     wrong = [law_of(protocol, factor * EPSILON, held, asked) for factor in WRONG]
-    found = Counter(answered() for _ in range(_enough(law, wrong)))
+    found = Counter(answered() for _ in range(enough(law, wrong)))
     assert not refused(found, law)
     assert all(refused(found, other) for other in wrong)
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sabun.keyvalue
+from keyvalue.wire_vectors import text
 from sabun.keyvalue.client import (
     PROTOCOLS,
     Client,
@@ -30,7 +31,8 @@ from sabun.keyvalue.client.channel import joint_symbol, ternary_symbol
 from sabun.keyvalue.client.subsets import drawn_symbols, is_kept, symbols_of
 from sabun.keyvalue.client.wire import pack_symbols, unpack_symbols
 
-VECTORS = json.loads((Path(sabun.keyvalue.__file__).parent / "wire-vectors.json").read_text(encoding="ascii"))
+FILE = Path(sabun.keyvalue.__file__).parent / "wire-vectors.json"
+VECTORS = json.loads(FILE.read_text(encoding="ascii"))
 
 
 def terms(protocol: str, **more: Any) -> Terms:
@@ -66,6 +68,10 @@ def test_golden_vectors(vector: dict[str, Any]) -> None:
         content = bytes.fromhex(report["bytes"])
         assert to_json(study, content) == report["json"]
         assert from_json(study, report["json"]) == content
+
+
+def test_the_vectors_are_what_their_generator_writes() -> None:
+    assert FILE.read_text(encoding="ascii") == text()
 
 
 @pytest.mark.parametrize("mode", ["assigned", "chosen"])

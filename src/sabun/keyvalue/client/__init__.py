@@ -14,9 +14,11 @@ from .assignment import assigned_index, new_credential, new_seed, report_id
 from .classic import Harmony, RandomizedResponse
 from .device import Client
 from .diary import Diary
+from .outbox import Outbox
 from .probabilities import PROTOCOLS, Table, certified_epsilon, table_for
-from .refusals import BudgetRefused, ClientError, DiaryError, ReportError, StudyRefused
+from .refusals import BudgetRefused, ClientError, DiaryError, ReportError, StudyRefused, UploadError
 from .terms import Terms
+from .upload import Uploader
 from .wire import Report, from_json, pack, report_size, to_json, unpack
 
 __all__ = [
@@ -27,12 +29,15 @@ __all__ = [
     "Diary",
     "DiaryError",
     "Harmony",
+    "Outbox",
     "RandomizedResponse",
     "Report",
     "ReportError",
     "StudyRefused",
     "Table",
     "Terms",
+    "UploadError",
+    "Uploader",
     "assigned_index",
     "certified_epsilon",
     "from_json",

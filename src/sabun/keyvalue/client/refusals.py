@@ -4,7 +4,8 @@ ClientError (ValueError)
 ├── StudyRefused      the study asks for something this device does not accept
 ├── BudgetRefused     the device's own budget would be exceeded; nothing was drawn, nothing was booked
 ├── DiaryError        the device's book cannot be read or written; nothing was sent
-└── ReportError       bytes that are no report of this study
+├── ReportError       bytes that are no report of this study
+└── UploadError       the collector did not take what it was sent; it waits on this device
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from types import TracebackType
 
-__all__ = ["BudgetRefused", "ClientError", "DiaryError", "ReportError", "StudyRefused", "Undisturbed", "require", "shown"]
+__all__ = [
+    "BudgetRefused",
+    "ClientError",
+    "DiaryError",
+    "ReportError",
+    "StudyRefused",
+    "Undisturbed",
+    "UploadError",
+    "require",
+    "shown",
+]
 
 
 class ClientError(ValueError):
@@ -33,6 +44,19 @@ class DiaryError(ClientError):
 
 class ReportError(ClientError):
     """Bytes that are no report of this study."""
+
+
+class UploadError(ClientError):
+    """The collector did not take what it was sent; it waits on this device.
+
+    Attributes:
+        code: Why, in a word: a code of the collector's, or `unreachable`.
+        status: The HTTP status; 0 where there was none.
+    """
+
+    def __init__(self, message: str, *, code: str = "unreachable", status: int = 0) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
 
 
 class Undisturbed(AbstractContextManager[None]):
