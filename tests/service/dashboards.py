@@ -19,7 +19,9 @@ from sabun.service.sqlite_session import SqliteDatabase
 from sabun.service.writer import Writer
 from service.devices import made_up
 
-APPS = Study(keys=["Messages", "Maps", "<b>Video", "Music", "Games"], epsilon=2, protocol="kv3", value_range=(0, 120), min_batch=50)
+APPS = Study(
+    keys=["Messages", "Maps", "<b>Video", "Music", "Games"], epsilon=2, protocol="kv3", value_range=(0, 120), min_batch=50
+)
 SLEEP = Study(keys=["naps", "snoring"], epsilon=1, protocol="kv3", min_batch=500, rounds=2)
 DAY = 1_800_000_000.0
 
@@ -29,6 +31,7 @@ class Dashboard:
 
     def __init__(self, folder: Path, *, url: str = "") -> None:
         self.now = DAY
+        self.visitors: list[Any] = []
         self.store = Store(SqliteDatabase(folder / "s"), RoundKeys(folder / "keys"), clock=lambda: self.now)
         self.writer = Writer(self.store)
         self.apps, self.sleep = self.store.register(APPS), self.store.register(SLEEP)
@@ -59,6 +62,8 @@ class Dashboard:
         self.send(made_up(SLEEP, 20, seed=8), self.sleep)
 
     def end(self) -> None:
+        for visitor in self.visitors:
+            visitor.close()
         self._server.should_exit = True
         self._thread.join()
         self.writer.end()

@@ -50,8 +50,8 @@ def headline(shown: RoundPicture) -> str:
         return ""
     best = max(known, key=lambda row: row.frequency or 0.0)
     return said(
-        "“{key}” is held by the most: {share} of people (between {low} and {high}). Nobody's own answer is known here: every "
-        "device threw dice before it spoke.",
+        "“{key}” is held by the most: {share} of people (between {low} and {high}). No single answer can be taken at its "
+        "word: every device threw dice before it spoke.",
         key=best.key,
         share=_percent(best.frequency),
         low=_percent(best.frequency_low),

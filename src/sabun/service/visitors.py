@@ -128,8 +128,7 @@ def visits_of(collecting: Collecting) -> Visits:
 def asked_by(request: Request, body: bytes, lang: str) -> Asked:
     """A request, with its visitor if there is one."""
     collecting: Collecting = request.app.state.collecting
-    fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    bare = Asked(collecting=collecting, request=request, form=dict(fields), visits=visits_of(collecting), lang=lang)
+    bare = Asked(collecting=collecting, request=request, form=_fields(body), visits=visits_of(collecting), lang=lang)
     claimed = bare.visits.claimed(request)
     if claimed is None or request.path_params.get("place", claimed[0].id) != claimed[0].id:
         return bare
@@ -138,6 +137,13 @@ def asked_by(request: Request, body: bytes, lang: str) -> Asked:
     if found is None or not holds(bound) or collecting.store.today >= found.expires:
         return bare
     return replace(bare, visit=visit, operator=found)
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:  # more fields than any form of ours has
+        return {}
 
 
 def begin_visit(asked: Asked, token: str) -> Response | None:

@@ -51,6 +51,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or refuses it."""
+
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
@@ -65,7 +66,8 @@ class Guard:
 
     def _welcome(self, scope: Scope) -> bool:
         headers, origins = Headers(scope=scope), _origins(scope, self._own(scope))
-        if headers.getlist("host") == [] or headers.getlist("host")[0] not in {urlsplit(one).netloc for one in origins}:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in {urlsplit(one).netloc for one in origins}:
             return False
         changes = scope["method"] not in ("GET", "HEAD")
         if (origin := headers.get("origin")) is None:

@@ -1,7 +1,7 @@
 """Who is here: a sealed cookie that says so, and form tokens that go with it.
 
 Nothing is kept on the server, so that several processes know the same visitors: the cookie holds name, end and a seal under the
-server's key. The seal also covers something of the visitor's that may be taken away (for an operator the token's hash): when that
+server's key. The seal also covers something of the visitor's that may be taken away (an operator's token, as a hash): when that
 goes, the visit is over.
 """
 
