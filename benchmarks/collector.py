@@ -211,14 +211,14 @@ def _raw_postgres(server: Server, n: int) -> float:
 
     with psycopg.connect(server.address(ledger=None), autocommit=True) as connection:
         connection.execute("CREATE TABLE raw (id bytea PRIMARY KEY, answer bytea)")
-        connection.execute("CREATE TEMPORARY TABLE some (id bytea, answer bytea) ON COMMIT DELETE ROWS")
+        connection.execute("CREATE TEMPORARY TABLE arrived (id bytea, answer bytea) ON COMMIT DELETE ROWS")
         start = time.perf_counter()
         for rows in _rows(n):
             with connection.transaction():
-                with connection.cursor().copy("COPY some FROM STDIN (FORMAT BINARY)") as copy:
+                with connection.cursor().copy("COPY arrived FROM STDIN (FORMAT BINARY)") as copy:
                     for row in rows:
                         copy.write_row(row)
-                connection.execute("INSERT INTO raw SELECT * FROM some ON CONFLICT DO NOTHING")
+                connection.execute("INSERT INTO raw SELECT * FROM arrived ON CONFLICT DO NOTHING")
         return n / (time.perf_counter() - start)
 
 

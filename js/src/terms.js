@@ -124,10 +124,18 @@ function checkedKeys(keys) {
   require(keys.length >= 1 && keys.length <= MOST_KEYS, "keys", `a list of 1 to ${MOST_KEYS} names`, `${keys.length} names`);
   const words = keys.every((key) => typeof key === "string" && key !== "");
   require(words || keys.every(isWhole), "keys", "all texts or all whole numbers, none of them empty", keys);
-  const halves = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
-  require(!words || !keys.some((key) => halves.test(key)), "keys", "texts without surrogates", "a lone half of a character");
+  require(!words || keys.every(isWritable), "keys", "texts without surrogates", "a lone half of a character");
   require(new Set(keys).size === keys.length, "keys", "distinct", "one twice", "Name each once.");
   return Object.freeze([...keys]);
+}
+
+/** Two halves of a character are written like the whole one in JSON, and would share its task id. */
+function isWritable(key) {
+  try {
+    return encodeURIComponent(key) !== "";
+  } catch {
+    return false;
+  }
 }
 
 function amount(name, text) {

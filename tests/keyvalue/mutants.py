@@ -2,7 +2,7 @@
 
 ROOM = "keyvalue"
 
-TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/client", "keyvalue")
+TESTS = ("contracts/test_calibration_keyvalue.py", "keyvalue/client", "keyvalue", "clients/test_upload.py")
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
@@ -101,4 +101,16 @@ MUTANTS = (
         "return _WHOLE if held or value is None else None",
     ),
     ("diary not synced", "keyvalue/client/diary.py", "PRAGMA synchronous=EXTRA", "PRAGMA synchronous=OFF"),
+    (
+        "a server may aim at a key",
+        "keyvalue/client/upload.py",
+        "if not hmac.compare_digest(credential, credential_of(terms, secret, nonce)):",
+        "if not credential:",
+    ),
+    (
+        "another number at each try of an enrolment",
+        "keyvalue/client/outbox.py",
+        "            return place.read_bytes()\n",
+        "            return secrets.token_bytes(_PROMISE_BYTES)\n",
+    ),
 )

@@ -242,7 +242,7 @@ def test_a_failed_change_is_told_to_everybody_who_waits_for_it(store: Store, mon
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("sabun.service.adding._receipt", broken)
+    monkeypatch.setattr("sabun.service.adding.Adder._note", broken)
     with pytest.raises(StoreUnavailable):
         writer.add(batch(served, reports)).result(60)
     monkeypatch.undo()

@@ -100,7 +100,8 @@ def navigation() -> list[dict[str, Any]]:
         (
             "Reference",
             [
-                *_own("reference/cli.md", "clients.md", "scale.md", "ledger-on-postgresql.md", "ledger-statement.md"),
+                *_own("reference/cli.md", "collector.md", "clients.md", "scale.md"),
+                *_own("ledger-on-postgresql.md", "ledger-statement.md"),
                 {"Python": _api()},
                 {"Formats and notes": _notes(foreign)},
             ],

@@ -87,16 +87,20 @@ class Adder:
             issued = session.enrolled(served.number, {id for batch in batches for id in batch.arrival.ids})
         scramble = hashlib.blake2b
         scrambled = [[scramble(id, key=key, digest_size=16).digest() for id in batch.arrival.ids] for batch in batches]
-        first: dict[bytes, bytes] = {}
-        for batch, ids in zip(batches, scrambled, strict=True):
-            for raw, id, answer in zip(batch.arrival.ids, ids, batch.arrival.answers, strict=True):
-                if issued is None or raw in issued:
-                    first.setdefault(id, answer)
+        ids = [id for some in scrambled for id in some]
+        answers = [answer for batch in batches for answer in batch.arrival.answers]
+        if issued is not None:
+            raw = [id for batch in batches for id in batch.arrival.ids]
+            kept = [place for place, id in enumerate(raw) if id in issued]
+            ids, answers = [ids[place] for place in kept], [answers[place] for place in kept]
+        first = dict(zip(reversed(ids), reversed(answers), strict=True))  # of several under one id, the first
         known = session.keep_reports(opened.round, first)
-        fresh = {id: answer for id, answer in first.items() if id not in known} if known else dict(first)
+        fresh = {id: answer for id, answer in first.items() if id not in known} if known else first
         self._count(session, served, opened, fresh)
-        stored = first | known
-        return [_receipt(batch, ids, issued, fresh, stored) for batch, ids in zip(batches, scrambled, strict=True)]
+        if not known and issued is None and len(first) == len(ids):
+            return [_all_accepted(batch) for batch in batches]
+        stored, fresh = first | known, dict(fresh)
+        return [_receipt(batch, some, issued, fresh, stored) for batch, some in zip(batches, scrambled, strict=True)]
 
     def _key_or_wait(self, served: Served, opened: Round) -> bytes:
         try:
@@ -144,6 +148,10 @@ def _refusal(study: Study, opened: Round | None, today: date) -> str | None:
 def _refused(batch: Batch, reason: str) -> Receipt:
     late = [(place, reason) for place in batch.arrival.positions]
     return Receipt(accepted=0, duplicate=0, rejected=sorted([*batch.arrival.rejected, *late]))
+
+
+def _all_accepted(batch: Batch) -> Receipt:
+    return Receipt(accepted=len(batch.arrival.ids), duplicate=0, rejected=batch.arrival.rejected)
 
 
 def _receipt(

@@ -37,10 +37,19 @@ class _Session:
         yield from self._connection.execute(statement, values)
 
     def keep_reports(self, round: int, reports: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        statement = f"INSERT OR IGNORE INTO report (round, id, answer) VALUES ({int(round)}, ?, ?)"
+        self._connection.execute("SAVEPOINT reports")
+        added = self._connection.executemany(statement, ((id, reports[id]) for id in sorted(reports))).rowcount
+        if added != len(reports) and reports:  # some were known: begin again, and look which
+            self._connection.execute("ROLLBACK TO reports")
+            return self._keep_others(round, reports, statement)
+        self._connection.execute("RELEASE reports")
+        return {}
+
+    def _keep_others(self, round: int, reports: Mapping[bytes, bytes], statement: str) -> dict[bytes, bytes]:
         # BEGIN IMMEDIATE has shut every other writer out: what is not there now is not there when we insert.
         known = dict(self._among("SELECT id, answer FROM report WHERE round = ? AND id IN", round, reports))
-        new = sorted((id, answer) for id, answer in reports.items() if id not in known) if known else sorted(reports.items())
-        statement = f"INSERT INTO report (round, id, answer) VALUES ({int(round)}, ?, ?)"
+        new = sorted((id, answer) for id, answer in reports.items() if id not in known)
         self._connection.executemany(statement, new)
         return known
 

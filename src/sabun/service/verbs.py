@@ -74,6 +74,8 @@ def serve(
 
     studies = [Study.load(file) for file in files]
     seed = bytes_of(index_seed)
+    if seed and not any(study.terms.index_commitment for study in studies):
+        raise ParameterError("index-seed must be left out; no study committed to one.")
     place, folder = _places(files[0], database, keys)
     settings = Settings(
         database=place,

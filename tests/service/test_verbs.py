@@ -1,0 +1,193 @@
+"""The collector's commands: served from one line, with TLS, with several processes, and told to stop."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import exit_code
+from ledger.servers import Server
+from sabun.keyvalue import Study
+from sabun.service.settings import opened_store
+from service.devices import KV3, PATIENCE, Uploader, made_up
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    KV3.save("study.json")
+    return tmp_path / "study.json"
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`sabun keyvalue serve study.json` with its address, once it is told."""
+    command = [sys.executable, "-m", "sabun", "keyvalue", "serve", "study.json", "--port", "0", *words]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("Dashboard: "), line + (folder / "log").read_text()
+        yield process, line.split()[1].rstrip("/")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def answered(address: str, context: ssl.SSLContext | None = None) -> bytes:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=30, context=context) as answer:
+                return answer.read()  # type: ignore[no-any-return]
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def test_one_line_serves_a_study_and_a_signal_ends_it(study: Path) -> None:
+    with serving(study.parent) as (process, address):
+        assert b"<html" in answered(address + "/")
+        uploader = Uploader(int(address.rpartition(":")[2]), KV3)
+        uploader.send(made_up(KV3, 50, seed=1))
+        uploader.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    store = opened_store("study.reports", "study.keys")
+    assert store.tally(store.all_served()[0], 0).n == 50
+    store.database.close()
+    assert oct(os.stat("study.reports").st_mode)[-3:] == "600"
+    assert oct(os.stat("study.keys").st_mode)[-3:] == "700"
+
+
+def test_several_processes_share_a_port_and_one_that_is_killed_comes_back(study: Path, postgres: Server) -> None:
+    import psutil
+
+    database = f"{postgres.address(ledger=None)}&collector=several"
+    with serving(study.parent, "--database", database, "--processes", "2") as (process, address):
+        answered(address + "/health")
+        parent = psutil.Process(process.pid)
+        deadline = time.monotonic() + PATIENCE
+
+        def workers() -> list[psutil.Process]:
+            alive = [child for child in parent.children() if child.status() != psutil.STATUS_ZOMBIE]
+            return [child for child in alive if "spawn_main" in " ".join(child.cmdline())]
+
+        while len(workers()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        workers()[0].kill()
+        uploader = Uploader(int(address.rpartition(":")[2]), KV3)
+        uploader.send(made_up(KV3, 20, seed=2))
+        uploader.close()
+        while len(workers()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(workers()) == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    store = opened_store(database, "study.keys")
+    assert store.tally(store.all_served()[0], 0).n == 20
+    store.database.close()
+
+
+def test_tls_by_flags(study: Path) -> None:
+    _certificate(study.parent)
+    with serving(study.parent, "--tls-cert", "cert.pem", "--tls-key", "key.pem") as (_, address):
+        assert address.startswith("https://")
+        assert json.loads(answered(address + "/health", ssl.create_default_context(cafile="cert.pem")))["status"] == "ok"
+
+
+def _certificate(folder: Path) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+
+
+def test_operators_and_tickets_come_from_the_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("keyvalue", "serve", "study.json", "--tickets", "--check", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["studies"] == [KV3.terms.short_id.hex()]
+    assert exit_code("keyvalue", "operator", "add", "study.json", "alice", "--scope", "read,close", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["token"].startswith("sabun-")
+    assert exit_code("keyvalue", "operator", "list", "study.json", "--json") == 0
+    [alice] = json.loads(capsys.readouterr().out)["operators"]
+    assert (alice["name"], alice["scopes"], alice["study"]) == ("alice", ["close", "read"], "this")
+    assert exit_code("keyvalue", "operator", "revoke", "study.json", "alice") == 0
+    assert exit_code("keyvalue", "operator", "revoke", "study.json", "alice") == 2
+    assert exit_code("keyvalue", "tickets", "study.json", "--count", "5", "--out", "tickets.txt") == 0
+    tickets = Path("tickets.txt").read_text().split()
+    assert len({*tickets}) == 5
+    assert oct(os.stat("tickets.txt").st_mode)[-3:] == "600"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--processes", "2"], "PostgreSQL"),
+        (["--tls-cert", "study.json"], "together"),
+        (["--tls-cert", "none.pem", "--tls-key", "none.pem"], "tls-cert"),
+        (["--port", "70000"], "port"),
+        (["--retention-days", "-1"], "retention_days"),
+        (["--database", "postgresql://[bad"], "database"),
+        (["--index-seed", "00"], "seed"),
+    ],
+)
+def test_a_bad_option_is_refused_before_anything_is_made(
+    study: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    code = exit_code("keyvalue", "serve", "study.json", *words, "--check")
+    error = capsys.readouterr().err
+    assert (code, told in error) in {(2, True)}, error
+    assert "[bad" not in error
+
+
+def test_tickets_need_a_study_that_takes_them(study: Path) -> None:
+    assert exit_code("keyvalue", "tickets", "study.json", "--out", "tickets.txt") == 2
+    assert not Path("tickets.txt").exists()
+
+
+def test_another_folder_of_keys_is_refused_at_the_start(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("keyvalue", "serve", "study.json", "--check") == 0
+    shutil.rmtree("study.keys")
+    assert exit_code("keyvalue", "serve", "study.json", "--check") == 2
+    assert "folder of keys" in capsys.readouterr().err
+
+
+def test_several_studies_are_served_from_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Study(keys=["a", "b"], epsilon=1).save("other.json")
+    assert exit_code("keyvalue", "serve", "study.json", "other.json", "--check", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["studies"]) == 2
