@@ -67,11 +67,13 @@ def test_a_round_with_too_few_reports_stays_open_unless_it_is_abandoned(store: S
     assert store.commit([batch(served, made_up(study, 1, seed=9))])[0].accepted == 1
     assert store.shown(served, 0).n == 50
 
-    other = filled(store, Study(keys=["c", "d"], epsilon=1, protocol="kv3", min_batch=50), n=10)
+    other = filled(store, Study(keys=["c", "d"], epsilon=1, protocol="kv3", min_batch=50, rounds=2), n=10)
     assert close_round(store, other, 0, abandon=True) is None
     kept = store.round(other, 0)
     assert kept is not None
     assert (kept.state, kept.release, store.recount(other, 0).n) == ("purged", None, 0)
+    assert [one.state for one in store.rounds(other)] == ["purged", "open"]
+    assert close_round(store, other, 0, abandon=True) is None
 
 
 def test_counters_that_are_not_a_recount_stop_the_release(store: Store) -> None:

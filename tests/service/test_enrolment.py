@@ -73,7 +73,7 @@ def test_neither_side_can_aim(store: Store) -> None:
 
     served = store.register(KV3, tickets=True)
     places = [0] * len(KV3.keys)
-    for ticket in map(bytes.fromhex, issue_tickets(store, served, 150)):
+    for ticket in map(bytes.fromhex, issue_tickets(store, served, 40)):
         begin(store, served, ticket, PROMISE)
         places[assigned_index(KV3.terms, report_id(KV3.terms, finish(store, served, ticket, SECRET)))] += 1
     # The probability that honest throws look suspicious is 1 in a million at this significance.

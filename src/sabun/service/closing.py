@@ -6,9 +6,11 @@ Each step is a transaction of its own and can be asked for again after a crash; 
 from __future__ import annotations
 
 import json
+import logging
 
 from sabun.errors import DataError
 from sabun.release import Release
+from sabun.service.log import say
 from sabun.service.report_store import Round, Served, Store
 from sabun.service.served import require_equal
 
@@ -38,6 +40,7 @@ def close_round(store: Store, served: Served, number: int, *, abandon: bool = Fa
         _shut(store, served, opened, abandon=abandon)
     if abandon and opened.release is None:
         purge_round(store, served, opened)
+        _open_next(store, served, number)
         return None
     opened = store.round(served, number) or opened
     release = None if opened.release is None else Release.from_json(opened.release)
@@ -71,8 +74,10 @@ def _freeze(store: Store, served: Served, opened: Round) -> Release:
 
 
 def _open_next(store: Store, served: Served, number: int) -> None:
-    if number + 1 >= served.study.terms.rounds:
-        return
+    kept = store.round(served, number)
+    released = kept is not None and kept.release is not None
+    if number + 1 >= served.study.terms.rounds or (served.together and not released):
+        return  # PrivKVM cannot go on without the means of the round before
     means = None
     if served.together:
         published = store.tally(served, number).published_means()
@@ -108,8 +113,10 @@ def tidy(store: Store) -> None:
     for served in store.all_served():
         for opened in store.rounds(served):
             if opened.state == "closed":
-                close_round(store, served, opened.number)
+                try:
+                    close_round(store, served, opened.number)
+                except DataError as error:  # other studies are served all the same
+                    say("error", f"a closed round cannot be frozen: {error}", level=logging.ERROR)
             elif opened.state != "open":
                 store.keys.destroy_round(served.task, opened.number)
-                if opened.release is not None:
-                    _open_next(store, served, opened.number)
+                _open_next(store, served, opened.number)

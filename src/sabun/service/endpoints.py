@@ -172,11 +172,11 @@ class Collecting:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (*_BINARY, "application/json"):
             raise Problem("media-type")
-        body = await self.intake.body(request)
+        size = report_size(served.study.terms)
+        body = await self.intake.body(request, most_bytes=max(self.intake.most_bytes, 4 * size))
         content = body if kind in _BINARY else _decoded(json_body(body, Reports))
         if not content:
             raise Problem("empty")
-        size = report_size(served.study.terms)
         if (len(content) / size if isinstance(content, bytes) else len(content)) > _MOST_REPORTS:
             raise Problem("too-many")
         arrival = read_reports(served.study, number, content, seed=served.seed)

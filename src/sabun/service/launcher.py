@@ -48,6 +48,8 @@ def launch(settings: Settings, *, told: Callable[[str], None]) -> None:
     except OSError as error:
         raise DataError(f"port must be free at {settings.host}; the system says: {error.strerror}.") from None
     port = made.getsockname()[1]
+    if not several:
+        made.listen()  # who follows the address at once waits a moment instead of being refused
     told(settings.address(port))
     if not several:
         run_process(settings, made)

@@ -20,8 +20,10 @@ __all__ = [
     "Taken",
 ]
 
-Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="32 bytes in hex.")]
-Ticket = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="16 bytes in hex, as `sabun keyvalue tickets` writes them.")]
+Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64, description="32 bytes in hex.")]
+Ticket = Annotated[
+    str, Meta(pattern="^[0-9a-f]{32}$", max_length=32, description="16 bytes in hex, as `sabun keyvalue tickets` writes them.")
+]
 
 
 @final

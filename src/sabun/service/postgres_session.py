@@ -51,9 +51,9 @@ class _Session:
         found: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
         return found
 
-    def stream(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def stream(self, statement: str, *values: object, at_once: int) -> Iterator[tuple[Any, ...]]:
         with self._connection.cursor(name="stream", binary=True) as cursor:
-            cursor.itersize = 20_000
+            cursor.itersize = at_once
             yield from cursor.execute(statement.replace("?", "%s"), values)
 
     def keep_reports(self, round: int, reports: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
@@ -182,7 +182,8 @@ class PostgresDatabase:
             if connection.execute(f"SHOW {name}").fetchone() != (wanted,):
                 connection.close()
                 raise ParameterError(f"the database server must run with {name} = {wanted}; it does not.")
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        if connection.execute("SELECT to_regnamespace(%s)", (self._schema,)).fetchone() == (None,):
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
         return connection
 
     def _drop(self) -> None:

@@ -10,6 +10,7 @@ from typing import final
 
 from sabun.errors import ParameterError
 from sabun.keyvalue import Study, Tally
+from sabun.keyvalue.client import report_size
 from sabun.keyvalue.statistic import Counters
 from sabun.service.adding import Adder, checked_key
 from sabun.service.arrivals import answers_of
@@ -21,7 +22,8 @@ from sabun.service.session import Database, Session
 __all__ = ["Batch", "Receipt", "Round", "Served", "Store", "TooFew"]
 
 _UNUSED = "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study)"
-_RECOUNTED_AT_ONCE = 100_000
+_RECOUNTED_AT_ONCE = 4 << 20
+"""Bytes of reports."""
 _EVERYBODY = -2
 """The number under which those who add studies or rounds wait for each other."""
 
@@ -173,8 +175,9 @@ class Store:
         found = recipe.zero()
         with self.database.look() as session:
             for opened in rounds_in(session, served, number):
-                rows = session.stream("SELECT answer FROM report WHERE round = ?", opened.round)
-                while some := b"".join(answer for (answer,) in islice(rows, _RECOUNTED_AT_ONCE)):
+                at_once = max(1, _RECOUNTED_AT_ONCE // report_size(served.study.terms))
+                rows = session.stream("SELECT answer FROM report WHERE round = ?", opened.round, at_once=at_once)
+                while some := b"".join(answer for (answer,) in islice(rows, at_once)):
                     found = recipe.add(found, answers_of(served.study, some, part=served.part(number)))
         return found
 

@@ -29,8 +29,8 @@ class Session(Protocol):
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """What a statement gives; nothing for one that changes rows."""
 
-    def stream(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The same, a few thousand rows at a time."""
+    def stream(self, statement: str, *values: object, at_once: int) -> Iterator[tuple[Any, ...]]:
+        """The same, some rows at a time."""
 
     def keep_reports(self, round: int, reports: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Adds the reports whose ids are new; returns those that are not, with the answers that were there before."""

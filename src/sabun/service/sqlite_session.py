@@ -19,7 +19,12 @@ _PATIENCE = 20.0
 """Seconds to wait for another writer."""
 _AT_ONCE = 500
 """Ids in one look-up: one prepared statement serves them all."""
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "secure_delete=ON", "foreign_keys=ON")
+_INSERT = (
+    "INSERT OR IGNORE INTO report (round, id, answer) WITH RECURSIVE g (i) AS "
+    "(SELECT 0 UNION ALL SELECT i + 1 FROM g WHERE i < ?1) "
+    "SELECT ?2, substr(?3, i * 16 + 1, 16), substr(?4, i * ?5 + 1, ?5) FROM g"
+)
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-4096", "secure_delete=ON", "foreign_keys=ON")
 
 
 class _Session:
@@ -33,25 +38,32 @@ class _Session:
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
 
-    def stream(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def stream(self, statement: str, *values: object, at_once: int) -> Iterator[tuple[Any, ...]]:
+        del at_once  # SQLite hands out one row after the other
         yield from self._connection.execute(statement, values)
 
     def keep_reports(self, round: int, reports: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        statement = f"INSERT OR IGNORE INTO report (round, id, answer) VALUES ({int(round)}, ?, ?)"
+        if not reports:
+            return {}
+        self._connection.execute("PRAGMA cache_size=-65536").fetchall()  # for the connection that adds reports, no other
         self._connection.execute("SAVEPOINT reports")
-        added = self._connection.executemany(statement, ((id, reports[id]) for id in sorted(reports))).rowcount
-        if added != len(reports) and reports:  # some were known: begin again, and look which
-            self._connection.execute("ROLLBACK TO reports")
-            return self._keep_others(round, reports, statement)
-        self._connection.execute("RELEASE reports")
-        return {}
-
-    def _keep_others(self, round: int, reports: Mapping[bytes, bytes], statement: str) -> dict[bytes, bytes]:
-        # BEGIN IMMEDIATE has shut every other writer out: what is not there now is not there when we insert.
+        if self._insert(round, reports) == len(reports):
+            self._connection.execute("RELEASE reports")
+            return {}
+        # Some were known: back, and look which. BEGIN IMMEDIATE has shut every other writer out, so it stays as we find it.
+        self._connection.execute("ROLLBACK TO reports")
         known = dict(self._among("SELECT id, answer FROM report WHERE round = ? AND id IN", round, reports))
-        new = sorted((id, answer) for id, answer in reports.items() if id not in known)
-        self._connection.executemany(statement, new)
+        self._insert(round, {id: answer for id, answer in reports.items() if id not in known})
         return known
+
+    def _insert(self, round: int, reports: Mapping[bytes, bytes]) -> int:
+        """Adds those whose ids are new; returns how many. One statement: other threads of the process run on meanwhile."""
+        if not reports:
+            return 0
+        ids = sorted(reports)
+        answers = b"".join(map(reports.__getitem__, ids))
+        given = (len(ids) - 1, round, b"".join(ids), answers, len(answers) // len(ids))
+        return self._connection.execute(_INSERT, given).rowcount
 
     def enrolled(self, study: int, ids: Collection[bytes]) -> set[bytes]:
         return {id for (id,) in self._among("SELECT id FROM credential WHERE study = ? AND id IN", study, ids)}

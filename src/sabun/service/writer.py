@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -9,6 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import final
 
+from sabun.service.log import say
 from sabun.service.report_store import Batch, Receipt, Store
 from sabun.service.session import StoreUnavailable
 
@@ -50,7 +52,7 @@ class Writer:
         self._store = store
         self._queue: deque[tuple[Batch, Future[Receipt]]] = deque()
         self._ready = threading.Condition()
-        self._ended = False
+        self._ended = self._failing = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -89,18 +91,31 @@ class Writer:
             try:
                 receipts = self._store.commit([batch for batch, _ in taken])
             except BaseException as error:
-                self.figures.failures += 1
+                self._failed(error)
                 waiting = (future for (_, future), here in zip(taken, heard, strict=True) if here)
                 told = error if isinstance(error, StoreUnavailable) else StoreUnavailable("the store refused a change.")
                 for future in waiting:
                     future.set_exception(told)
             else:
-                self.figures.commits += 1
+                self._succeeded()
                 self.figures.reports += sum(receipt.accepted for receipt in receipts)
                 for (_, future), receipt, here in zip(taken, receipts, heard, strict=True):
                     if here:
                         future.set_result(receipt)
             self.figures.seconds += time.perf_counter() - started
+
+    def _failed(self, error: BaseException) -> None:
+        self.figures.failures += 1
+        if not self._failing:  # once, however long it lasts
+            known = str(error) if isinstance(error, StoreUnavailable) else f"unexpected {type(error).__name__}"
+            say("store", f"{known} Devices are told to come again.", level=logging.ERROR)
+        self._failing = True
+
+    def _succeeded(self) -> None:
+        self.figures.commits += 1
+        if self._failing:
+            say("store", "the store can be used again")
+        self._failing = False
 
     def _taken(self) -> list[tuple[Batch, Future[Receipt]]]:
         """Everything that waits, up to a limit; nothing once the writer is to end."""
@@ -118,4 +133,6 @@ class Writer:
 
 
 def _size(batch: Batch) -> int:
-    return len(batch.arrival.ids) + len(batch.arrival.rejected)
+    """Reports, a long one counting for several."""
+    arrival = batch.arrival
+    return len(arrival.ids) * (1 + (len(arrival.answers[0]) if arrival.answers else 0) // 512) + len(arrival.rejected)

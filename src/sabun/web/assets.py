@@ -48,14 +48,9 @@ def _kind(name: str) -> str | None:
     return next((kind for ending, kind in _KINDS.items() if name.endswith(ending)), None)
 
 
-@cache
-def _read(file: Traversable) -> bytes:
-    return file.read_bytes()
-
-
 def _found(package: str, name: str) -> tuple[bytes, str] | None:
     kind, file = _kind(name), _known(package).get(name)
     if kind is None or file is None:
         return None
-    before = _read(resources.files("sabun.reports") / "templates" / "style.css") if name == "style.css" else b""
-    return before + _read(file), kind
+    before = (resources.files("sabun.reports") / "templates" / "style.css").read_bytes() if name == "style.css" else b""
+    return before + file.read_bytes(), kind
