@@ -17,6 +17,7 @@ from reports.html_checks import Page
 from sabun.keyvalue import Study, Tally
 from sabun.keyvalue.client import Report
 from sabun.release import Release
+from sabun.service import dashboard
 from sabun.service.arrivals import REASONS
 from sabun.service.operators import add_operator, revoke_operator
 from sabun.service.pages_try import inferred
@@ -29,6 +30,7 @@ from sabun.web.guard import HEADERS
 from service.dashboards import APPS, Dashboard
 from service.devices import made_up
 
+JAVASCRIPT = Path(__file__).parents[2] / "js" / "src"
 PROXY = "https://collector.example"
 
 
@@ -392,3 +394,11 @@ def test_numbers_of_the_study_s_terms_travel_with_the_page_as_they_are(board: Da
     found = re.search(r'data-terms="([^"]*)"', Visitor(board).get("/try").text)
     assert found is not None
     assert json.loads(found[1].replace("&#34;", '"'))
+
+
+@pytest.mark.skipif(not (JAVASCRIPT / "index.js").exists(), reason="the JavaScript client is not part of this archive")
+def test_the_browser_is_given_the_very_client_of_the_project() -> None:
+    """The wheel carries a copy: `cp js/src/*.js src/sabun/service/assets/client/`, but for what is Node's."""
+    served = Path(dashboard.__file__).parent / "assets" / "client"
+    own = {file.name: file.read_bytes() for file in JAVASCRIPT.glob("*.js") if file.name != "node.js"}
+    assert {file.name: file.read_bytes() for file in served.iterdir()} == own
