@@ -266,6 +266,27 @@ def test_keys_without_a_number_stand_last_either_way() -> None:
     assert [row.key for row in key_rows(shown, (-1, 1), "-mean")] == ["c", "b", "a"]
 
 
+@pytest.mark.parametrize("protocol", ["rr-f", "privkvm", "pckv-ue", "pckv-grr", "set"])
+def test_every_protocol_has_its_page_before_and_after_a_round(board: Dashboard, protocol: str) -> None:
+    rounds = 2 if protocol == "privkvm" else 1
+    study = Study(keys=["a", "b", "c"], epsilon=2, protocol=protocol, min_batch=40, rounds=rounds)
+    served = board.store.register(study)
+    board.send(made_up(study, 60, seed=3), served)
+    operator = Visitor(board, board.tokens["admin"])
+    address = f"{operator.home}/{served.task}"
+    page = words(operator.get(address))
+    assert "60 reports count" in page
+    assert ("no spread over keys" in page) == (protocol in ("pckv-ue", "pckv-grr", "set"))
+    assert ("mean" in page.partition("What people hold")[2].partition("What is promised")[0]) == (protocol != "rr-f")
+    assert operator.post(f"{address}/rounds/0/close", operator.form(f"{address}/rounds/0/close")).status_code == 303
+    assert "closed and signed" in words(operator.get(f"{address}?round=0"))
+    if rounds == 2:
+        assert "Round 2 of 2" in words(operator.get(address))
+        assert "fewer than 40 reports" in words(operator.get(address))
+    for odd in ("?round=9", "?round=x&sort=nothing", "?sort=-", f"?round={'9' * 5000}"):
+        assert operator.get(address + odd).status_code == 200
+
+
 def test_days_without_reports_are_shown_as_empty(board: Dashboard) -> None:
     board.now += 2 * 86_400
     board.send(made_up(APPS, 5, seed=10))
@@ -283,6 +304,7 @@ def test_a_round_is_closed_by_form_and_its_files_can_be_had(board: Dashboard) ->
     assert "720 reports count so far" in words(operator.get(close))
     done = operator.post(close, operator.form(close))
     assert (done.status_code, done.headers["location"]) == (303, operator.study("?round=0"))
+    assert "closed already" in words(operator.get(close))
     page = words(operator.get(done.headers["location"]))
     assert "closed and signed on 2027-01-18" in page
     assert "on 2027-02-17; the counts stay" in page
@@ -295,7 +317,6 @@ def test_a_round_is_closed_by_form_and_its_files_can_be_had(board: Dashboard) ->
     assert Tally.from_bytes(tally, study=APPS).n == 720
     assert operator.get(operator.study("/rounds/0/other")).status_code == 404
     assert operator.get(operator.study("/rounds/1/estimates.csv")).status_code == 404
-    assert "closed already" in words(operator.get(close))
 
 
 def test_pages_speak_japanese_when_asked_and_go_on_so(board: Dashboard) -> None:
