@@ -14,7 +14,7 @@ import sabun
 
 SOURCE = Path(sabun.__file__).parent
 CODE = [*sorted(SOURCE.rglob("*.py")), Path(__file__).resolve().parents[2] / "tools" / "docs" / "papers.py"]
-TEMPLATES = SOURCE / "reports" / "templates"
+TEMPLATES = sorted(SOURCE.glob("*/templates/*.html"))
 
 
 def said_texts() -> dict[str, str]:
@@ -23,7 +23,7 @@ def said_texts() -> dict[str, str]:
     for file in CODE:
         for name, texts in _calls(ast.parse(file.read_text(encoding="utf-8"))):
             found |= {_key(name, text): file.name for text in texts}
-    for file in sorted(TEMPLATES.glob("*.html")):
+    for file in TEMPLATES:
         for call in _templates(file).find_all(nodes.Call):
             if isinstance(call.node, nodes.Name) and call.node.name in ("said", "count"):
                 [text] = [part.value for part in call.args if isinstance(part, nodes.Const)] or [None]
@@ -95,7 +95,7 @@ def _values(name: str, tree: ast.Module) -> Iterator[ast.expr]:
 def plain_words() -> list[str]:
     """Words of the templates that are not said: markup's own text, in no language but English."""
     words = []
-    for file in sorted(TEMPLATES.glob("*.html")):
+    for file in TEMPLATES:
         for data in _templates(file).find_all(nodes.TemplateData):
             words += [
                 f"{file.name}: {part.strip()}" for part in _outside_tags(data.data) if any(letter.isalpha() for letter in part)

@@ -13,22 +13,23 @@ from sabun.telling.words import count, tidy, unit_word
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["render"]
+__all__ = ["environment", "render"]
 
 _LONGEST = 5000
 
 
 def render(template: str, **content: Any) -> str:
     """Fills a template of this package; everything is escaped except pictures made by `sabun.telling.drawing`."""
-    return _environment().get_template(template).render(**content)
+    return environment("sabun.reports").get_template(template).render(**content)
 
 
 @cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def environment(*packages: str) -> Environment:
+    """Templates of some packages, the first one that has a name first; they speak the page's language."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("sabun.reports", "templates"),
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Lifespan
 
+from sabun.service.dashboard import PAGES
 from sabun.service.endpoints import Collecting
-from sabun.service.front import PAGES
 from sabun.service.openapi import description
 from sabun.service.problems import Problem, problem_response
 from sabun.service.routes import ENDPOINTS, Endpoint
