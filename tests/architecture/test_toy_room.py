@@ -15,16 +15,16 @@ GUIDE = (ROOT / "docs" / "add-a-room.md").read_text(encoding="utf-8")
 CARD, QUESTION = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
 VERBS = '''
 import typer
-from sabun.telling.terminal.charging import Payment
+from sabun.telling.terminal.charging import Payment, asked_name
 from sabun.telling.terminal.foretelling import foretell
-from sabun.telling.terminal.options import Epsilon, Json, LedgerFile, Out, PrivateTable, Purpose, Yes
+from sabun.telling.terminal.options import Again, Epsilon, Json, Label, LedgerFile, Out, PrivateTable, Purpose, Yes
 from sabun.telling.terminal.output import new_file, print_json, print_line
 
 app = typer.Typer(help="Which share said yes.\\n\\nExample:\\n\\n    sabun shares plan", no_args_is_help=True)
 
 @app.command()
 def yes(table: PrivateTable, epsilon: Epsilon, ledger: LedgerFile = None, purpose: Purpose = None, out: Out = None,
-        yes: Yes = False, json: Json = False) -> None:
+        label: Label = None, again: Again = False, yes: Yes = False, json: Json = False) -> None:
     """Release the share.
 
     Example:
@@ -36,7 +36,7 @@ def yes(table: PrivateTable, epsilon: Epsilon, ledger: LedgerFile = None, purpos
 
     if out is not None:
         new_file(out)
-    payment = Payment.of(ledger, purpose)
+    payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     with payment:
         asked = YesShare(epsilon=epsilon, ledger=payment.book)
         rows = np.genfromtxt(table, delimiter=",", skip_header=1, usecols=[0]).reshape(-1, 1) / 100

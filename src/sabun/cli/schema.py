@@ -14,9 +14,9 @@ from sabun.records import Column, FileFormat, FilePart, Schema, TableFit, inspec
 from sabun.records.codebooks import read_code_book
 from sabun.records.files import file_column
 from sabun.release.files import write_whole
+from sabun.telling.terminal.interview import asked_columns
 from sabun.telling.terminal.options import Json, Overwrite, PrivateTable, as_written
 from sabun.telling.terminal.output import new_file, print_json, print_line, remark
-from sabun.telling.terminal.questions import asked_columns
 from sabun.telling.terminal.written import Decimal, Encoding, Separator, Sheet, Thousands, form_of
 
 __all__ = ["app"]

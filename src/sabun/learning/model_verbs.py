@@ -164,7 +164,7 @@ def evaluate(
         sabun learning evaluate model radar.csv --target class
     """
     from sabun.learning import load_model
-    from sabun.learning.evaluation import evaluate as measured
+    from sabun.learning.held_out import evaluate as measured
 
     typed.must_be_model(model)
     loaded = load_model(model)

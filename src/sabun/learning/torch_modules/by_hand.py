@@ -1,4 +1,4 @@
-"""Linear layers with ReLUs between them, forward and back without a graph, in memory that is used again; see ghost.proof.md.
+"""Linear layers with ReLUs between them, forward and back without a graph, in memory that is used again.
 
 The gradient at a linear layer's input is d W, at a ReLU's it is d where the input is positive: no automatic differentiation is
 needed, but for the loss. Rows are filled up with zeros to whole lines of the processor's cache, and behind the zeros stands a

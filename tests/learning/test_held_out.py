@@ -11,8 +11,8 @@ import pytest
 from cli.terminal import exit_code
 from sabun.errors import DataError
 from sabun.learning import Model
-from sabun.learning.evaluation import Right, evaluate
 from sabun.learning.features import Features
+from sabun.learning.held_out import Right, evaluate
 from sabun.learning.network import Network
 
 # One input, two classes; the second class is as likely as sigmoid(4 x).
