@@ -90,15 +90,18 @@ def test_the_bound_holds_for_a_mechanism_that_spends_its_delta_where_it_pays(eps
 
 
 def test_an_audit_without_the_delta_term_would_accuse_the_innocent() -> None:
-    """100 guesses about bits that are mostly shown in the clear, which delta allows: all right, and no claim refuted."""
+    """Guesses about bits of which a fifth is shown in the clear, which delta allows: no claim is refuted.
+
+    Of 1600 guesses 400 are surely right and 73 % of the others: 80 % +- 1 %, where epsilon 1 alone allows 73 %.
+    """
     generator = np.random.default_rng(8)
     accused = {"with": 0, "without": 0}
     for _ in range(40):
         inside = generator.integers(0, 2, 2000).astype(bool)
-        clear = generator.random(2000) < 0.05
+        clear = generator.random(2000) < 0.2
         answer = np.where(clear | (generator.random(2000) < 1 / (1 + np.exp(-1.0))), inside, ~inside)
         seen = np.where(answer, 1.0, -1.0) * (1 + 9 * clear) + generator.random(2000) * 1e-3
-        accused["with"] += free_verdict("", seen, inside, 0.95, claim(1, 0.05))[0].refuted
+        accused["with"] += free_verdict("", seen, inside, 0.95, claim(1, 0.2))[0].refuted
         accused["without"] += free_verdict("", seen, inside, 0.95, claim(1))[0].refuted
     assert accused["with"] <= 4
     assert accused["without"] == 40
@@ -175,7 +178,7 @@ def test_strange_numbers_are_refused() -> None:
 
 def test_an_audit_without_rows_is_for_methods_by_noisy_sums() -> None:
     with pytest.raises(ParameterError, match="X must be given for the method 'objective-perturbation'"):
-        canary_audit(PrivateClassifier(method="objective-perturbation", classes=[0, 1], relation="add-remove"))
+        canary_audit(PrivateClassifier(method="objective-perturbation", classes=[0, 1]))
     with pytest.raises(ParameterError, match="X must be given together with y"):
         canary_audit(PrivateClassifier(), points()[0])
 
@@ -207,7 +210,7 @@ def test_models_without_privacy_are_told_apart_from_shadows_and_private_ones_are
     150 against 150: by chance the AUC has a standard deviation of 0.034, so 0.3 to 0.7 is six of them.
     """
     generator = np.random.default_rng(3)
-    X, y = generator.uniform(-1, 1, (300, 100)), generator.integers(0, 2, 300)
+    X, y = generator.uniform(-1, 1, (300, 400)), generator.integers(0, 2, 300)
     like = PrivateClassifier(epsilon=0.5, delta=1e-5, hidden=(), classes=[0, 1], epochs=5, n_public=150)
     model = clone(like).fit(X[:150], y[:150]).model_
     found = membership_inference(model, members=(X[:150], y[:150]), others=(X[150:], y[150:]), like=like, shadows=8)

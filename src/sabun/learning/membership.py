@@ -31,6 +31,8 @@ _WORDS = "a lower bound; zero does not mean private"
 _OWNER = "NOT PRIVATE (for the owner of the data)"
 _RARELY = 0.01
 _SURELY = 1e-12
+_PLAIN_EPOCHS = 100
+"""Of networks without privacy, which are to learn rows by heart."""
 Table: TypeAlias = tuple[object, object]
 Trained: TypeAlias = tuple[Network, Floats]
 
@@ -97,7 +99,7 @@ def membership_inference(
     method = calibrated(choices, problem)
     if isinstance(method, AnonymizingFirst):
         raise ParameterError("like must be a method that reads encoded rows; got 'anonymizing-first'. Leave like out.")
-    plain = PlainTraining(network=model.network, epochs=20, batch_size=50, learning_rate=0.05)
+    plain = PlainTraining(network=model.network, epochs=_PLAIN_EPOCHS, batch_size=50, learning_rate=0.05)
 
     def private(data: Data) -> Trained:
         # Nothing is charged: nothing leaves but the attack's figures, which are for the owner.
