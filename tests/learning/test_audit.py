@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import clone
 
 from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier, canary_audit, membership_inference
-from sabun.learning.audit import CanaryAudit, _auc, _best_bound, _chance, epsilon_lower_bound
+from sabun.learning.audit import CanaryAudit
+from sabun.learning.membership import _auc
+from sabun.learning.verdicts import Verdict, _chance, epsilon_lower_bound, free_verdict
 from sabun.privacy import Guarantee
 
 
@@ -87,16 +90,19 @@ def test_the_bound_holds_for_a_mechanism_that_spends_its_delta_where_it_pays(eps
 
 
 def test_an_audit_without_the_delta_term_would_accuse_the_innocent() -> None:
-    """100 guesses about bits that are mostly shown in the clear, which delta allows: all right, and no claim refuted."""
+    """Guesses about bits of which a fifth is shown in the clear, which delta allows: no claim is refuted.
+
+    Of 1600 guesses 400 are surely right and 73 % of the others: 80 % +- 1 %, where epsilon 1 alone allows 73 %.
+    """
     generator = np.random.default_rng(8)
     accused = {"with": 0, "without": 0}
     for _ in range(40):
         inside = generator.integers(0, 2, 2000).astype(bool)
-        clear = generator.random(2000) < 0.05
+        clear = generator.random(2000) < 0.2
         answer = np.where(clear | (generator.random(2000) < 1 / (1 + np.exp(-1.0))), inside, ~inside)
         seen = np.where(answer, 1.0, -1.0) * (1 + 9 * clear) + generator.random(2000) * 1e-3
-        accused["with"] += _best_bound(seen, inside, 0.95, claim(1, 0.05)).refuted
-        accused["without"] += _best_bound(seen, inside, 0.95, claim(1)).refuted
+        accused["with"] += free_verdict("", seen, inside, 0.95, claim(1, 0.2))[0].refuted
+        accused["without"] += free_verdict("", seen, inside, 0.95, claim(1))[0].refuted
     assert accused["with"] <= 4
     assert accused["without"] == 40
 
@@ -113,15 +119,17 @@ def test_randomised_response_is_never_refuted_and_a_false_claim_is() -> None:
     inside = generator.integers(0, 2, 2000).astype(bool)
     kept = generator.random(2000) < np.exp(2) / (1 + np.exp(2))
     seen = np.where(kept, inside, ~inside).astype(float) + generator.random(2000) * 1e-3
-    found = _best_bound(seen, inside, 0.999, claim(2))
+    found, guesses, correct = free_verdict("", seen, inside, 0.999, claim(2))
     assert 1.2 < found.epsilon_lower <= 2.0
+    assert guesses == 1600 > correct
     assert not found.refuted
-    assert _best_bound(seen, inside, 0.999, claim(1)).refuted
+    assert free_verdict("", seen, inside, 0.999, claim(1))[0].refuted
 
 
 def test_the_words_say_what_a_zero_means() -> None:
+    verdict = Verdict(name="losses", epsilon_lower=0.0, refuted=False, evidence="2 of 4 guesses right")
     found = CanaryAudit(
-        epsilon_lower=0.0,
+        verdicts=(verdict,),
         confidence=0.95,
         claimed_epsilon=1.0,
         delta=0.0,
@@ -131,14 +139,19 @@ def test_the_words_say_what_a_zero_means() -> None:
         relation="add-remove",
     )
     assert "a lower bound; zero does not mean private" in str(found)
+    assert "The claim is not refuted" in str(found)
+    assert "What it would find without noise is not known" in str(found)
+    assert "stands" not in str(found)
     assert str(found).startswith("NOT PRIVATE (for the owner of the data)")
     assert found.to_dict()["refuted"] is False
+    assert found.to_dict()["verdicts"][0]["epsilon_lower"] == 0
 
 
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        ("dp-sgd", {"delta": 1e-4, "sampling_rate": 0.2, "epochs": 3}),
+        ("dp-sgd", {"delta": 1e-8, "sampling_rate": 0.2, "epochs": 3}),
+        ("dp-adam", {"delta": 1e-8, "epochs": 20, "relation": "replace-one", "hidden": (6,)}),
         ("learning-first", {"hidden": (4,), "epochs": 2}),
         ("anonymized-learning", {"hidden": (4,)}),
         ("objective-perturbation", {}),
@@ -149,19 +162,11 @@ def test_the_words_say_what_a_zero_means() -> None:
 def test_our_claims_survive_a_canary_audit(method: str, settings: dict[str, Any]) -> None:
     frame, label = people(300)
     clf = PrivateClassifier(method=method, schema=SCHEMA, **settings)
-    found = canary_audit(clf, frame, label, canaries=200)
+    found = canary_audit(clf, frame, label, canaries=200, confidence=1 - 1e-7)
     assert not found.refuted
+    assert not found.publishable
     assert found.canaries == 200
     assert found.relation == ("add-remove" if method == "dp-sgd" or settings.get("n_synthetic") else "replace-one")
-
-
-def test_an_audit_sees_through_a_method_that_adds_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the noise taken out of one step, the planted rows are found, and the claim is refuted."""
-    X, y = points(40)
-    monkeypatch.setattr("sabun.learning.dpsgd.rounded_gaussian", lambda total, **_: total)
-    settings: dict[str, Any] = {"epsilon": 0.2, "delta": 1e-5, "sampling_rate": 0.5, "epochs": 100, "hidden": (100,)}
-    clf = PrivateClassifier(classes=[0, 1], n_public=240, learning_rate=0.5, clip_norm=10.0, **settings)
-    assert canary_audit(clf, np.tile(X, (1, 10)), y, canaries=200).refuted
 
 
 def test_strange_numbers_are_refused() -> None:
@@ -169,6 +174,13 @@ def test_strange_numbers_are_refused() -> None:
         canary_audit(PrivateClassifier(), *points(), canaries=3)
     with pytest.raises(ParameterError, match="confidence must be between 0 and 1"):
         canary_audit(PrivateClassifier(), *points(), confidence=2)
+
+
+def test_an_audit_without_rows_is_for_methods_by_noisy_sums() -> None:
+    with pytest.raises(ParameterError, match="X must be given for the method 'objective-perturbation'"):
+        canary_audit(PrivateClassifier(method="objective-perturbation", classes=[0, 1]))
+    with pytest.raises(ParameterError, match="X must be given together with y"):
+        canary_audit(PrivateClassifier(), points()[0])
 
 
 def test_membership_inference_says_that_it_is_not_private() -> None:
@@ -190,3 +202,28 @@ def test_the_canary_audit_says_which_neighbours_it_tests() -> None:
     for relation, words in (("replace-one", "another row in its place: replace-one"), ("add-remove", "no row: add-remove")):
         clf = PrivateClassifier(method="laplace-sgd", epsilon=8, classes=[0, 1], epochs=1, relation=relation)
         assert f"{words} neighbours" in str(canary_audit(clf, *points(100), canaries=10))
+
+
+def test_models_without_privacy_are_told_apart_from_shadows_and_private_ones_are_not() -> None:
+    """Random labels of long rows: whoever learns them by heart tells the members.
+
+    150 against 150: by chance the AUC has a standard deviation of 0.034, so 0.3 to 0.7 is six of them.
+    """
+    generator = np.random.default_rng(3)
+    X, y = generator.uniform(-1, 1, (300, 400)), generator.integers(0, 2, 300)
+    like = PrivateClassifier(epsilon=0.5, delta=1e-5, hidden=(), classes=[0, 1], epochs=5, n_public=150)
+    model = clone(like).fit(X[:150], y[:150]).model_
+    found = membership_inference(model, members=(X[:150], y[:150]), others=(X[150:], y[150:]), like=like, shadows=8)
+    assert found.without_noise is not None
+    assert found.without_noise.auc > 0.85
+    assert 0.3 < found.auc < 0.7
+    assert found.shadows == 8
+    assert "Without noise and clipping: AUC" in str(found)
+
+
+def test_an_attack_by_shadows_needs_a_method_that_reads_encoded_rows() -> None:
+    frame, label = people(100)
+    model = PrivateClassifier(schema=SCHEMA, classes=["no", "yes"], delta=1e-3, epochs=1).fit(frame, label).model_
+    like = PrivateClassifier(method="anonymizing-first", schema=SCHEMA, classes=["no", "yes"])
+    with pytest.raises(ParameterError, match="like must be a method that reads encoded rows"):
+        membership_inference(model, members=(frame, label), others=(frame, label), like=like)

@@ -139,6 +139,20 @@ def test_an_audit_is_for_the_owner(table: Path, capsys: pytest.CaptureFixture[st
     assert record["summary"].startswith("NOT PRIVATE")
 
 
+def test_an_audit_without_a_table_may_be_published(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("learning", "audit", "--epsilon", "4", "--delta", "1e-5", "--canaries", "50", "--set", "epochs=5")
+    assert exit_code(*words) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Made without a private row: this may be published")
+    assert "Without noise: " in shown
+    assert exit_code(*words, "--bounds", "age=0:100", "--classes", "a,b,c", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["publishable"]
+    assert [set(one) >= {"name", "epsilon_lower", "without_noise"} for one in record["verdicts"]] == [True] * 4
+    assert exit_code("learning", "audit", "people.csv") == 2
+    assert "table and target must be given together" in capsys.readouterr().err
+
+
 def test_membership_is_inferred_from_a_models_folder(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame, label = people(200, seed=5)
     frame.assign(answer=label).to_csv("others.csv", index=False)
@@ -154,6 +168,11 @@ def test_membership_is_inferred_from_a_models_folder(table: Path, capsys: pytest
     record = json.loads(capsys.readouterr().out)
     assert 0.3 < record["auc"] < 0.7
     assert record["summary"].startswith("NOT PRIVATE")
+    assert exit_code(*words, "--shadows", "4", "--method", "laplace-sgd", "--set", "epochs=2", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["shadows"] == 4
+    assert 0.3 < record["auc"] < 0.7
+    assert record["without_noise"]["auc"] > 0
 
 
 @pytest.mark.parametrize(

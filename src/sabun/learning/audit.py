@@ -1,56 +1,65 @@
-"""Attacks on our own models: what an adversary could find out, as a lower bound on epsilon.
+"""Attacks on our own ways of training: what an adversary could find out, as lower bounds on epsilon; see audit.proof.md.
 
-`canary_audit` is the one-run audit of Steinke, Nasr and Jagielski (2023), with its bound in audit.proof.md;
-`membership_inference` looks at losses alone. Both need private rows, so their results are for the owner of the data: NOT
-PRIVATE, never part of a release by themselves.
+Canaries of `canaries` need no private row, so that what is found about a way of training by noisy sums may be published. Other
+ways are attacked through the losses of strange rows among private ones: NOT PRIVATE, for the owner of the data alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import asdict, dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.errors import ParameterError
+from sabun.learning.canaries import Seen, Stepwise, simulated, watched
 from sabun.learning.classifier import PrivateClassifier
-from sabun.learning.features import Labels
-from sabun.learning.methods import calibrated
-from sabun.learning.model import Model
+from sabun.learning.features import Features, Labels
+from sabun.learning.laplace_sgd import LaplaceSgd
+from sabun.learning.membership import losses
+from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.network import Floats, Network
+from sabun.learning.stream import Stream
 from sabun.learning.training import Data, Problem, Progress, train, unheard
+from sabun.learning.verdicts import Declared, Verdict, epsilon_lower_bound, free_verdict
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import Coin, os_coin
 from sabun.records import NumberColumn
 
-__all__ = ["CanaryAudit", "MembershipAttack", "canary_audit", "epsilon_lower_bound", "membership_inference"]
+if TYPE_CHECKING:
+    from sabun.learning.torch_modules import TorchTrainer
+
+__all__ = ["CanaryAudit", "Verdict", "canary_audit", "epsilon_lower_bound"]
 
 _WORDS = "a lower bound; zero does not mean private"
 _OWNER = "NOT PRIVATE (for the owner of the data)"
-_RARELY = 0.01
+_PUBLIC = "Made without a private row: this may be published"
 _WITHOUT = {"add-remove": "no row", "replace-one": "another row in its place"}
+FREE, DECLARED = "assumption-free", "declared mechanism"
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class CanaryAudit:
-    """What a one-run audit found.
+    """What an audit found.
 
     Args:
-        epsilon_lower: With that confidence the true epsilon is at least this, at the claimed delta.
-        confidence: Of the bound, all numbers of guesses taken together.
+        verdicts: Each way of looking, the one without assumptions first.
+        confidence: Of each verdict by itself.
         claimed_epsilon: What the method promises.
         delta: The same for delta.
-        canaries: How many were offered; each was trained on with probability 1/2.
+        canaries: How many were offered; each was in with probability 1/2.
         relation: The neighbours that were tested: a canary left out, or another row in its place.
-        guesses: How many the attack dared to guess.
+        guesses: How many the first verdict dared to guess.
         correct: How many of these were right.
+        publishable: Whether no private row was used.
+        noise_found: Standard deviation of the noise over the declared one; None where no sums can be read off.
     """
 
-    epsilon_lower: float
+    verdicts: tuple[Verdict, ...]
     confidence: float
     claimed_epsilon: float
     delta: float
@@ -58,179 +67,174 @@ class CanaryAudit:
     relation: str
     guesses: int
     correct: int
+    publishable: bool = False
+    noise_found: float | None = None
+
+    @property
+    def epsilon_lower(self) -> float:
+        """Of the verdict without assumptions."""
+        return self.verdicts[0].epsilon_lower
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is too good to be true."""
-        return self.epsilon_lower > self.claimed_epsilon
+        """Whether any verdict says that the claim is too good to be true."""
+        return any(verdict.refuted for verdict in self.verdicts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self) | {"refuted": self.refuted, "summary": str(self)}
+        more = {"epsilon_lower": self.epsilon_lower, "refuted": self.refuted, "summary": str(self)}
+        return asdict(self) | {"verdicts": [asdict(one) for one in self.verdicts]} | more
 
     def __str__(self) -> str:
-        verdict = "THE CLAIM IS REFUTED" if self.refuted else "the claim stands"
-        return (
-            f"{_OWNER}: epsilon >= {self.epsilon_lower:.3g} with confidence {self.confidence:g} ({self.correct} of "
-            f"{self.guesses} guesses right, {self.canaries} canaries); claimed {self.claimed_epsilon:.6g}: {verdict}. "
-            f"Without a canary there was {_WITHOUT[self.relation]}: {self.relation} neighbours. This is {_WORDS}."
-        )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class MembershipAttack:
-    """How well losses tell members from others.
-
-    Args:
-        auc: The probability that a member's loss is below another's; 0.5 is chance.
-        caught: The share of members found when 1 % of the others are taken for members; 0.01 is chance.
-    """
-
-    auc: float
-    caught: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return asdict(self) | {"summary": str(self)}
-
-    def __str__(self) -> str:
-        return (
-            f"{_OWNER}: losses tell members from others with AUC {self.auc:.3f} (0.5 is chance), and find {self.caught:.1%} of "
-            f"the members at 1 % false alarms (1 % is chance). This is {_WORDS}: an average over people is no evidence of "
-            "privacy; use the canary audit."
+        noise = "" if self.noise_found is None else f" The noise found is {self.noise_found:.3f} times the declared."
+        return "\n".join(
+            [
+                f"{_PUBLIC if self.publishable else _OWNER}: epsilon {self.claimed_epsilon:.6g} is claimed; {self.canaries} "
+                f"canaries, confidence {self.confidence:g} for each line.",
+                *(f"  {one}" for one in self.verdicts),
+                f"The claim is {'REFUTED' if self.refuted else 'not refuted'}.{noise} Without a canary there was "
+                f"{_WITHOUT[self.relation]}: {self.relation} neighbours. Each figure is {_WORDS}.",
+            ]
         )
 
 
 def canary_audit(
-    classifier: PrivateClassifier,
-    X: object,
-    y: object,
+    classifier: PrivateClassifier | TorchTrainer,
+    X: object = None,
+    y: object = None,
     *,
-    canaries: int = 500,
-    confidence: float = 0.95,
+    canaries: int = 300,
+    confidence: float = 0.99,
     progress: Progress | None = None,
 ) -> CanaryAudit:
-    """Trains once more with random canaries among the rows, then guesses which of them were in.
+    """Trains once more with canaries, each in with probability 1/2, then guesses which of them were in.
 
-    The trained model is thrown away; nothing is charged, since nothing but the audit's figures comes out. These are for the
-    owner of the data. Canaries are drawn from the public domain with random labels. A canary that is not in is left out
-    (add-remove), or another such row takes its place (replace-one): the neighbours of the method's own promise.
+    What is trained is thrown away; nothing is charged. Methods `dp-adam`, `dp-sgd`, `laplace-sgd` and torch modules that begin
+    with a linear layer are trained with frozen weights on canaries in columns of their own. They need no rows, and without rows
+    the result may be published; with rows it is for their owner. The other methods need rows: strange ones are planted among
+    them, and the losses of the trained model are looked at, which has little power.
 
     Args:
         classifier: As it would be fitted; it is not changed.
-        X: The private rows.
+        X: Private rows, or None.
         y: Their labels.
         canaries: How many to offer.
-        confidence: Of the bound.
+        confidence: Of each verdict.
         progress: Called with the share done and a few words.
+
+    Example:
+        >>> from sabun.learning import PrivateClassifier
+        >>> clf = PrivateClassifier(epsilon=8, delta=1e-5, classes=["no", "yes"], n_public=1000)
+        >>> found = canary_audit(clf, confidence=0.999999)
+        >>> found.refuted, [one.without_noise.refuted for one in found.verdicts]
+        (False, [False, True, False, True])
     """
     checks.whole(minimum=10, canaries=canaries)
     checks.require(0 < confidence < 1, "between 0 and 1", confidence=confidence)
-    choices = classifier._checked()
-    problem, data = classifier._opened(choices, X, y)
+    rule = "given together with y, or both left out"
+    checks.require((X is None) == (y is None), rule, X=None if X is None else type(X).__name__)
     coin = os_coin()
-    strange, decoys = (_strange(problem, canaries, coin) for _ in range(2))
     inside = (coin.words(canaries) & np.uint64(1)).astype(bool)  # proof: fair-coins
+    heard = progress or unheard
+    if not isinstance(classifier, PrivateClassifier):
+        from sabun.learning.torch_modules.widened import watched_module
+
+        checks.require(X is None, "left out for a torch module: no row is needed", X=type(X).__name__)
+        seen, run = watched_module(classifier, inside, stream=Stream.fresh(coin), progress=heard)
+        return _judged(seen, inside, confidence, run.guarantee, Declared.of(run.guarantee, run.events, paired=True), coin)
+    choices = classifier._checked()
+    if X is None:
+        problem, data = _nobody(classifier, canaries)
+    else:
+        problem, data = classifier._opened(choices, X, y)
+    if problem.relation == "replace-one":
+        problem = dataclasses.replace(problem, n_public=len(data.labels) + canaries)
+    method = calibrated(choices, problem)
+    if isinstance(method, Stepwise):
+        found = watched(
+            method, data, inside, replaced=problem.relation == "replace-one", stream=Stream.fresh(coin), progress=heard
+        )
+        events = () if isinstance(method, LaplaceSgd) else method.events
+        declared = Declared.of(method.guarantee, events, paired=method.account["rule"] == "sampled-gaussian")
+        return _judged(found, inside, confidence, method.guarantee, declared, coin, publishable=X is None)
+    if X is None:
+        raise ParameterError(
+            f"X must be given for the method {choices.method.method!r}, whose steps cannot be looked at; got None. Pass rows "
+            "and labels."
+        )
+    strange, decoys = (_strange(problem, canaries, coin) for _ in range(2))
     planted = [strange.where(inside)]
     if problem.relation == "replace-one":
         planted.append(decoys.where(~inside))  # proof: decoys
-        problem = dataclasses.replace(problem, n_public=len(data.labels) + canaries)
-    joined = _joined([data, *planted])
-    method = calibrated(choices, problem)
-    found = train(method, joined, coin=coin, progress=progress or unheard)
-    weights = np.asarray(found["weights"])
-    network = Network(sizes=tuple(found.get("sizes", method.parameters["sizes"])))
-    before, after = (_losses(network, at, strange.rows, strange.labels) for at in (network.initial(), weights))
-    return _best_bound(before - after, inside, confidence, method.guarantee)
+    model = train(method, _joined([data, *planted]), coin=coin, progress=heard)
+    network = Network(sizes=tuple(model.get("sizes", method.parameters["sizes"])))
+    before, after = (
+        losses(network, at, strange.rows, strange.labels) for at in (network.initial(), np.asarray(model["weights"]))
+    )
+    verdict, guesses, correct = free_verdict("losses, " + FREE, before - after, inside, confidence, method.guarantee)
+    return _told((verdict,), inside, confidence, method.guarantee, guesses, correct)
 
 
-def _best_bound(gain: Floats, inside: NDArray[np.bool_], confidence: float, promise: Guarantee) -> CanaryAudit:
-    """The best bound over several numbers of guesses, each at its share of the error (Bonferroni)."""
-    order = np.argsort(-gain, kind="stable")  # proof: guesses-from-the-model
-    counts = sorted({max(1, int(len(gain) * share)) for share in (0.02, 0.05, 0.1, 0.2, 0.5)})
+def _nobody(classifier: PrivateClassifier, canaries: int) -> tuple[Problem, Data]:
+    """The problem of a table without rows: its columns and classes as declared, or a column and two classes."""
+    schema, choices = classifier.schema, classifier._checked()
+    names = ("x",) if schema is None else schema.names
+    labels = Labels(classes=(0, 1) if classifier.classes is None else tuple(classifier.classes), declared=True)
+    features = Features(schema=schema, names=names)
+    problem = problem_of(choices, features=features, labels=labels, n_records=canaries)
+    return problem, Data(rows=np.zeros((0, features.width)), labels=np.zeros(0, dtype=np.int64))
+
+
+def _judged(
+    seen: Seen,
+    inside: NDArray[np.bool_],
+    confidence: float,
+    promise: Guarantee,
+    declared: Declared,
+    coin: Coin,
+    *,
+    publishable: bool = True,
+) -> CanaryAudit:
+    """All verdicts about one run, each beside what it would be without noise and without clipping."""
+    generator = np.random.default_rng(coin.bits(128))
+    broken = [simulated(seen, inside, generator, **{fault: False}) for fault in ("noise", "clipping")]
+    verdicts = []
+    counted = (0, 0)
+    for what in ("scores", "last_scores"):
+        prefix = "all sums" if what == "scores" else "final weights"
+        found, *others = (getattr(one, what)() for one in (seen, *broken))
+        free, *frees = (free_verdict(f"{prefix}, {FREE}", one[0], inside, confidence, promise) for one in (found, *others))
+        held, *helds = (declared.verdict(f"{prefix}, {DECLARED}", one, inside, confidence) for one in (found, *others))
+        counted = free[1:] if what == "scores" else counted
+        for verdict, faults in ((free[0], [one[0] for one in frees]), (held, helds)):
+            verdicts.append(dataclasses.replace(verdict, without_noise=faults[0], without_clipping=faults[1]))
+    return _told(tuple(verdicts), inside, confidence, promise, *counted, publishable=publishable, noise=seen.noise(inside))
+
+
+def _told(
+    verdicts: tuple[Verdict, ...],
+    inside: NDArray[np.bool_],
+    confidence: float,
+    promise: Guarantee,
+    guesses: int,
+    correct: int,
+    *,
+    publishable: bool = False,
+    noise: float | None = None,
+) -> CanaryAudit:
     claimed, delta = map(float, promise.cost)
-    results = []
-    for each in counts:
-        each = min(each, len(gain) // 2)
-        correct = int(inside[order[:each]].sum() + (~inside[order[-each:]]).sum())
-        error = (1 - confidence) / len(counts)  # proof: shares
-        bound = epsilon_lower_bound(canaries=len(gain), guesses=2 * each, correct=correct, delta=delta, error=error)
-        results.append((bound, 2 * each, correct))
-    bound, guesses, correct = max(results)
     return CanaryAudit(
-        epsilon_lower=bound,
+        verdicts=verdicts,
         confidence=confidence,
         claimed_epsilon=claimed,
         delta=delta,
-        canaries=len(gain),
+        canaries=len(inside),
         relation=promise.relation,
         guesses=guesses,
         correct=correct,
+        publishable=publishable,
+        noise_found=noise,
     )
-
-
-def epsilon_lower_bound(*, canaries: int, guesses: int, correct: int, delta: float, error: float) -> float:
-    """The largest epsilon that so many right guesses refute, at that probability of error.
-
-    Steinke-Nasr-Jagielski 2023, Thm. 5.2: under (epsilon, delta)-DP, P[correct >= v] <= f(v) + 2 m delta max_i (f(v - i) -
-    f(v)) / i, where f(v) = P[Binomial(guesses, e^epsilon / (1 + e^epsilon)) >= v]. See audit.proof.md.
-
-    Example:
-        >>> epsilon_lower_bound(canaries=1000, guesses=100, correct=50, delta=1e-5, error=0.05)
-        0.0
-        >>> round(epsilon_lower_bound(canaries=1000, guesses=100, correct=95, delta=0, error=0.05), 2)
-        2.17
-    """
-    if _chance(0.0, canaries, guesses, correct, delta) > error:
-        return 0.0
-    low, high = 0.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _chance(middle, canaries, guesses, correct, delta) <= error else (low, middle)
-    return low
-
-
-def _chance(epsilon: float, canaries: int, guesses: int, correct: int, delta: float) -> float:
-    """A bound on the probability of at least that many right guesses."""
-    from scipy.special import bdtrc
-
-    if correct == 0:
-        return 1.0
-    hit = 1.0 / (1.0 + math.exp(-epsilon))
-    # P[Binomial >= v] for v = 0, ..., correct
-    tails = np.concatenate([[1.0], bdtrc(np.arange(correct), guesses, hit)])
-    slope = ((tails[:-1] - tails[-1]) / np.arange(correct, 0, -1)).max()
-    return float(min(1.0, tails[-1] + 2 * canaries * delta * slope))  # proof: delta-term
-
-
-def membership_inference(model: Model, *, members: tuple[object, object], others: tuple[object, object]) -> MembershipAttack:
-    """How well the model's loss tells rows it was trained on from rows it was not.
-
-    Args:
-        model: The released model.
-        members: Rows with labels that were trained on.
-        others: Rows with labels that were not.
-    """
-    labels = Labels(classes=model.classes, declared=True)
-    ours, theirs = (
-        _losses(model.network, model.weights, model.features.rows(X), np.maximum(labels.codes(y), 0))
-        for X, y in (members, others)
-    )
-    caught = float((ours < np.quantile(theirs, _RARELY, method="lower")).mean())
-    return MembershipAttack(auc=_auc(-ours, -theirs), caught=caught)
-
-
-def _auc(positive: Floats, negative: Floats) -> float:
-    """The probability that a positive lies above a negative; ties count half."""
-    both = np.sort(negative)
-    below = np.searchsorted(both, positive, side="left") + np.searchsorted(both, positive, side="right")
-    return float(below.sum() / (2 * len(positive) * len(negative)))
-
-
-def _losses(network: Network, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Floats:
-    chosen = network.probabilities(weights, rows)[np.arange(len(rows)), labels]
-    return np.asarray(-np.log(np.maximum(chosen, 1e-300)))
 
 
 def _strange(problem: Problem, count: int, coin: Coin) -> Data:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sabun.asking.evidence import Checklist, Command, Specimen
 from sabun.learning import PrivateClassifier
+from sabun.learning.canary_checks import CHECKS as OF_NETWORKS
 from sabun.learning.settings import METHODS, SYNTHESES
 from sabun.learning.torch_modules.whole_fit import CHECKS as OF_MODULES
 from sabun.learning.whole_fit import CHECKS as OF_CLASSIFIERS
@@ -59,7 +60,7 @@ COMMANDS = (
     ),
 )
 
-CHECKS = Checklist(OF_CLASSIFIERS, OF_MODULES)
+CHECKS = Checklist(OF_CLASSIFIERS, OF_MODULES, OF_NETWORKS)
 
 PROMISING = (*METHODS, *SYNTHESES, "torch-modules")
 """The mechanisms that promise something."""

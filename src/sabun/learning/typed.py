@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
 
 __all__ = [
+    "Audited",
     "Others",
     "ToPredict",
     "chosen",
@@ -40,6 +41,14 @@ __all__ = [
 
 ToPredict: TypeAlias = Annotated[
     FilePart, typer.Argument(parser=typed_table, metavar="TABLE", help="The table to predict for, with the same columns.")
+]
+Audited: TypeAlias = Annotated[
+    FilePart | None,
+    typer.Argument(
+        parser=typed_table,
+        metavar="[TABLE]",
+        help="The private table; not needed for canaries of dp-adam, dp-sgd and laplace-sgd, which can then be published.",
+    ),
 ]
 Others: TypeAlias = Annotated[
     FilePart | None,
@@ -63,7 +72,7 @@ def inputs_of(whole: Schema, columns: str | None, target: str | None) -> Schema:
     return whole.select([name for name in listed(columns, whole) or whole.names if name != target])
 
 
-def classes_for(whole: Schema, target: str, classes: str | None) -> tuple[Any, ...] | None:
+def classes_for(whole: Schema | None, target: str | None, classes: str | None) -> tuple[Any, ...] | None:
     """The public list of labels: the given one, or the categories of a target that was declared.
 
     Raises:
@@ -72,7 +81,8 @@ def classes_for(whole: Schema, target: str, classes: str | None) -> tuple[Any, .
     from sabun.learning.features import classes_of_target
 
     labels = None if classes is None else tuple(part.strip() for part in classes.split(","))
-    return classes_of_target(whole[target], labels) if target in whole.names else labels
+    known = whole is not None and target is not None and target in whole.names
+    return classes_of_target(whole[target], labels) if known else labels  # type: ignore[index]
 
 
 def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunks, list[Any]]:

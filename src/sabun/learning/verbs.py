@@ -38,7 +38,8 @@ from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
-    from sabun.learning.audit import CanaryAudit, MembershipAttack
+    from sabun.learning.audit import CanaryAudit
+    from sabun.learning.membership import MembershipAttack
 
 __all__ = ["app"]
 
@@ -239,8 +240,8 @@ def plan(
 @app.command()
 @as_written
 def audit(
-    table: PrivateTable,
-    target: _Target,
+    table: typed.Audited = None,
+    target: Annotated[str | None, typer.Option(help="The column to be predicted; with a table.")] = None,
     attack: Annotated[str, typer.Option(help="canaries (trains once more) or membership (of a model's folder).")] = "canaries",
     schema: SchemaFile = None,
     bounds: Bounds = None,
@@ -253,48 +254,52 @@ def audit(
     relation: Relation = None,
     n_public: _Public = None,
     settings: _Settings = None,
-    canaries: Annotated[int, typer.Option(help="How many strange rows to offer.")] = 500,
+    canaries: Annotated[int, typer.Option(help="How many canaries to offer.")] = 300,
     model: Annotated[Path | None, typer.Option(help="With membership: the model's folder, trained on the data.")] = None,
     others: typed.Others = None,
+    shadows: Annotated[
+        int, typer.Option(help="With membership: train so many other models by these settings to compare losses with (LiRA).")
+    ] = 0,
     json: Json = False,
 ) -> None:
-    """Attack a model as an adversary would; for the owner of the data.
+    """Attack a way of training as an adversary would; without a table the result may be published.
 
     Example:
 
-        sabun datasets save ionosphere radar.csv --schema radar.schema.json
-
-        sabun learning audit radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --canaries 100
+        sabun learning audit --epsilon 8 --delta 1e-5 --canaries 100
     """
     from sabun.learning import canary_audit, load_model, membership_inference
 
     if attack not in ("canaries", "membership"):
         raise ParameterError(f"attack must be 'canaries' or 'membership'; got {attack!r}.")
+    if (table is None) != (target is None) and (table is not None or attack == "membership"):
+        raise ParameterError("table and target must be given together. Pass a table and --target.")
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation, "n_public": n_public}
     if attack == "membership":
-        if model is None or others is None:
-            raise ParameterError("model and others must be given for the membership attack. Pass --model and --others.")
+        if model is None or others is None or table is None or target is None:
+            raise ParameterError(
+                "model and others must be given for the membership attack. Pass --model and --others, with a table."
+            )
         typed.must_be_model(model)
         loaded = load_model(model)
         members, strangers = (typed.read_once(one, loaded.features.names, target) for one in (table, others))
-        _show_attack(membership_inference(loaded, members=members, others=strangers), json)
+        like = None
+        if shadows:
+            asked |= {"schema": loaded.features.schema, "classes": loaded.classes}
+            like = _classifier(method, settings, hidden, **asked)
+        attacked = membership_inference(loaded, members=members, others=strangers, like=like, shadows=shadows)
+        _show_attack(attacked, json)
         return
-    whole = declared(schema, bounds)
-    inputs, labels = typed.inputs_of(whole, columns, target), typed.classes_for(whole, target, classes)
-    classifier = _classifier(
-        method,
-        settings,
-        hidden,
-        epsilon=epsilon,
-        delta=delta,
-        schema=inputs,
-        classes=labels,
-        relation=relation,
-        n_public=n_public,
-    )
-    rows, answers = typed.read_once(table.written(inputs.file), inputs.names, target)
+    whole = None if table is None and schema is None and not bounds else declared(schema, bounds)
+    inputs = None if whole is None else typed.inputs_of(whole, columns, target)
+    asked |= {"schema": inputs, "classes": typed.classes_for(whole, target, classes)}
+    classifier = _classifier(method, settings, hidden, **asked)
+    rows: tuple[Any, Any] = (None, None)
+    if table is not None and target is not None and inputs is not None:
+        rows = typed.read_once(table.written(inputs.file), inputs.names, target)
     with progress_bar("training with canaries", quiet=json) as progress:
         heard = progress if sys.stderr.isatty() and not json else None
-        found = canary_audit(classifier, rows, answers, canaries=canaries, progress=heard)
+        found = canary_audit(classifier, *rows, canaries=canaries, progress=heard)
     _show_attack(found, json)
 
 
