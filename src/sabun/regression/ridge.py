@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sabun import checks
 from sabun.asking import Ask, Part, Question, renamed, state_of
 from sabun.asking.fitting import check_shape, check_target
-from sabun.errors import BoundsError, DataError, ParameterError
+from sabun.errors import BoundsError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
 from sabun.regression.combining import own_model
