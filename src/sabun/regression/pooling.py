@@ -49,7 +49,7 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Before", "Posterior", "kept_of", "pooled", "pooled_from", "prior_of", "pull_of"]
+__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
 
 Before: TypeAlias = tuple[Floats, Floats]
 """Precision of each coefficient before anything was released; how large it can be."""
@@ -76,7 +76,7 @@ class Posterior:
         length: How long the coefficients are that the noise of A meets, as estimated.
         farthest: How long they can be at most.
         seen: A without its negative directions, as the noise lets it be seen.
-        moved: By how much the estimate was moved where it fell back to a constant; None where it was not.
+        moved: By how much the estimate was moved towards a constant; None where it was not.
     """
 
     beta: Floats
@@ -354,10 +354,10 @@ def _calmed(gram: Floats, noise: float) -> Floats:
     if _free(width) <= 2:
         return gram
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
-    return np.asarray(level * sure * np.eye(width) + kept_of(gram, noise) * _rest(gram))
+    return np.asarray(level * sure * np.eye(width) + _kept_of(gram, noise) * _rest(gram))
 
 
-def kept_of(gram: Floats, noise: float) -> float:
+def _kept_of(gram: Floats, noise: float) -> float:
     """Which share of a noisy A is kept of what is not its trace; about as large a share of its noise stays in the estimate."""
     free = _free(len(gram))
     return 1.0 if free <= 2 else max(0.0, 1 - (free - 2) * noise / max(float(np.sum(_rest(gram) ** 2)), 1e-300))
