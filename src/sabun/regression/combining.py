@@ -219,7 +219,7 @@ def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]
     for posterior, used_home in ((both, True), (others, False), (alone, True)):
         residuals = home.targets - home.rows @ posterior.beta
         if used_home:
-            leverage = np.einsum("ij,jk,ik->i", home.rows, posterior.covariance, home.rows) / posterior.variance
+            leverage = np.einsum("ij,jk,ik->i", home.rows, posterior.covariance, home.rows) / posterior.weighed
             residuals = residuals / np.maximum(1 - leverage, 1e-3)
         losses.append(residuals**2)
     weights = mirror_weights(np.column_stack(losses), tau=8 * alone.variance, permutations=_ORDERS)

@@ -15,7 +15,9 @@ One s2 is enough for the weights, not for the error: where organisations differ,
 own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
 
 A home residual variance on f degrees of freedom, s2 (1 + z) with E z = 0 and E z**2 = 2 / f, also sets the weight P = G / s2 of
-the home data (Meier 1953). Since dC/dz = C P C, the estimate moves by z C P (estimate - home's own), whose covariance is
+the home data (Meier 1953). The weight needs 1 / s2, whose unbiased estimate is (f - 2) / f over that of s2: without the factor,
+3 degrees of freedom that make s2 far too small now and then outweigh releases that know much more, and 95 % intervals held 92 %
+there. Since dC/dz = C P C, the estimate moves by z C P (estimate - home's own), whose covariance is
 (2 / f) C (P - P C P) C if the weights are right, and the second derivative of C makes the stated C too small on average by as
 much again. Errors hold both: without them 95 % intervals held 92 % where home data with 3 degrees of freedom knows as much as
 the releases.
@@ -67,6 +69,7 @@ class Posterior:
         beta: The estimate, covariance @ right.
         covariance: Its posterior covariance.
         variance: Of the residuals: at home where there is home data, else of the releases.
+        weighed: The variance that home rows were weighed by.
         known: Covariance of right, without what the noise of A does to it.
         shaken: What that adds, for coefficients of length 1 in the worst direction.
         prior: The precision of each coefficient before anything was released.
@@ -82,6 +85,7 @@ class Posterior:
     beta: Floats
     covariance: Floats
     variance: float
+    weighed: float
     known: Floats
     shaken: Floats
     prior: Floats
@@ -213,7 +217,8 @@ class _HomeVariance:
         found = None if home is None else home_variance(home, prior)
         if found is None:
             return cls(stated=LARGEST, weighed=None, freedom=math.inf)
-        return cls(stated=found[0], weighed=found[0], freedom=float(found[1]))
+        variance, freedom = found
+        return cls(stated=variance, weighed=variance * freedom / (freedom - 2), freedom=float(freedom))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -320,7 +325,8 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
     return Posterior(
         beta=estimate.beta,
         covariance=covariance,
-        variance=released if home is None else weighed,
+        variance=released if home is None or own.weighed is None else own.stated,
+        weighed=weighed,
         known=known + at_home,
         shaken=shaken,
         prior=prior,
