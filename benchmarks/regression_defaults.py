@@ -51,6 +51,8 @@ OLD, NEW = "ssp-gauss", "staged"
 _SEED = 90_417
 _WORSE = 1.1
 _ANEW = 5
+_SMALL = 1000
+"""Tables up to so many rows are noisy, and quick: more runs."""
 _DEVIATION = 0.35
 
 LAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
@@ -186,7 +188,7 @@ def tables_part(quick: bool) -> list[dict[str, Any]]:
         limit = LinearRegression().fit(table["X"], table["y"]).predict(table["T"])
         best = float(np.mean((limit - table["u"]) ** 2) / np.var(table["u"]))
         for epsilon in (1, 3):
-            runs = 5 if quick else 45
+            runs = 5 if quick else 45 if len(table["X"]) > _SMALL else 180
             errors = {method: float(np.median(held_out_errors(table, method, epsilon, runs))) for method in (OLD, NEW)}
             row = {"table": name, "rows": len(table["X"]), "epsilon": epsilon, "runs": runs, **errors}
             found.append(row | {"diffprivlib": peers[f"{name} {epsilon}"], "without privacy": best})
@@ -198,7 +200,7 @@ def pilots_part(quick: bool) -> list[dict[str, Any]]:
     found = []
     for name, table in held_out_tables().items():
         for epsilon in (1, 3):
-            runs = 5 if quick else 25
+            runs = 5 if quick else 25 if len(table["X"]) > _SMALL else 100
             straight = float(np.median(held_out_errors(table, NEW, epsilon, runs)))
             piloted = float(np.median([_piloted(table, epsilon) for _ in range(runs)]))
             row = {"table": name, "rows": len(table["X"]), "epsilon": epsilon, "runs": runs}
