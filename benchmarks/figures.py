@@ -361,6 +361,42 @@ def _held_out_runs() -> str:
     return str(min(row["runs"] for row in _defaults("tables")))
 
 
+def _pilots() -> str:
+    """What a pilot does to each table."""
+    lines = ["", "", "| table (rows) | ε | all at once | a fifth on a pilot |", "|---|---|---|---|"]
+    for row in _defaults("pilots"):
+        errors = [short(row[way]) for way in ("at once", "with a pilot")]
+        lines.append(f"| {row['table']} ({row['rows']:,}) | {row['epsilon']} | {' | '.join(errors)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _staged_cover() -> str:
+    """The kept run of `benchmarks.regression_coverage`: what intervals held, kind by kind."""
+    kept = json.loads((COVERAGE / "regression.json").read_text(encoding="utf-8"))
+    names = {"staged": "`staged`", "rounds": "`rounds`", "weak": "`staged`, weak slopes"}
+    head = "worlds × runs | coefficients | lowest world | lowest single | new records | lowest world | length / needed"
+    lines = ["", "", f"| 95 % intervals | {head} |", "|---" * 8 + "|"]
+    for kind, name in names.items():
+        for model, at_home in (("home", True), ("public", False)):
+            found = [one for one in kept[kind]["found"] if (one["facts"]["home_rows"] is not None) == at_home]
+            if found:
+                lines.append(f"| {name}, {model} model | {_held_in(found)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _held_in(found: list[dict[str, Any]]) -> str:
+    """Shares of intervals that held, over worlds, in per cent."""
+    each, records = [_mean(one["coefficients"]) for one in found], [one["prediction"] for one in found]
+    shares = (_mean(each), min(each), min(min(one["coefficients"]) for one in found), _mean(records), min(records))
+    length = sorted(one["width"] for one in found)[len(found) // 2]
+    told = [f"{len(found)} × {min(one['runs'] for one in found)}", *(f"{100 * share:.1f} %" for share in shares)]
+    return " | ".join([*told, f"{length:.2f}"])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
 def _two_rounds() -> str:
     """One file beside two rounds: errors of coefficients."""
     ways = "`ssp-gauss` | `staged` | `rounds`"
@@ -383,6 +419,9 @@ _BESIDE |= {
     "regression.beside.yes-or-no": _yes_or_no,
     "regression.tables": _held_out,
     "regression.tables.runs": _held_out_runs,
+    "regression.pilots": _pilots,
+    "regression.pilots.runs": lambda: str(min(row["runs"] for row in _defaults("pilots"))),
+    "regression.cover": _staged_cover,
     "regression.rounds": _two_rounds,
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
 }

@@ -16,7 +16,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.records import Schema, open_source
 from sabun.regression.contribution import Contribution, read_all
 from sabun.regression.design import UNIT, Floats
-from sabun.regression.falling import CONSTANT, fallen
+from sabun.regression.falling import fallen, remarks_on
 from sabun.regression.intervals import Doubt
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
@@ -125,7 +125,7 @@ def own_model(study: Study, release: Release, first: Release | None = None) -> P
     method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (contribution.promise,), **result}
-    facts |= {"ledger_rows": (contribution.ledger_row,), "findings": _fallen(result)}
+    facts |= {"ledger_rows": (contribution.ledger_row,), "findings": remarks_on(result["beta"], result.get("moved"))}
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
@@ -161,13 +161,9 @@ class _Home:
 def _remarks(contributions: Sequence[Contribution], home: _Home | None, result: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reader of the model should know about its making."""
     if home is None:
-        return (*((_ONE_RELEASE,) if len(contributions) == 1 else ()), *_fallen(result))
+        return (*((_ONE_RELEASE,) if len(contributions) == 1 else ()), *remarks_on(result["beta"], result.get("moved")))
     doubt: Doubt | None = result.get("doubt")
     return (_FEW_ROWS,) if doubt is not None and math.isinf(doubt.freedom) else ()
-
-
-def _fallen(result: Mapping[str, Any]) -> tuple[str, ...]:
-    return () if result.get("moved") is None else (CONSTANT,)
 
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:
@@ -223,7 +219,7 @@ def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]
     for posterior, used_home in ((both, True), (others, False), (alone, True)):
         residuals = home.targets - home.rows @ posterior.beta
         if used_home:
-            leverage = np.einsum("ij,jk,ik->i", home.rows, posterior.covariance, home.rows) / posterior.variance
+            leverage = np.einsum("ij,jk,ik->i", home.rows, posterior.covariance, home.rows) / posterior.weighed
             residuals = residuals / np.maximum(1 - leverage, 1e-3)
         losses.append(residuals**2)
     weights = mirror_weights(np.column_stack(losses), tau=8 * alone.variance, permutations=_ORDERS)

@@ -18,7 +18,7 @@ from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
-from sabun.regression.falling import CONSTANT
+from sabun.regression.falling import remarks_on
 from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
 from sabun.regression.pooling import pull_of
 from sabun.regression.saved import check_possible, check_promises, doubt_of, doubt_record, moved_of, spread_of
@@ -217,7 +217,7 @@ class _Model(abc.ABC):
         units = rows @ self.study.design.original_units()[0] / half
         doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
         reach = measure(units, error, doubt, pull_of(self.study, covariance, units), confidence)
-        # Around a constant that the model fell back to, as long as it takes to hold the interval around what it was before.
+        # Around a model that was moved towards a constant, as long as it takes to hold the interval around what it was before.
         return np.asarray(half * (reach if self.moved is None else reach + np.abs(units @ self.moved)))
 
     def _original(self) -> Floats:
@@ -330,7 +330,7 @@ class PublicModel(_Model):
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
         facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance, "doubt": doubt}
-        notes = (*((_OLD_FILE,) if error is not None and doubt is None else ()), *(() if moved is None else (CONSTANT,)))
+        notes = (*((_OLD_FILE,) if error is not None and doubt is None else ()), *remarks_on(beta, moved))
         facts |= {"findings": notes, "moved": moved}
         facts |= {"guarantees": promises, "ledger_rows": rows}
         return cls(study=study, method=method, organisations=names, beta=beta, **facts)
