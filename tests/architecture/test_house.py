@@ -65,7 +65,6 @@ SIMULATION_OR_PUBLIC = frozenset(
         "keyvalue/simulation.py",  # simulated people and devices: every result says NOT PRIVATE
         "audit/black_box.py",  # an example in its help: somebody's own mechanism
         "keyvalue/ranking.py",  # draws from what published counts say, to compare keys
-        "audit/black_box.py",  # an example in a docstring
         "learning/audit.py",  # the audit's own run by a formula, without noise or clipping
         "learning/canaries.py",  # the same
         "learning/membership.py",  # which rows a shadow model is trained on; it is thrown away
