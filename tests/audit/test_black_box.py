@@ -110,3 +110,9 @@ def test_what_cannot_be_audited_is_refused(how: Any, words: str) -> None:
     facts: dict[str, Any] = {"function": lambda table: 0.0, "neighbours": [([0], [1])], "claim": 1.0, "runs": 200} | how
     with pytest.raises(ParameterError, match=words):
         mechanism(**facts)
+
+
+@pytest.mark.parametrize("terms", [{"delta": -1.0}, {"delta": 1.0}, {"runs": 1000.5}, {"runs": 10}])
+def test_terms_that_are_none_are_refused(terms: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="must be"):
+        mechanism(lambda table: 0, [([0], [1])], 1.0, **terms)

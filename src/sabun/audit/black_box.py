@@ -144,7 +144,8 @@ def mechanism(
         True
     """
     checks.positive(claim=claim)
-    checks.require(runs >= 100, "a whole number from 100", runs=runs)
+    checks.require(checks.is_number(delta) and 0 <= delta < 1, "at least 0 and below 1", delta=delta)
+    checks.whole(minimum=100, runs=runs)
     checks.require(0.5 <= confidence < 1, "from 0.5 to below 1", confidence=confidence)
     began, step = time.perf_counter(), progress or (lambda _share, _doing: None)
     pairs = [tuple(pair) for pair in neighbours]
