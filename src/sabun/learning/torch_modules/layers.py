@@ -8,10 +8,9 @@ is the product of two norms (`_outer`), or it is written out, and the norm is th
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -39,10 +38,6 @@ sums, a number times its share could be infinite."""
 
 _COLUMNS = {"cpu": 12, "cuda": 16}
 """Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
-
-
-_CACHED = 1 << 22
-"""Numbers that a GPU's second cache holds as doubles."""
 
 
 def _trained(layer: Any, name: str) -> bool:
@@ -85,29 +80,14 @@ def _outer(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
 
 def written_out(each: Mapping[str, Tensor], kind: torch.dtype) -> Part:
     """Gradients written out, one for each example, in the layer's own precision."""
-    flat = {name: _kept(part.flatten(1), kind) for name, part in each.items()}
-    blocks = [block for part in flat.values() for block in _blocks(part, len(part))]
-    squares = functools.reduce(torch.add, [_squares(block.to(kind)) for block in blocks])
+    flat = {name: part.flatten(1).to(kind) for name, part in each.items()}
+    squares = functools.reduce(torch.add, [_squares(part) for part in flat.values()])
 
     def weighted(share: Tensor) -> dict[str, Tensor]:
-        sums = {name: [share @ block.to(kind) for block in _blocks(part, len(share))] for name, part in flat.items()}
-        return {name: torch.cat(found).reshape(each[name].shape[1:]) for name, found in sums.items()}  # proof: very-numbers
+        sums = {name: share @ part[: len(share)] for name, part in flat.items()}  # proof: very-numbers
+        return {name: total.reshape(each[name].shape[1:]) for name, total in sums.items()}
 
     return Part(squares, weighted)
-
-
-# Written to a GPU's memory and read back twice, the doubles of all gradients take longer than computing the gradients. There
-# they are made twice instead, for norms and for sums, of so few columns at a time that they stay in the cache.
-
-
-def _kept(rows: Tensor, kind: torch.dtype) -> Tensor:
-    return rows if rows.device.type == "cuda" else rows.to(kind)
-
-
-def _blocks(rows: Tensor, count: int) -> Sequence[Tensor]:
-    """The first rows, so many columns at a time."""
-    columns = _CACHED // len(rows) if rows.device.type == "cuda" else rows.shape[1]
-    return tuple(rows[:count].split(max(1, columns), dim=1))
 
 
 def _linear(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
@@ -129,25 +109,10 @@ def _conv(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
         cut = _patches(layer, x)
         places = d.flatten(2)
         back = _filled(places, places.shape[2], 2).unflatten(1, (layer.groups, -1))
-        with _like_convolutions(x.device):
-            each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
+        each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
     if _trained(layer, "bias"):
         each["bias"] = d.sum((2, 3))
     return written_out(each, kind)
-
-
-@contextlib.contextmanager
-def _like_convolutions(device: torch.device) -> Iterator[None]:
-    """On a GPU, products for a convolution's gradient in the precision that torch uses for convolutions there (TF32 or not)."""
-    if device.type != "cuda" or not torch.backends.cudnn.allow_tf32:
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
