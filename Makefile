@@ -103,7 +103,7 @@ locked:
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python $(PIP) 'atheris>=3.0'
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --out docs/results/fuzz.json
+	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --out ../docs/results/fuzz.json
 
 clean:
 	rm -rf $(VENV) $(FLOWER) $(EMPTY) $(LOCK) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
