@@ -3,8 +3,11 @@
 # make check    style and types only
 # make bench    speed and accuracy beside other libraries, which get an environment of their own (BENCH=--quick: a first look)
 # make docs     the documentation site, in site/
-# make package  a wheel and a source archive in dist/, each tried in an empty environment; refused while a published figure is
-#               older than the code it measures
+# make package  a wheel and a source archive in dist/, built twice and equal to the byte, each tried in an empty environment, with a
+#               bill of materials; refused while a published figure is older than the code it measures
+# make lock     resolves everything that `make demo` and `make test` install anew, with hashes, into requirements.lock
+# make locked   fills .venv from requirements.lock, hashes checked, instead of with the newest versions
+# make fuzz     the fuzzers of tests/fuzz for FUZZ_SECONDS each (60), figures in docs/results/fuzz.json
 
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
@@ -12,10 +15,19 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 FLOWER := .venv-flower
 EMPTY  := .venv-empty
+LOCK   := .venv-lock
 PIP    := -m pip install --quiet --disable-pip-version-check
 LINTED := src tests benchmarks examples notebooks docs/jobs tools
 
-.PHONY: demo test check bench docs package clean
+FUZZ_SECONDS ?= 60
+
+# The date inside an archive is that of the last commit, so that whoever builds this commit gets these bytes.
+EPOCH := $(shell git log -1 --format=%ct 2>/dev/null)
+ifneq ($(EPOCH),)
+export SOURCE_DATE_EPOCH := $(EPOCH)
+endif
+
+.PHONY: demo test check bench docs package lock locked fuzz clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.installed: pyproject.toml
@@ -61,12 +73,37 @@ package: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.page --check
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist/again
+	@for file in dist/*.whl dist/*.tar.gz; do cmp $$file dist/again/$${file#dist/} && sha256sum $$file || exit 1; done
+	rm -rf dist/again
 	@for file in dist/*.whl dist/*.tar.gz; do \
 	  echo "Trying $$file in an empty environment ..."; \
 	  rm -rf $(EMPTY) && $(PYTHON) -m venv $(EMPTY) && $(EMPTY)/bin/python $(PIP) $$file && $(EMPTY)/bin/python -m pip check \
 	  && $(EMPTY)/bin/sabun --version && $(EMPTY)/bin/sabun demo --quick || exit 1; \
 	done
+	$(EMPTY)/bin/python tools/sbom.py dist/*.whl --out dist/sbom.cdx.json
 	rm -rf $(EMPTY)
 
+# torch is left out: which build of it fits (CPU, CUDA) depends on the machine, and its CPU builds carry other hashes than PyPI's.
+lock:
+	@test -x $(LOCK)/bin/python || $(PYTHON) -m venv $(LOCK)
+	@$(LOCK)/bin/python $(PIP) --upgrade uv
+	@echo torch > $(LOCK)/left-out.txt
+	@{ sed -n '/^[^#]/q;p' requirements.lock; $(LOCK)/bin/uv pip compile pyproject.toml --extra dev --extra learning --universal \
+	  --python-version 3.11 --generate-hashes --excludes $(LOCK)/left-out.txt --no-emit-package sabun --no-annotate --no-header \
+	  --upgrade --quiet; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+locked:
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --require-hashes -r requirements.lock
+	$(BIN)/python $(PIP) '$(TORCH)'
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
+	@touch $(VENV)/.installed $(VENV)/.installed-dev
+
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python $(PIP) 'atheris>=3.0'
+	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --out ../docs/results/fuzz.json
+
 clean:
-	rm -rf $(VENV) $(FLOWER) $(EMPTY) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(FLOWER) $(EMPTY) $(LOCK) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

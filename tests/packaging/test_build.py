@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -95,8 +96,30 @@ def test_the_archive_gives_the_same_wheel(wheel: Path, archive: Path, tmp_path: 
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
+def test_the_same_commit_gives_the_same_bytes(wheel: Path, archive: Path, tmp_path: Path) -> None:
+    """Whatever the folder, the age of its files, the umask, the time zone and the order in which a set of texts is walked."""
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    folder = tmp_path / archive.name.removesuffix(".tar.gz")
+    for path in folder.rglob("*"):
+        os.utime(path, (2e9, 2e9))
+    others = os.environ | {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7", "LC_ALL": "C"}
+
+    def digests(epoch: str | None) -> list[bytes]:
+        place = tmp_path / str(epoch)
+        command = [sys.executable, "-m", "hatchling", "build", "-d", str(place)]
+        environment = others if epoch is None else others | {"SOURCE_DATE_EPOCH": epoch}
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment, umask=0o077)
+        return [hashlib.sha256((place / path.name).read_bytes()).digest() for path in (wheel, archive)]
+
+    first = [hashlib.sha256(path.read_bytes()).digest() for path in (wheel, archive)]
+    assert digests(os.environ.get("SOURCE_DATE_EPOCH")) == first
+    assert set(digests("1700000000")).isdisjoint(first), "the date inside must be the one that is given"
+
+
 def test_the_archive_holds_what_is_needed_to_test_it(archive_names: list[str]) -> None:
     wanted = ["README.md", "LICENSE", "LIMITS.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml"]
+    wanted += ["SECURITY.md", "requirements.lock", "tools/sbom.py"]
     wanted += ["tests/packaging/test_build.py", "docs/example.md", "src/sabun/py.typed", "benchmarks/__main__.py"]
     assert [name for name in wanted if name not in archive_names] == []
     assert [name for name in archive_names if "__pycache__" in name or name.startswith((".venv", "site/", "dist/"))] == []
