@@ -67,7 +67,7 @@ SIMULATION_OR_PUBLIC = frozenset(
         "keyvalue/ranking.py",  # draws from what published counts say, to compare keys
         "learning/audit.py",  # the audit's own run by a formula, without noise or clipping
         "learning/canaries.py",  # the same
-        "learning/membership.py",  # which rows a shadow model is trained on; it is thrown away
+        "learning/membership_attack.py",  # which rows a shadow model is trained on; it is thrown away
         "learning/torch_modules/widened.py",  # public first weights of canaries; the module is thrown away
     }
 )

@@ -11,7 +11,7 @@ from learning.learning_samples import SCHEMA, people, points
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier, canary_audit, membership_inference
 from sabun.learning.audit import CanaryAudit
-from sabun.learning.membership import _auc
+from sabun.learning.membership_attack import _auc
 from sabun.learning.verdicts import Verdict, _chance, epsilon_lower_bound, free_verdict
 from sabun.privacy import Guarantee
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sabun.learning.card import Card
     from sabun.learning.classifier import PrivateClassifier
     from sabun.learning.folder import load_card, load_model, sign_model, verify
-    from sabun.learning.membership import membership_inference
+    from sabun.learning.membership_attack import membership_inference
     from sabun.learning.model import Model
     from sabun.learning.plain_classifier import PlainClassifier
     from sabun.learning.plan import Plan
@@ -66,7 +66,7 @@ _HOMES = {
     "ObjectivePerturbationSettings": "settings",
     "Card": "card",
     "canary_audit": "audit",
-    "membership_inference": "membership",
+    "membership_inference": "membership_attack",
     "Model": "model",
     "PlainClassifier": "plain_classifier",
     "Plan": "plan",

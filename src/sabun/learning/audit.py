@@ -19,7 +19,7 @@ from sabun.learning.canaries import Seen, Stepwise, simulated, watched
 from sabun.learning.classifier import PrivateClassifier
 from sabun.learning.features import Features, Labels
 from sabun.learning.laplace_sgd import LaplaceSgd
-from sabun.learning.membership import losses
+from sabun.learning.membership_attack import losses
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.network import Floats, Network
 from sabun.learning.stream import Stream

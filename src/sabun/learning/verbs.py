@@ -39,7 +39,7 @@ from sabun.telling.terminal.progress import progress_bar
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
     from sabun.learning.audit import CanaryAudit
-    from sabun.learning.membership import MembershipAttack
+    from sabun.learning.membership_attack import MembershipAttack
 
 __all__ = ["app"]
 
