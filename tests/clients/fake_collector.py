@@ -30,6 +30,9 @@ class FakeCollector:
         self.arrived = 0
         self.promises: dict[str, str] = {}
         self.lock = threading.Lock()
+        self.nonce = "cd" * 32
+        self.heard: list[str] = []
+        self.refuses_reveals = False
         self.aims = False
         self.early = False
 
@@ -48,11 +51,14 @@ class FakeCollector:
         return self._take(number, body)
 
     def _enrol(self, rest: str, given: dict[str, str]) -> tuple[int, Any]:
-        ticket, nonce = given["ticket"], "cd" * 32
+        ticket, nonce = given["ticket"], self.nonce
         if rest == "/enrolment":
             if self.promises.setdefault(ticket, given["promise"]) != given["promise"]:
                 return 409, {"code": "other-promise", "detail": "This ticket came before with another promise."}
             return 200, {"nonce": nonce}
+        self.heard.append(given["secret"])
+        if self.refuses_reveals:
+            return 404, {"code": "unknown-ticket", "detail": "There is no such ticket."}
         secret = bytes.fromhex(given["secret"])
         if hashlib.sha256(secret).hexdigest() != self.promises.get(ticket):
             return 409, {"code": "other-promise", "detail": "This ticket came before with another promise."}

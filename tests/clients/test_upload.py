@@ -50,9 +50,10 @@ def test_what_waits_is_sent_once_and_waits_no_longer(tmp_path: Path) -> None:
 def test_what_waits_is_for_its_owners_eyes_alone(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
     outbox.put(reports(1)[0])
-    outbox.promise(STUDY.task_id)
+    outbox.promise(STUDY.task_id, TICKET)
+    outbox.nonce(STUDY.task_id, TICKET, b"said")
     modes = [place.stat().st_mode & 0o777 for place in (tmp_path / "outbox", *(tmp_path / "outbox").iterdir())]
-    assert modes == [0o700, 0o600, 0o600]
+    assert modes == [0o700, 0o600, 0o600, 0o600]
 
 
 def test_a_request_is_repeated_with_growing_pauses_until_its_answer_is_whole(tmp_path: Path) -> None:
@@ -126,7 +127,34 @@ def test_enrolment_promises_first_and_goes_on_after_a_crash(tmp_path: Path) -> N
             asking.enrol(STUDY, ticket=TICKET, outbox=outbox)
     client = Client(STUDY, credential=credential, diary=Diary.in_memory())
     assert len(client.report({})) == 39
+    assert TICKET not in str([*tmp_path.iterdir()])
     assert collector.promises[TICKET] not in str([*tmp_path.iterdir()])
+
+
+@pytest.mark.parametrize("fault", ["refused", "closed", "lost", "cut"])
+def test_a_server_that_has_heard_the_devices_number_cannot_say_another_one(tmp_path: Path, fault: str) -> None:
+    faults = iter(["none", *(["none"] if fault == "refused" else [fault]), "none", "none"])
+    collector, first = FakeCollector(STUDY, faults), "cd" * 32
+    collector.refuses_reveals = fault == "refused"
+    with running(collector) as address:
+        asking = uploader(address, attempts=1)
+        with pytest.raises(UploadError):
+            asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))
+        collector.refuses_reveals, collector.nonce, heard = False, "ef" * 32, list(collector.heard)
+        for _ in range(2):
+            with pytest.raises(UploadError, match="Do not take part") as aimed:
+                asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))
+            assert aimed.value.code == "nonce"
+        assert collector.heard == heard  # nothing more is revealed to it
+        collector.nonce = first
+        assert len(asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))) == 32
+
+
+def test_each_ticket_has_a_number_of_its_own_that_no_other_ticket_has_revealed(tmp_path: Path) -> None:
+    collector = FakeCollector(STUDY)
+    with running(collector) as address:
+        credentials = {uploader(address).enrol(STUDY, ticket=ticket, outbox=Outbox(tmp_path)) for ticket in ("01", "02", "02")}
+    assert len(credentials) == len(set(collector.heard)) == len(set(collector.promises.values())) == 2
 
 
 def test_a_study_is_the_one_that_was_asked_for() -> None:

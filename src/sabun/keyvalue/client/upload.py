@@ -134,15 +134,18 @@ class Uploader:
     def enrol(self, terms: Terms, *, ticket: str, outbox: Outbox) -> bytes:
         """The credential a ticket gives, for `Client`; asking again gives the same one.
 
-        The device promises a number of its own before it hears the server's, so that neither can aim at a key. The number is in
-        the outbox before it is promised: a crash in between does no harm.
+        The device promises a number of its own before it hears the server's, and keeps the server's before it reveals its own:
+        neither can aim at a key. A server that refuses the reveal and then says another number, fitted to the one it heard, is
+        refused for good. Each ticket has numbers of its own. A crash in between does no harm.
 
         Raises:
             UploadError: The server refuses the ticket, could not be reached, or aimed.
         """
-        secret, path = outbox.promise(terms.task_id), f"{terms.short_id.hex()}/enrolment"
+        secret, path = outbox.promise(terms.task_id, ticket), f"{terms.short_id.hex()}/enrolment"
         promise = hashlib.sha256(secret).hexdigest()
         nonce = self._asked("POST", path, _field("nonce"), {"ticket": ticket, "promise": promise})
+        if not hmac.compare_digest(nonce, outbox.nonce(terms.task_id, ticket, nonce)):
+            raise UploadError("the nonce must be the one this ticket got first; it is another. Do not take part.", code="nonce")
         credential = self._asked("POST", f"{path}/reveal", _field("credential"), {"ticket": ticket, "secret": secret.hex()})
         if not hmac.compare_digest(credential, credential_of(terms, secret, nonce)):
             raise UploadError("the credential must be made of both numbers; it is not. Do not take part.", code="credential")
