@@ -186,4 +186,29 @@ const BEHAVIOURS = {
     must((await client.report({})).length === 38, "no report");
     must(hex(await collector.enrol(terms, { ticket: "00ff", diary: diary() })) === hex(credential), "enrolled twice");
   },
+  "a server that has heard the device's number cannot say another one": async (vectors, diary) => {
+    const terms = studyOf(vectors, "kv3");
+    const [promises, heard] = [new Map(), []];
+    let [nonce, refuses] = ["ab".repeat(32), true];
+    const fetch = async (url, { body }) => {
+      const given = JSON.parse(body);
+      if (url.endsWith("/enrolment")) {
+        const known = promises.get(given.ticket) ?? given.promise;
+        must(known === given.promise, "another promise for the same ticket");
+        promises.set(given.ticket, known);
+        return new Response(JSON.stringify({ nonce }));
+      }
+      heard.push(given.secret);
+      if (refuses) return new Response(JSON.stringify({ code: "unknown-ticket" }), { status: 404 });
+      return new Response(JSON.stringify({ credential: hex(credentialOf(terms, unhex(given.secret), unhex(nonce))) }));
+    };
+    const collector = new Uploader("https://collector.example", { fetch, wait: async () => {}, attempts: 1 });
+    const enrol = (ticket) => collector.enrol(terms, { ticket, diary: diary() });
+    must((await refusal(Error, enrol("00ff"))).code === "unknown-ticket", "not refused");
+    [nonce, refuses] = ["cd".repeat(32), false];
+    for (let time = 0; time < 2; time += 1) must((await refusal(Error, enrol("00ff"))).code === "nonce", "aimed at a key");
+    must(heard.length === 1, "revealed again to a server that aims");
+    must((await enrol("01ff")).length === 32, "another ticket is refused");
+    must(new Set(heard).size === 2 && new Set(promises.values()).size === 2, "a number that another ticket has revealed");
+  },
 };
