@@ -7,7 +7,9 @@ import { pageOf } from "./diary.js";
 import { ClientError, DiaryError, UploadError, require } from "./refusals.js";
 import { Terms } from "./terms.js";
 
-const AGAIN = [408, 425, 429, 500, 502, 503, 504];
+// Nobody there, or busy, for whatever else is to be sent too.
+const AWAY = [0, 408, 425, 429, 502, 503, 504];
+const AGAIN = [...AWAY, 500];
 
 /** The way to a collector somewhere on the network. */
 export class Uploader {
@@ -106,8 +108,9 @@ export class Uploader {
 
   /**
    * Sends whatever of a client's reports waits; those that were kept, sent twice or refused wait no longer, early ones do.
+   * A request that the server refuses, say of a round it does not know, stops none of the others.
    *
-   * @throws {UploadError} The server did not take them; they wait on, also over a crash. Call again later.
+   * @throws {UploadError} The server did not take all of them; what is left waits on, also over a crash. Call again later.
    */
   async send(client) {
     const task = client.terms.taskId;
@@ -116,9 +119,17 @@ export class Uploader {
       return page.waiting.map((round) => [round, unhex(page.sent[round])]);
     });
     const outcome = { accepted: 0, duplicate: 0, rejected: [] };
+    let refusal;
     for (const [round, report] of waiting) {
       const path = `${hex(client.terms.shortId)}/rounds/${round}/reports`;
-      const said = await this.#asked("POST", path, countedOf(1), report);
+      let said;
+      try {
+        said = await this.#asked("POST", path, countedOf(1), report);
+      } catch (error) {
+        if (AWAY.includes(error.status)) throw error;
+        refusal ??= error;
+        continue;
+      }
       const early = said.rejected.some(({ reason }) => reason === "early");
       await client.diary.change((book) => {
         const page = pageOf(book, task);
@@ -128,6 +139,7 @@ export class Uploader {
       outcome.duplicate += said.duplicate;
       outcome.rejected.push(...said.rejected.map(({ reason }) => ({ round, reason })));
     }
+    if (refusal !== undefined) throw refusal;
     return outcome;
   }
 
@@ -146,7 +158,7 @@ export class Uploader {
         }
       }
       last = answer;
-      if (answer.status !== 0 && !AGAIN.includes(answer.status)) break;
+      if (!AGAIN.includes(answer.status)) break;
     }
     throw refusalOf(last);
   }

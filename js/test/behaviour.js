@@ -161,6 +161,26 @@ const BEHAVIOURS = {
     await refusal(Error, collector.send(client));
     must(calls === 2, "the report was forgotten");
   },
+  "a round the collector refuses stops no other": async (vectors, diary) => {
+    const terms = studyOf(vectors, "kv3", { rounds: 4 });
+    const client = await Client.open(terms, { diary: diary() });
+    for (let round = 0; round < 4; round += 1) await client.report({}, { round });
+    let [calls, statuses] = [[], { 0: 404, 2: 500 }];
+    const fetch = async (url) => {
+      const round = Number(url.split("/").at(-2));
+      calls.push(round);
+      if (statuses[round]) return new Response(JSON.stringify({ code: `no-${round}` }), { status: statuses[round] });
+      return new Response(JSON.stringify({ accepted: 1, duplicate: 0, rejected: [] }));
+    };
+    const collector = new Uploader("https://collector.example", { fetch, wait: async () => {}, attempts: 2 });
+    must((await refusal(Error, collector.send(client))).code === "no-0", "another error");
+    must(calls.join() === "0,1,2,2,3", `sent ${calls}`);
+    [calls, statuses] = [[], { 0: 503 }];
+    must((await refusal(Error, collector.send(client))).status === 503, "another error");
+    must(calls.join() === "0,0", `sent ${calls} to a server that is busy`);
+    [calls, statuses] = [[], {}];
+    must((await collector.send(client)).accepted === 2 && calls.join() === "0,2", `sent ${calls}`);
+  },
   "an enrolment goes on where it broke off, and a credential that was aimed at is refused": async (vectors, diary) => {
     const terms = studyOf(vectors, "kv3");
     const nonce = "ab".repeat(32);

@@ -35,6 +35,8 @@ class FakeCollector:
         self.refuses_reveals = False
         self.aims = False
         self.early = False
+        self.most_bytes = 1 << 20
+        self.bodies: list[int] = []
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         base = f"/v1/studies/{self.terms.short_id.hex()}"
@@ -66,6 +68,9 @@ class FakeCollector:
         return 200, {"credential": "00" * 32 if self.aims else made}
 
     def _take(self, number: int, body: bytes) -> tuple[int, Any]:
+        self.bodies.append(len(body))
+        if len(body) > self.most_bytes:
+            return 413, {"code": "too-large", "detail": "The body must be smaller."}
         size = report_size(self.terms)
         said: dict[str, Any] = {"accepted": 0, "duplicate": 0, "rejected": []}
         with self.lock:

@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 
 from clients.fake_collector import FakeCollector, running
-from sabun.keyvalue.client import Client, ClientError, Diary, DiaryError, Outbox, ReportError, Terms, Uploader, UploadError
+from sabun.keyvalue.client import (
+    Client,
+    ClientError,
+    Diary,
+    DiaryError,
+    Outbox,
+    ReportError,
+    Terms,
+    Uploader,
+    UploadError,
+    report_size,
+)
 
 STUDY = Terms(keys=tuple("abcde"), epsilon=Fraction(2), protocol="pckv-ue", padding_length=2, rounds=3)
 TICKET = "ab" * 16
@@ -83,6 +94,49 @@ def test_what_could_not_be_sent_waits_on(tmp_path: Path) -> None:
         uploader(address, pauses).send(outbox)
     assert (unknown.value.code, unknown.value.status, pauses) == ("unknown-study", 404, [])
     assert outbox.waiting() == [report]
+
+
+def test_a_study_the_collector_does_not_know_stops_no_other(tmp_path: Path) -> None:
+    others = [Terms(keys=(key,), epsilon=Fraction(1), protocol="kv3") for key in "xyz"]
+    collector, outbox, own = FakeCollector(STUDY), Outbox(tmp_path), reports(3)
+    unknown = [Client(other).report({}) for other in others]
+    assert min(unknown) < min(own)  # some of them come first: the order is that of the studies' ids, which are fixed
+    for report in [*own, *unknown]:
+        outbox.put(report)
+    with running(collector) as address, pytest.raises(UploadError) as refused:
+        uploader(address).send(outbox)
+    assert (refused.value.code, refused.value.status) == ("unknown-study", 404)
+    assert sorted(collector.reports.values()) == sorted(own)
+    assert sorted(outbox.waiting()) == sorted(unknown)
+
+
+def test_reports_go_in_requests_that_a_collector_takes(tmp_path: Path) -> None:
+    study = Terms(keys=tuple(range(50_000)), epsilon=Fraction(2), protocol="pckv-ue", padding_length=2)
+    size = report_size(study)
+    made = [b"\1" + study.short_id + bytes(4) + bytes([place]) * 16 + bytes(size - 37) for place in range(100)]
+    assert 100 * size > 1 << 20
+    collector, outbox = FakeCollector(study), Outbox(tmp_path)
+    for report in made:
+        outbox.put(report)
+    with running(collector) as address:
+        assert uploader(address).send(outbox).accepted == 100
+    assert max(collector.bodies) <= 1 << 19
+    assert len(collector.bodies) == -(-100 // ((1 << 19) // size))
+
+
+def test_a_request_that_is_too_large_is_halved_and_what_is_too_large_alone_waits_on(tmp_path: Path) -> None:
+    collector, outbox, made = FakeCollector(STUDY), Outbox(tmp_path), reports(11)
+    for report in made:
+        outbox.put(report)
+    size, pauses = report_size(STUDY), list[float]()
+    with running(collector) as address:
+        collector.most_bytes = size - 1
+        with pytest.raises(UploadError) as refused:
+            uploader(address, pauses).send(outbox)
+        assert (refused.value.code, len(outbox.waiting()), pauses) == ("too-large", 11, [])
+        collector.most_bytes = 2 * size
+        assert uploader(address).send(outbox).accepted == 11
+    assert sorted(collector.reports.values()) == sorted(made)
 
 
 def test_refused_reports_are_named_and_early_ones_wait_on(tmp_path: Path) -> None:
