@@ -161,6 +161,26 @@ const BEHAVIOURS = {
     await refusal(Error, collector.send(client));
     must(calls === 2, "the report was forgotten");
   },
+  "a round the collector refuses stops no other": async (vectors, diary) => {
+    const terms = studyOf(vectors, "kv3", { rounds: 4 });
+    const client = await Client.open(terms, { diary: diary() });
+    for (let round = 0; round < 4; round += 1) await client.report({}, { round });
+    let [calls, statuses] = [[], { 0: 404, 2: 500 }];
+    const fetch = async (url) => {
+      const round = Number(url.split("/").at(-2));
+      calls.push(round);
+      if (statuses[round]) return new Response(JSON.stringify({ code: `no-${round}` }), { status: statuses[round] });
+      return new Response(JSON.stringify({ accepted: 1, duplicate: 0, rejected: [] }));
+    };
+    const collector = new Uploader("https://collector.example", { fetch, wait: async () => {}, attempts: 2 });
+    must((await refusal(Error, collector.send(client))).code === "no-0", "another error");
+    must(calls.join() === "0,1,2,2,3", `sent ${calls}`);
+    [calls, statuses] = [[], { 0: 503 }];
+    must((await refusal(Error, collector.send(client))).status === 503, "another error");
+    must(calls.join() === "0,0", `sent ${calls} to a server that is busy`);
+    [calls, statuses] = [[], {}];
+    must((await collector.send(client)).accepted === 2 && calls.join() === "0,2", `sent ${calls}`);
+  },
   "an enrolment goes on where it broke off, and a credential that was aimed at is refused": async (vectors, diary) => {
     const terms = studyOf(vectors, "kv3");
     const nonce = "ab".repeat(32);
@@ -185,5 +205,30 @@ const BEHAVIOURS = {
     const client = await Client.open(terms, { diary: diary(), credential });
     must((await client.report({})).length === 38, "no report");
     must(hex(await collector.enrol(terms, { ticket: "00ff", diary: diary() })) === hex(credential), "enrolled twice");
+  },
+  "a server that has heard the device's number cannot say another one": async (vectors, diary) => {
+    const terms = studyOf(vectors, "kv3");
+    const [promises, heard] = [new Map(), []];
+    let [nonce, refuses] = ["ab".repeat(32), true];
+    const fetch = async (url, { body }) => {
+      const given = JSON.parse(body);
+      if (url.endsWith("/enrolment")) {
+        const known = promises.get(given.ticket) ?? given.promise;
+        must(known === given.promise, "another promise for the same ticket");
+        promises.set(given.ticket, known);
+        return new Response(JSON.stringify({ nonce }));
+      }
+      heard.push(given.secret);
+      if (refuses) return new Response(JSON.stringify({ code: "unknown-ticket" }), { status: 404 });
+      return new Response(JSON.stringify({ credential: hex(credentialOf(terms, unhex(given.secret), unhex(nonce))) }));
+    };
+    const collector = new Uploader("https://collector.example", { fetch, wait: async () => {}, attempts: 1 });
+    const enrol = (ticket) => collector.enrol(terms, { ticket, diary: diary() });
+    must((await refusal(Error, enrol("00ff"))).code === "unknown-ticket", "not refused");
+    [nonce, refuses] = ["cd".repeat(32), false];
+    for (let time = 0; time < 2; time += 1) must((await refusal(Error, enrol("00ff"))).code === "nonce", "aimed at a key");
+    must(heard.length === 1, "revealed again to a server that aims");
+    must((await enrol("01ff")).length === 32, "another ticket is refused");
+    must(new Set(heard).size === 2 && new Set(promises.values()).size === 2, "a number that another ticket has revealed");
   },
 };

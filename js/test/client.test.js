@@ -34,7 +34,7 @@ const storages = {
 
 for (const [name, made] of Object.entries(storages)) {
   test(`a diary in ${name}`, async () => {
-    assert.equal((await behave(vectors, made)).length, 12);
+    assert.equal((await behave(vectors, made)).length, 14);
   });
 }
 

@@ -30,8 +30,13 @@ class FakeCollector:
         self.arrived = 0
         self.promises: dict[str, str] = {}
         self.lock = threading.Lock()
+        self.nonce = "cd" * 32
+        self.heard: list[str] = []
+        self.refuses_reveals = False
         self.aims = False
         self.early = False
+        self.most_bytes = 1 << 20
+        self.bodies: list[int] = []
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         base = f"/v1/studies/{self.terms.short_id.hex()}"
@@ -48,11 +53,14 @@ class FakeCollector:
         return self._take(number, body)
 
     def _enrol(self, rest: str, given: dict[str, str]) -> tuple[int, Any]:
-        ticket, nonce = given["ticket"], "cd" * 32
+        ticket, nonce = given["ticket"], self.nonce
         if rest == "/enrolment":
             if self.promises.setdefault(ticket, given["promise"]) != given["promise"]:
                 return 409, {"code": "other-promise", "detail": "This ticket came before with another promise."}
             return 200, {"nonce": nonce}
+        self.heard.append(given["secret"])
+        if self.refuses_reveals:
+            return 404, {"code": "unknown-ticket", "detail": "There is no such ticket."}
         secret = bytes.fromhex(given["secret"])
         if hashlib.sha256(secret).hexdigest() != self.promises.get(ticket):
             return 409, {"code": "other-promise", "detail": "This ticket came before with another promise."}
@@ -60,6 +68,9 @@ class FakeCollector:
         return 200, {"credential": "00" * 32 if self.aims else made}
 
     def _take(self, number: int, body: bytes) -> tuple[int, Any]:
+        self.bodies.append(len(body))
+        if len(body) > self.most_bytes:
+            return 413, {"code": "too-large", "detail": "The body must be smaller."}
         size = report_size(self.terms)
         said: dict[str, Any] = {"accepted": 0, "duplicate": 0, "rejected": []}
         with self.lock:

@@ -141,7 +141,7 @@ def test_the_golden_vectors_in_chromium(page: Any) -> None:
 
 @needs_chromium
 def test_a_diary_in_indexed_db_keeps_what_it_must(page: Any) -> None:
-    assert len(page.evaluate("(vectors) => behave(vectors, (name) => indexedDbStorage(name))", _vectors())) == 12
+    assert len(page.evaluate("(vectors) => behave(vectors, (name) => indexedDbStorage(name))", _vectors())) == 14
 
 
 @needs_chromium

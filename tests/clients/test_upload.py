@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 
 from clients.fake_collector import FakeCollector, running
-from sabun.keyvalue.client import Client, ClientError, Diary, DiaryError, Outbox, ReportError, Terms, Uploader, UploadError
+from sabun.keyvalue.client import (
+    Client,
+    ClientError,
+    Diary,
+    DiaryError,
+    Outbox,
+    ReportError,
+    Terms,
+    Uploader,
+    UploadError,
+    report_size,
+)
 
 STUDY = Terms(keys=tuple("abcde"), epsilon=Fraction(2), protocol="pckv-ue", padding_length=2, rounds=3)
 TICKET = "ab" * 16
@@ -50,9 +61,10 @@ def test_what_waits_is_sent_once_and_waits_no_longer(tmp_path: Path) -> None:
 def test_what_waits_is_for_its_owners_eyes_alone(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
     outbox.put(reports(1)[0])
-    outbox.promise(STUDY.task_id)
+    outbox.promise(STUDY.task_id, TICKET)
+    outbox.nonce(STUDY.task_id, TICKET, b"said")
     modes = [place.stat().st_mode & 0o777 for place in (tmp_path / "outbox", *(tmp_path / "outbox").iterdir())]
-    assert modes == [0o700, 0o600, 0o600]
+    assert modes == [0o700, 0o600, 0o600, 0o600]
 
 
 def test_a_request_is_repeated_with_growing_pauses_until_its_answer_is_whole(tmp_path: Path) -> None:
@@ -82,6 +94,49 @@ def test_what_could_not_be_sent_waits_on(tmp_path: Path) -> None:
         uploader(address, pauses).send(outbox)
     assert (unknown.value.code, unknown.value.status, pauses) == ("unknown-study", 404, [])
     assert outbox.waiting() == [report]
+
+
+def test_a_study_the_collector_does_not_know_stops_no_other(tmp_path: Path) -> None:
+    others = [Terms(keys=(key,), epsilon=Fraction(1), protocol="kv3") for key in "xyz"]
+    collector, outbox, own = FakeCollector(STUDY), Outbox(tmp_path), reports(3)
+    unknown = [Client(other).report({}) for other in others]
+    assert min(unknown) < min(own)  # some of them come first: the order is that of the studies' ids, which are fixed
+    for report in [*own, *unknown]:
+        outbox.put(report)
+    with running(collector) as address, pytest.raises(UploadError) as refused:
+        uploader(address).send(outbox)
+    assert (refused.value.code, refused.value.status) == ("unknown-study", 404)
+    assert sorted(collector.reports.values()) == sorted(own)
+    assert sorted(outbox.waiting()) == sorted(unknown)
+
+
+def test_reports_go_in_requests_that_a_collector_takes(tmp_path: Path) -> None:
+    study = Terms(keys=tuple(range(50_000)), epsilon=Fraction(2), protocol="pckv-ue", padding_length=2)
+    size = report_size(study)
+    made = [b"\1" + study.short_id + bytes(4) + bytes([place]) * 16 + bytes(size - 37) for place in range(100)]
+    assert 100 * size > 1 << 20
+    collector, outbox = FakeCollector(study), Outbox(tmp_path)
+    for report in made:
+        outbox.put(report)
+    with running(collector) as address:
+        assert uploader(address).send(outbox).accepted == 100
+    assert max(collector.bodies) <= 1 << 19
+    assert len(collector.bodies) == -(-100 // ((1 << 19) // size))
+
+
+def test_a_request_that_is_too_large_is_halved_and_what_is_too_large_alone_waits_on(tmp_path: Path) -> None:
+    collector, outbox, made = FakeCollector(STUDY), Outbox(tmp_path), reports(11)
+    for report in made:
+        outbox.put(report)
+    size, pauses = report_size(STUDY), list[float]()
+    with running(collector) as address:
+        collector.most_bytes = size - 1
+        with pytest.raises(UploadError) as refused:
+            uploader(address, pauses).send(outbox)
+        assert (refused.value.code, len(outbox.waiting()), pauses) == ("too-large", 11, [])
+        collector.most_bytes = 2 * size
+        assert uploader(address).send(outbox).accepted == 11
+    assert sorted(collector.reports.values()) == sorted(made)
 
 
 def test_refused_reports_are_named_and_early_ones_wait_on(tmp_path: Path) -> None:
@@ -126,7 +181,34 @@ def test_enrolment_promises_first_and_goes_on_after_a_crash(tmp_path: Path) -> N
             asking.enrol(STUDY, ticket=TICKET, outbox=outbox)
     client = Client(STUDY, credential=credential, diary=Diary.in_memory())
     assert len(client.report({})) == 39
+    assert TICKET not in str([*tmp_path.iterdir()])
     assert collector.promises[TICKET] not in str([*tmp_path.iterdir()])
+
+
+@pytest.mark.parametrize("fault", ["refused", "closed", "lost", "cut"])
+def test_a_server_that_has_heard_the_devices_number_cannot_say_another_one(tmp_path: Path, fault: str) -> None:
+    faults = iter(["none", *(["none"] if fault == "refused" else [fault]), "none", "none"])
+    collector, first = FakeCollector(STUDY, faults), "cd" * 32
+    collector.refuses_reveals = fault == "refused"
+    with running(collector) as address:
+        asking = uploader(address, attempts=1)
+        with pytest.raises(UploadError):
+            asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))
+        collector.refuses_reveals, collector.nonce, heard = False, "ef" * 32, list(collector.heard)
+        for _ in range(2):
+            with pytest.raises(UploadError, match="Do not take part") as aimed:
+                asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))
+            assert aimed.value.code == "nonce"
+        assert collector.heard == heard  # nothing more is revealed to it
+        collector.nonce = first
+        assert len(asking.enrol(STUDY, ticket=TICKET, outbox=Outbox(tmp_path))) == 32
+
+
+def test_each_ticket_has_a_number_of_its_own_that_no_other_ticket_has_revealed(tmp_path: Path) -> None:
+    collector = FakeCollector(STUDY)
+    with running(collector) as address:
+        credentials = {uploader(address).enrol(STUDY, ticket=ticket, outbox=Outbox(tmp_path)) for ticket in ("01", "02", "02")}
+    assert len(credentials) == len(set(collector.heard)) == len(set(collector.promises.values())) == 2
 
 
 def test_a_study_is_the_one_that_was_asked_for() -> None:

@@ -110,8 +110,20 @@ MUTANTS = (
     (
         "another number at each try of an enrolment",
         "keyvalue/client/outbox.py",
-        "            return place.read_bytes()\n",
-        "            return secrets.token_bytes(_PROMISE_BYTES)\n",
+        'self._first(task, ticket, "promise", secrets.token_bytes(_PROMISE_BYTES))',
+        "secrets.token_bytes(_PROMISE_BYTES)",
+    ),
+    (
+        "a server may say another number once it has heard the device's",
+        "keyvalue/client/upload.py",
+        "if not hmac.compare_digest(nonce, outbox.nonce(terms.task_id, ticket, nonce)):",
+        "if not nonce:",
+    ),
+    (
+        "a number that was revealed for another ticket",
+        "keyvalue/client/outbox.py",
+        'b"sabun ticket\\0" + ticket.encode()',
+        'b"sabun ticket\\0"',
     ),
     ("a repeated report of a file counts", "keyvalue/once.py", "self.held = both[first]", "self.held = both"),
     (

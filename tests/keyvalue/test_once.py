@@ -218,3 +218,13 @@ def test_a_run_of_reports_is_read_in_blocks_whatever_stands_between(tmp_path: Pa
     reports = [_made(study, rng) if rng.random() < 0.9 else rng.bytes(int(rng.integers(90))) for _ in range(3000)]
     (files,) = (written(tmp_path / "reports", reports, 1),)
     assert list(read_reports(files[0], study)) == reports
+
+
+def test_an_id_counts_once_in_a_call_and_again_in_the_next(tmp_path: Path) -> None:
+    study, place = study_of("set"), tmp_path / "reports"
+    write_reports(place, [study.client(diary=Diary.in_memory()).report({"a": 0.5}) for _ in range(7)])
+    tally = study.tally()
+    both = tally.add_files([place, place])
+    assert (both.accepted, both.repeated, tally.n) == (7, 7, 7)
+    assert tally.add_files([place]).accepted == 7
+    assert tally.n == 14

@@ -146,9 +146,9 @@ class Tally:
     ) -> Register:
         """Counts the reports of files of any size, each id once per round; returns what became of them.
 
-        The same bytes again are a harmless repetition; others under the same id are refused. That holds across files, in
-        their order, and whoever counts. Memory stays bounded: reports meet by their id in temporary files (`TMPDIR`) that only
-        their owner can read and that are removed, or by a cluster's own shuffle.
+        The same bytes again are a harmless repetition; others under the same id are refused: across the files of one call, in
+        their order, and whoever counts. A call knows nothing of those before it: a file added again counts again. Memory stays
+        bounded: reports meet by their id in temporary files (`TMPDIR`) only their owner can read, or by a cluster's shuffle.
 
         Args:
             files: Files of reports, binary or one JSON report per line, or folders of them; also behind URLs.

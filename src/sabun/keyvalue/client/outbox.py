@@ -6,6 +6,7 @@ between, `Client.report` gives the same bytes again, and putting them twice is p
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator
@@ -69,11 +70,20 @@ class Outbox:
         with _in_words():
             self._place(report).unlink(missing_ok=True)
 
-    def promise(self, task: str) -> bytes:
-        """The device's half of an enrolment: drawn once, and on disk before anybody hears of it."""
-        place = self._folder / f"{task}.promise"
+    def promise(self, task: str, ticket: str) -> bytes:
+        """The device's half of an enrolment: drawn once per ticket, and on disk before anybody hears of it."""
+        return self._first(task, ticket, "promise", secrets.token_bytes(_PROMISE_BYTES))
+
+    def nonce(self, task: str, ticket: str, said: bytes) -> bytes:
+        """The server's half: what it said first to this ticket, whatever it says later; on disk when this returns."""
+        return self._first(task, ticket, "nonce", said)
+
+    def _first(self, task: str, ticket: str, kind: str, content: bytes) -> bytes:
+        # A ticket is as good as a key until it is used: its hash is enough for a name.
+        owner = hashlib.sha256(b"sabun ticket\0" + ticket.encode()).hexdigest()
+        place = self._folder / f"{task}-{owner}.{kind}"
         with _in_words():
-            self._write(place, secrets.token_bytes(_PROMISE_BYTES))
+            self._write(place, content)
             return place.read_bytes()
 
     def _write(self, place: Path, content: bytes) -> bool:

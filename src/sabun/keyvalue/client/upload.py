@@ -12,7 +12,8 @@ import itertools
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 from urllib.parse import urlsplit
@@ -23,8 +24,11 @@ from .terms import Terms
 
 __all__ = ["RoundState", "Sent", "Uploader", "credential_of"]
 
-_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_AWAY = (0, 408, 425, 429, 502, 503, 504)  # nobody there, or busy, for whatever else is to be sent too
+_AGAIN = (*_AWAY, 500)
+_TOO_LARGE = 413
 _MOST_REPORTS = 1000
+_MOST_BYTES = 1 << 19  # half of what a collector takes at once unless told otherwise
 _LARGEST_ANSWER = 1 << 28
 _COIN = secrets.SystemRandom()
 _T = TypeVar("_T")
@@ -134,15 +138,18 @@ class Uploader:
     def enrol(self, terms: Terms, *, ticket: str, outbox: Outbox) -> bytes:
         """The credential a ticket gives, for `Client`; asking again gives the same one.
 
-        The device promises a number of its own before it hears the server's, so that neither can aim at a key. The number is in
-        the outbox before it is promised: a crash in between does no harm.
+        The device promises a number of its own before it hears the server's, and keeps the server's before it reveals its own:
+        neither can aim at a key. A server that refuses the reveal and then says another number, fitted to the one it heard, is
+        refused for good. Each ticket has numbers of its own. A crash in between does no harm.
 
         Raises:
             UploadError: The server refuses the ticket, could not be reached, or aimed.
         """
-        secret, path = outbox.promise(terms.task_id), f"{terms.short_id.hex()}/enrolment"
+        secret, path = outbox.promise(terms.task_id, ticket), f"{terms.short_id.hex()}/enrolment"
         promise = hashlib.sha256(secret).hexdigest()
         nonce = self._asked("POST", path, _field("nonce"), {"ticket": ticket, "promise": promise})
+        if not hmac.compare_digest(nonce, outbox.nonce(terms.task_id, ticket, nonce)):
+            raise UploadError("the nonce must be the one this ticket got first; it is another. Do not take part.", code="nonce")
         credential = self._asked("POST", f"{path}/reveal", _field("credential"), {"ticket": ticket, "secret": secret.hex()})
         if not hmac.compare_digest(credential, credential_of(terms, secret, nonce)):
             raise UploadError("the credential must be made of both numbers; it is not. Do not take part.", code="credential")
@@ -151,23 +158,35 @@ class Uploader:
     def send(self, outbox: Outbox) -> Sent:
         """Sends whatever waits; what was kept, came twice or was refused waits no longer, what came too early does.
 
+        A request that the server refuses, say of a study it does not know, stops none of the others.
+
         Raises:
-            UploadError: The server did not take it; what is left waits on, also over a crash. Call again later.
+            UploadError: The server did not take all of it; what is left waits on, also over a crash. Call again later.
         """
         accepted = duplicate = 0
         rejected: list[tuple[bytes, str]] = []
-        for (task, number), group in itertools.groupby(outbox.waiting(), key=lambda report: (report[1:17], report[17:21])):
-            reports = list(group)
-            path = f"{task.hex()}/rounds/{int.from_bytes(number, 'big')}/reports"
-            for start in range(0, len(reports), _MOST_REPORTS):
-                batch = reports[start : start + _MOST_REPORTS]
-                said = self._asked("POST", path, _counted(len(batch)), b"".join(batch))
-                reasons = {refused["index"]: str(refused["reason"]) for refused in said["rejected"]}
-                for place, report in enumerate(batch):
-                    if reasons.get(place) != "early":
-                        outbox.done(report)
-                accepted, duplicate = accepted + said["accepted"], duplicate + said["duplicate"]
-                rejected += [(batch[place], reason) for place, reason in reasons.items()]
+        refusal: UploadError | None = None
+        batches = deque(_batches(outbox.waiting()))
+        while batches:
+            batch = batches.popleft()
+            try:
+                said = self._asked("POST", _path(batch[0]), _counted(len(batch)), b"".join(batch))
+            except UploadError as error:
+                if error.status in _AWAY:
+                    raise
+                if error.status == _TOO_LARGE and len(batch) > 1:
+                    batches.extendleft((batch[len(batch) // 2 :], batch[: len(batch) // 2]))
+                else:
+                    refusal = refusal or error
+                continue
+            reasons = {refused["index"]: str(refused["reason"]) for refused in said["rejected"]}
+            for place, report in enumerate(batch):
+                if reasons.get(place) != "early":
+                    outbox.done(report)
+            accepted, duplicate = accepted + said["accepted"], duplicate + said["duplicate"]
+            rejected += [(batch[place], reason) for place, reason in reasons.items()]
+        if refusal is not None:
+            raise refusal
         return Sent(accepted=accepted, duplicate=duplicate, rejected=tuple(rejected))
 
     def _asked(self, method: str, path: str, read: Callable[[bytes], _T], body: bytes | dict[str, str] | None = None) -> _T:
@@ -181,7 +200,7 @@ class Uploader:
                 except Exception:
                     status, answer = 0, b""  # cut off on its way: no answer
             refusal = _refusal(status, answer)
-            if status not in (0, *_AGAIN):
+            if status not in _AGAIN:
                 break
             if attempt + 1 < self._attempts:
                 limit = min(self._first * 2**attempt, self._longest)
@@ -211,6 +230,23 @@ class Uploader:
                 return error.code, _seconds(error.headers.get("Retry-After")), _rest(error)
         except (OSError, HTTPException, ValueError):
             return 0, 0.0, b""
+
+
+def _path(report: bytes) -> str:
+    return f"{report[1:17].hex()}/rounds/{int.from_bytes(report[17:21], 'big')}/reports"
+
+
+def _batches(reports: list[bytes]) -> Iterator[list[bytes]]:
+    """Reports of one study and round, as many as a request may hold; one that is larger goes alone."""
+    for _, group in itertools.groupby(reports, key=_path):
+        batch, size = list[bytes](), 0
+        for report in group:
+            if batch and (len(batch) == _MOST_REPORTS or size + len(report) > _MOST_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(report)
+            size += len(report)
+        yield batch
 
 
 def _rest(error: Any) -> bytes:

@@ -70,7 +70,7 @@ export class Diary {
 
 /** What a book holds of one study, made if it is not there. */
 export function pageOf(book, task) {
-  return (book.studies[task] ??= { credential: null, place: null, promise: null, charges: {}, memory: {}, sent: {}, waiting: [] });
+  return (book.studies[task] ??= { credential: null, place: null, charges: {}, memory: {}, sent: {}, waiting: [] });
 }
 
 function opened(text) {

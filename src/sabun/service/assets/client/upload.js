@@ -1,13 +1,15 @@
 /** From the diary to a collector, and the enrolment there: again and again until it is said to be kept, with pauses. */
 
 import { credentialOf } from "./assignment.js";
-import { hex, same, sha256, unhex } from "./bytes.js";
+import { ascii, hex, joined, same, sha256, unhex } from "./bytes.js";
 import { Coin } from "./coin.js";
 import { pageOf } from "./diary.js";
-import { ClientError, UploadError, require } from "./refusals.js";
+import { ClientError, DiaryError, UploadError, require } from "./refusals.js";
 import { Terms } from "./terms.js";
 
-const AGAIN = [408, 425, 429, 500, 502, 503, 504];
+// Nobody there, or busy, for whatever else is to be sent too.
+const AWAY = [0, 408, 425, 429, 502, 503, 504];
+const AGAIN = [...AWAY, 500];
 
 /** The way to a collector somewhere on the network. */
 export class Uploader {
@@ -56,23 +58,42 @@ export class Uploader {
   /**
    * Enrols a device with its ticket and keeps the credential in the diary; `Client.open` finds it there.
    *
-   * The device promises a number of its own before it hears the server's, so that neither can aim at a key. A crash in between
-   * does no harm: the number is in the diary before it is promised.
+   * The device promises a number of its own before it hears the server's, and keeps the server's before it reveals its own: neither
+   * can aim at a key. A server that refuses the reveal and then says another number, fitted to the one it heard, is refused for
+   * good. Each ticket has numbers of its own. A crash in between does no harm.
+   *
+   * @throws {UploadError} The server refuses the ticket, could not be reached, or aimed.
    */
   async enrol(terms, { ticket, diary }) {
     require(unhex(ticket)?.length > 0, "ticket", "hex", typeof ticket);
     const fresh = hex(this.#coin.bytes(32));
-    const [known, own] = await diary.change((book) => {
+    // A ticket is as good as a key until it is used: its hash is enough for a name.
+    const owner = hex(this.#hash(joined(ascii("sabun ticket\0"), unhex(ticket))));
+    const begun = await diary.change((book) => {
       const page = pageOf(book, terms.taskId);
-      if (page.credential === null) page.promise ??= fresh;
-      return [page.credential, page.promise];
+      if (page.credential !== null) return { known: page.credential };
+      page.enrolments ??= {};
+      return { own: (page.enrolments[owner] ??= { own: fresh, nonce: null }).own };
     });
-    if (known !== null) return unhex(known);
-    const secret = unhex(own);
+    if (begun.known !== undefined) return unhex(begun.known);
+    const secret = unhex(begun.own);
     const path = `${hex(terms.shortId)}/enrolment`;
     const promise = hex(this.#hash(secret));
     const nonce = await this.#asked("POST", path, fieldOf("nonce"), JSON.stringify({ ticket, promise }));
-    const reveal = JSON.stringify({ ticket, secret: own });
+    const first = await diary.change((book) => {
+      const page = pageOf(book, terms.taskId);
+      if (page.credential !== null) return { known: page.credential };
+      const numbers = page.enrolments?.[owner];
+      if (numbers?.own !== begun.own) {
+        throw new DiaryError("the diary must hold what this device promised; it was emptied meanwhile. Nothing was sent.");
+      }
+      return { nonce: (numbers.nonce ??= hex(nonce)) };
+    });
+    if (first.known !== undefined) return unhex(first.known);
+    if (first.nonce !== hex(nonce)) {
+      throw new UploadError("the nonce must be the one this ticket got first; it is another. Do not take part.", { code: "nonce" });
+    }
+    const reveal = JSON.stringify({ ticket, secret: begun.own });
     const credential = await this.#asked("POST", `${path}/reveal`, fieldOf("credential"), reveal);
     if (!same(credential, credentialOf(terms, secret, nonce, this.#hash))) {
       throw new UploadError("the credential must be made of both numbers; it is not. Do not take part.", { code: "credential" });
@@ -80,15 +101,16 @@ export class Uploader {
     return diary.change((book) => {
       const page = pageOf(book, terms.taskId);
       page.credential ??= hex(credential);
-      page.promise = null;
+      delete page.enrolments;
       return unhex(page.credential);
     });
   }
 
   /**
    * Sends whatever of a client's reports waits; those that were kept, sent twice or refused wait no longer, early ones do.
+   * A request that the server refuses, say of a round it does not know, stops none of the others.
    *
-   * @throws {UploadError} The server did not take them; they wait on, also over a crash. Call again later.
+   * @throws {UploadError} The server did not take all of them; what is left waits on, also over a crash. Call again later.
    */
   async send(client) {
     const task = client.terms.taskId;
@@ -97,9 +119,17 @@ export class Uploader {
       return page.waiting.map((round) => [round, unhex(page.sent[round])]);
     });
     const outcome = { accepted: 0, duplicate: 0, rejected: [] };
+    let refusal;
     for (const [round, report] of waiting) {
       const path = `${hex(client.terms.shortId)}/rounds/${round}/reports`;
-      const said = await this.#asked("POST", path, countedOf(1), report);
+      let said;
+      try {
+        said = await this.#asked("POST", path, countedOf(1), report);
+      } catch (error) {
+        if (AWAY.includes(error.status)) throw error;
+        refusal ??= error;
+        continue;
+      }
       const early = said.rejected.some(({ reason }) => reason === "early");
       await client.diary.change((book) => {
         const page = pageOf(book, task);
@@ -109,6 +139,7 @@ export class Uploader {
       outcome.duplicate += said.duplicate;
       outcome.rejected.push(...said.rejected.map(({ reason }) => ({ round, reason })));
     }
+    if (refusal !== undefined) throw refusal;
     return outcome;
   }
 
@@ -127,7 +158,7 @@ export class Uploader {
         }
       }
       last = answer;
-      if (answer.status !== 0 && !AGAIN.includes(answer.status)) break;
+      if (!AGAIN.includes(answer.status)) break;
     }
     throw refusalOf(last);
   }
