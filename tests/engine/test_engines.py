@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,10 +130,34 @@ def test_processes_are_started_once_for_all_readings_and_go_with_the_engine(tabl
     engine = Processes(2)
     found = spread(table, engine=engine)
     found.counted(recipe())
-    (pool,) = engine._kept
+    pool, _ = engine._kept
     first = set(pool._processes)
     found.counted(recipe())
-    assert engine._kept == [pool]
+    assert engine._kept[0] is pool
     assert first <= set(pool._processes)
     assert pickle.loads(pickle.dumps(engine)) == engine
     assert pickle.loads(pickle.dumps(engine))._kept == []
+
+
+@pytest.mark.parametrize("engine", ["processes:2", "dask"])
+def test_a_script_that_its_own_workers_would_run_again_is_charged_once(table: Path, tmp_path: Path, engine: str) -> None:
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra: pip install 'sabun[dask]'")
+    Ledger.create(tmp_path / "book", name="book", relation="replace-one", epsilon=9)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from sabun import Ledger, Schema\n"
+        "from sabun.engine import spread\n"
+        "from sabun.summaries import Mean\n"
+        f"table, book = {str(table)!r}, Ledger.open({str(tmp_path / 'book')!r})\n"
+        "asked = Mean(column='age', schema=Schema.of_bounds({'age': (0, 120)}), epsilon=1, ledger=book)\n"
+        "asked.fit(table)\n"
+        f"asked.fit(spread(table, engine={engine!r}))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=300)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1
+    assert "the processes of an engine must start; none did. Nothing was charged. In a script, put its work under" in last
+    assert "a charge must wait until this process has been started" in done.stderr
+    assert len(Ledger.open(tmp_path / "book").entries()) == 1

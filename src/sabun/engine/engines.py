@@ -15,11 +15,14 @@ from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.statistic import Statistic, none_missing, probe, twice_counted
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Engine", "Processes", "Serial", "each_once", "engine_named", "gathered"]
+__all__ = ["NOT_STARTED", "Engine", "Processes", "Serial", "each_once", "engine_named", "gathered"]
 
 State = TypeVar("State")
 
 _RULE = "serial, processes:N, dask, dask://host:port, spark or spark://host:port (sc://host:port for Spark Connect)"
+
+
+NOT_STARTED = f"the processes of an engine must start; none did. Nothing was charged. {checks.MAIN}"
 
 
 class Engine(Protocol):
@@ -57,7 +60,7 @@ class Processes:
     count: int
     tries: int = 3
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)
-    """The pool, once there is one: starting it costs seconds, and some questions read their table three times."""
+    """The pool, once there is one, and whether it started: that costs seconds, and some questions read their table thrice."""
 
     def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them side by side; a process that dies is replaced."""
@@ -83,7 +86,10 @@ class Processes:
             for done in as_completed(waiting):
                 yield done.result()
         except BrokenProcessPool:
+            _, started = self._kept
             self._kept.clear()
+            if not started.is_set():  # none of them would start the next time either
+                raise DataError(NOT_STARTED) from None
         finally:
             for each in waiting:
                 each.cancel()
@@ -94,10 +100,12 @@ class Processes:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
+        checks.in_earnest("an engine")
         if not self._kept:
             # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
             context = multiprocessing.get_context("spawn")
-            self._kept.append(ProcessPoolExecutor(max_workers=self.count, mp_context=context))
+            started = context.Event()  # set by the first process that is ready
+            self._kept.extend([ProcessPoolExecutor(self.count, mp_context=context, initializer=started.set), started])
         return self._kept[0]
 
     def __reduce__(self) -> tuple[Any, ...]:

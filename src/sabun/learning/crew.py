@@ -224,10 +224,7 @@ def _await(process: Any, pipe: Any) -> None:
     except EOFError:
         ready = False
     if not ready:
-        raise LostProcess(
-            "every process of a run must start; one did not. Nothing was charged. In a script, what it does must stand under "
-            "`if __name__ == '__main__':`, for helpers read the script again."
-        )
+        raise LostProcess(f"every process of a run must start; one did not. Nothing was charged. {checks.MAIN}")
 
 
 def _help(place: _Place, pipe: Any) -> None:
