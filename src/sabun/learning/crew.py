@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.engine.scratch import scratch
 from sabun.errors import DataError, ParameterError
 from sabun.learning.network import Floats
 from sabun.learning.shards import Shard, members_of
@@ -147,7 +147,7 @@ def crew_of(processes: int, *, device: str = "cpu") -> Iterator[Crew | None]:
 
     context = multiprocessing.get_context("spawn")  # a fork would take along ledger, key and locks
     helpers: list[Any] = []
-    with tempfile.TemporaryDirectory(prefix="sabun-crew-") as folder:
+    with scratch("sabun-crew-") as folder:
         facts = {
             "size": processes,
             "store": os.path.join(folder, "store"),
