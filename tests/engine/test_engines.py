@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from engine.worlds import SCHEMA, Deadly, Dying, folder, recipe, truth
 from sabun.engine import Piece, cut, engine_named, spread
 from sabun.engine.counting import Report, Task
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Processes, Serial, address_of
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.summaries import Mean
@@ -115,10 +115,43 @@ def test_what_travels_to_a_worker_is_small_and_holds_no_coin_and_no_ledger() -> 
     assert b"ledger" not in task
 
 
-@pytest.mark.parametrize("name", ["", "proceses:2", "processes", "processes:0", "processes:x", "dask:/x", "dask://", None, 3])
+@pytest.mark.parametrize("name", ["", "proceses:2", "processes", "processes:0", "processes:x", None, 3])
 def test_an_unknown_engine_is_refused_with_the_known_ones(name: object) -> None:
     with pytest.raises(ParameterError, match="engine must be"):
         engine_named(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dask:/x",
+        "dask://",
+        "dasks",
+        "dask://nohost",
+        "dask://127.0.0.1:abc",
+        "dask://:1",
+        "dask://a:70000",
+        "dask://a:1,b:2",
+        "dask://tcp://a:1",
+        "sparkfoo",
+        "spark:local[1]",
+        "spark://host",
+        "spark://a:7077,b",
+        "sc://:1",
+        "sc://host:x",
+        "sc://::1:2",
+    ],
+)
+def test_an_address_of_another_shape_is_refused_before_anything_starts(name: str) -> None:
+    with pytest.raises(ParameterError, match=r"engine must be .* dask://host:port, .*; got"):
+        engine_named(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["dask://a.b-c:8786", "dask://[::1]:8786", "spark://a:7077,b:7078", "sc://host", "sc://host:15002/;use_ssl=true"]
+)
+def test_an_address_is_what_stands_after_the_scheme(name: str) -> None:
+    assert address_of(name) == name.partition("://")[2]
 
 
 def test_known_engines_are_found_by_name() -> None:

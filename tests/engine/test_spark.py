@@ -106,6 +106,18 @@ def test_spark_connect_without_its_packages_is_told(table: Path, monkeypatch: py
         spread(table, engine="sc://127.0.0.1:1").counted(recipe())
 
 
+def test_a_session_that_does_not_start_is_told_in_our_words(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import PySparkRuntimeError
+
+    def refused(*_: Any) -> Any:
+        raise PySparkRuntimeError("gateway exited with /a/path")
+
+    monkeypatch.setattr(Spark, "_session", refused)
+    with pytest.raises(DataError, match=r"a Spark session must start or answer at spark://127\.0\.0\.1:1; none does") as caught:
+        spread(table, engine="spark://127.0.0.1:1").counted(recipe())
+    assert caught.value.__context__ is None
+
+
 def test_the_page_about_scale_leads_to_a_release(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from examples.pages import blocks
     from sabun.release import Release
