@@ -55,6 +55,9 @@ class Hand(NamedTuple):
     number: int
     packets: Sequence[bytes]
 
+    def __repr__(self) -> str:
+        return f"<Hand {self.number}>"  # packets hold rows
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +162,9 @@ class _Stack(NamedTuple):
 
     number: int
     places: tuple[tuple[str, NDArray[np.int64]], ...]
+
+    def __repr__(self) -> str:
+        return f"<Stack of hand {self.number}>"  # sizes tell how many rows there are
 
 
 @final

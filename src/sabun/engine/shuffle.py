@@ -12,7 +12,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar, final
 
 import numpy as np
@@ -49,14 +49,17 @@ class Parted(NamedTuple):
     bucket: int
     rows: tuple[bytes, ...]
 
+    def __repr__(self) -> str:
+        return f"<Parted: piece {self.piece} for bucket {self.bucket}>"  # plan and rows are private
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
     """A recipe on its way to workers, with the plan and the number of pieces and buckets."""
 
-    recipe: bytes
-    plan: str
+    recipe: bytes = field(repr=False)
+    plan: str = field(repr=False)
     pieces: int
     buckets: int
 
