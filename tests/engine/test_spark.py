@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from engine.worlds import Dying, Meddling, Uneven, cloud, folder, outliers, recipe, reports, truth, visits
 from sabun.engine import cut, spread, state_of
@@ -60,6 +61,23 @@ def test_files_give_the_bits_of_one_process_though_a_worker_is_killed(session: A
 
 def test_frames_give_the_bits_of_one_process(session: Any, table: Path) -> None:
     assert spread(session.read.parquet(str(table)), engine=session).counted(recipe()) == truth(table)
+
+
+def test_a_frame_without_rows_counts_as_no_rows(session: Any, table: Path, tmp_path: Path) -> None:
+    """However Spark comes to know that there are none; a frame with rows of which nothing is heard stays refused."""
+    frame = session.read.parquet(str(table))
+    for empty in (frame.limit(0), frame.filter("age > 1e9")):
+        assert spread(empty, engine=session).counted(recipe()) == recipe().zero()
+    points = cloud(tmp_path / "points")
+    none = parquet.read_table(points).slice(0, 0)
+    few = spread(session.read.parquet(str(points)).limit(0), engine=session)
+    assert outliers(few, "abc", relation="add-remove") == outliers(none, "abc", relation="add-remove")
+
+
+def test_silence_about_a_frame_with_rows_is_refused(session: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sabun.engine.spark_engine._collected", lambda frame: [])
+    with pytest.raises(DataError, match="piece 0 is missing"):
+        spread(session.read.parquet(str(table)), engine=session).counted(recipe())
 
 
 def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path) -> None:

@@ -145,6 +145,8 @@ class SparkFrame(Elsewhere):
             yield _batch(task.counted_rows(*_partition(batches)))
 
         reports = _collected(self.frame.repartition(_PARTITIONS).mapInArrow(count, _REPORT))
+        if not reports and _no_rows(self.frame):
+            reports = [task.counted_rows(number, chunks([])) for number in range(_PARTITIONS)]
         return gathered(reports, statistic, plan=task.plan, count=_PARTITIONS, step=self.progress)
 
     @property
@@ -166,7 +168,17 @@ class SparkFrame(Elsewhere):
             yield from _packets(task, number, task.packets(rows))
 
         reports = _collected(_hands(task, self.frame.repartition(_PARTITIONS).mapInArrow(give, _PACKET)))
+        if not reports and _no_rows(self.frame):
+            packets = task.packets(chunks([]))
+            reports = [task.counted_hand(hand, [packets[task.share(hand)]] * _PARTITIONS) for hand in range(task.hands)]
         return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+
+
+def _no_rows(frame: Any) -> bool:
+    """Whether Spark says that a frame has no rows; it then runs nothing, and silence alone is not taken for that."""
+    with suppress(*_failures()):
+        return bool(frame.isEmpty())
+    return False
 
 
 def _partition(batches: Iterable[Any]) -> tuple[int, Any]:
