@@ -230,7 +230,7 @@ def _batch(report: Report) -> Any:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What Spark raises when it cannot be reached or does not start."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     grpc = sys.modules.get("grpc")  # Spark Connect has loaded it, where it is used

@@ -171,7 +171,7 @@ def crew_of(processes: int, *, device: str = "cpu") -> Iterator[Crew | None]:
     context = multiprocessing.get_context("spawn")  # a fork would take along ledger, key and locks
     helpers: list[Any] = []
     with scratch("sabun-crew-") as folder:
-        facts = {
+        facts: dict[str, Any] = {
             "size": processes,
             "store": os.path.join(folder, "store"),
             "device": device,
