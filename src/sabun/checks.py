@@ -12,6 +12,7 @@ Only parameters (public choices of the caller) are checked here; a private recor
 from __future__ import annotations
 
 import math
+import multiprocessing
 from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -19,10 +20,13 @@ from typing import Any, TypeGuard
 
 from sabun.errors import ParameterError
 
-__all__ = ["boolean", "non_negative", "one_of", "positive", "probability", "require", "text", "whole"]
+__all__ = ["MAIN", "boolean", "in_earnest", "non_negative", "one_of", "positive", "probability", "require", "text", "whole"]
 
 _LONGEST_SHOWN = 500
 """A file from elsewhere may hold megabytes where a word should stand."""
+
+MAIN = 'In a script, put its work under `if __name__ == "__main__":`, for every process that it starts reads it again.'
+"""What to do about a script that its own helpers would run."""
 
 
 def require(condition: bool, rule: str, advice: str = "", /, **named: object) -> None:
@@ -95,3 +99,9 @@ def is_finite(value: float | Fraction) -> bool:
 def is_number(value: object) -> TypeGuard[float | Fraction]:
     """Whether a value is a real number that is not a boolean."""
     return isinstance(value, Real | Rational) and not isinstance(value, bool)
+
+
+def in_earnest(what: str) -> None:
+    """Refuses what a process does while it is being started: it only reads a script again, to find the functions in it."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ParameterError(f"{what} must wait until this process has been started; it only reads the script again. {MAIN}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 from engine.worlds import SCHEMA, Deadly, Dying, folder, recipe, truth
 from sabun.engine import Piece, cut, engine_named, spread
 from sabun.engine.counting import Report, Task
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Processes, Serial, address_of
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.summaries import Mean
@@ -112,10 +115,43 @@ def test_what_travels_to_a_worker_is_small_and_holds_no_coin_and_no_ledger() -> 
     assert b"ledger" not in task
 
 
-@pytest.mark.parametrize("name", ["", "proceses:2", "processes", "processes:0", "processes:x", "dask:/x", "dask://", None, 3])
+@pytest.mark.parametrize("name", ["", "proceses:2", "processes", "processes:0", "processes:x", None, 3])
 def test_an_unknown_engine_is_refused_with_the_known_ones(name: object) -> None:
     with pytest.raises(ParameterError, match="engine must be"):
         engine_named(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dask:/x",
+        "dask://",
+        "dasks",
+        "dask://nohost",
+        "dask://127.0.0.1:abc",
+        "dask://:1",
+        "dask://a:70000",
+        "dask://a:1,b:2",
+        "dask://tcp://a:1",
+        "sparkfoo",
+        "spark:local[1]",
+        "spark://host",
+        "spark://a:7077,b",
+        "sc://:1",
+        "sc://host:x",
+        "sc://::1:2",
+    ],
+)
+def test_an_address_of_another_shape_is_refused_before_anything_starts(name: str) -> None:
+    with pytest.raises(ParameterError, match=r"engine must be .* dask://host:port, .*; got"):
+        engine_named(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["dask://a.b-c:8786", "dask://[::1]:8786", "spark://a:7077,b:7078", "sc://host", "sc://host:15002/;use_ssl=true"]
+)
+def test_an_address_is_what_stands_after_the_scheme(name: str) -> None:
+    assert address_of(name) == name.partition("://")[2]
 
 
 def test_known_engines_are_found_by_name() -> None:
@@ -127,10 +163,34 @@ def test_processes_are_started_once_for_all_readings_and_go_with_the_engine(tabl
     engine = Processes(2)
     found = spread(table, engine=engine)
     found.counted(recipe())
-    (pool,) = engine._kept
+    pool, _ = engine._kept
     first = set(pool._processes)
     found.counted(recipe())
-    assert engine._kept == [pool]
+    assert engine._kept[0] is pool
     assert first <= set(pool._processes)
     assert pickle.loads(pickle.dumps(engine)) == engine
     assert pickle.loads(pickle.dumps(engine))._kept == []
+
+
+@pytest.mark.parametrize("engine", ["processes:2", "dask"])
+def test_a_script_that_its_own_workers_would_run_again_is_charged_once(table: Path, tmp_path: Path, engine: str) -> None:
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra: pip install 'sabun[dask]'")
+    Ledger.create(tmp_path / "book", name="book", relation="replace-one", epsilon=9)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from sabun import Ledger, Schema\n"
+        "from sabun.engine import spread\n"
+        "from sabun.summaries import Mean\n"
+        f"table, book = {str(table)!r}, Ledger.open({str(tmp_path / 'book')!r})\n"
+        "asked = Mean(column='age', schema=Schema.of_bounds({'age': (0, 120)}), epsilon=1, ledger=book)\n"
+        "asked.fit(table)\n"
+        f"asked.fit(spread(table, engine={engine!r}))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=300)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1
+    assert "the processes of an engine must start; none did. Nothing was charged. In a script, put its work under" in last
+    assert "a charge must wait until this process has been started" in done.stderr
+    assert len(Ledger.open(tmp_path / "book").entries()) == 1

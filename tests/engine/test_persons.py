@@ -68,7 +68,7 @@ def in_buckets(how: Persons, pieces: Any, buckets: int, engine: Any = None) -> A
 def test_persons_in_pieces_are_those_of_the_table(table: Path, rule: str, order: str | None) -> None:
     how = persons(table, id="who", rules=RULES | {"cost": rule}, order=order)
     truth = state_of(recipe(), how)
-    assert truth.rows == 147
+    assert truth.rows == 148
     for rows, buckets in ((50, 1), (50, 7), (1000, 11)):
         assert in_buckets(how, cut(table, rows=rows), buckets) == truth
 
@@ -86,7 +86,7 @@ def test_a_person_is_one_wherever_the_rows_lie(tmp_path: Path) -> None:
     how = [persons(spread(where), id="who", rules={"visits": "count"}) for where in (before, after)]
     one, other = (state_of(PowerSums(people=PEOPLE, ruler=Ruler.of(PEOPLE.summed)), each) for each in how)
     marks = Ruler.of(PEOPLE.summed).count
-    assert one.rows == other.rows == 147
+    assert one.rows == other.rows == 148
     assert 0 < abs(one.groups[0][1] - other.groups[0][1]) < marks
     alone = [state_of(PowerSums(people=PEOPLE, ruler=None), persons(where, id="who")) for where in (before, after)]
     assert alone[0] == alone[1]
@@ -209,6 +209,43 @@ def test_a_full_disk_is_told_in_our_words(table: Path, empty: Path, monkeypatch:
     monkeypatch.setattr(tempfile, "mkstemp", full)
     with pytest.raises(DataError, match=r"the folder for temporary files must have room .* TMPDIR=FOLDER"):
         in_buckets(persons(table, id="who", rules=RULES), cut(table), 4)
+
+
+@pytest.mark.parametrize("folder", ["absent", "file"])
+def test_rows_that_can_be_written_nowhere_cost_nothing(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    from engine.worlds import cloud, outliers
+
+    (tmp_path / "file").touch()
+    points = cloud(tmp_path / "points")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    how = persons(table, id="who", rules=RULES)
+    with pytest.raises(DataError, match="the folder for temporary files must have room for the rows"):
+        shuffled(Serial(), by_person(recipe(), how, form=None), cut(table), buckets=2)
+    with pytest.raises(DataError, match="the folder for temporary files must have room for the rows"):
+        outliers(spread(points), "abc")
+
+
+def test_rows_that_were_written_down_and_are_gone_are_told(table: Path, empty: Path) -> None:
+    @dataclass(frozen=True)
+    class Sweeping:
+        def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
+            for file in glob.glob(f"{empty}/*/*"):
+                os.remove(file)
+            return Serial().reports(task, pieces)
+
+    with pytest.raises(DataError, match=r"must stay there until they are counted; some are gone. Nothing was charged"):
+        shuffled(Sweeping(), by_person(recipe(), persons(table, id="who", rules=RULES), form=None), cut(table), buckets=2)
+
+
+def test_a_file_that_is_gone_before_it_is_looked_at_is_named_and_costs_nothing(tmp_path: Path) -> None:
+    where, book = visits(tmp_path / "visits"), Ledger.create(tmp_path / "book", name="book", epsilon=1, unit="person")
+    source = persons(spread(where), id="who", rules=RULES)
+    (where / "1.parquet").unlink()
+    with pytest.raises(DataError, match=r"1\.parquet \(piece 1\) must stay as it is while it is read"):
+        Mean(column="cost", schema=SCHEMA, epsilon=1, ledger=book).fit(source)
+    assert book.entries() == ()
 
 
 def test_columns_that_nobody_asked_for_are_not_written_down(table: Path) -> None:

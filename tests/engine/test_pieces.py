@@ -13,8 +13,13 @@ from pyarrow import parquet
 
 from engine.worlds import folder, recipe, truth
 from sabun.engine import Part, cut, spread
+from sabun.engine.by_person import by_person
+from sabun.engine.counting import Task
+from sabun.engine.dealing import Hand, _Stack
 from sabun.engine.pieces import plan_of
+from sabun.engine.shuffle import Shuffle
 from sabun.errors import DataError
+from sabun.records import persons
 
 
 @pytest.mark.parametrize("rows", [1, 99, 100, 101, 250, 10**6])
@@ -112,3 +117,17 @@ def test_a_part_that_is_printed_shows_no_sums(tmp_path: Path) -> None:
     part = Part.unnumbered(recipe()).with_rows(where)
     assert repr(part.state) not in repr(part)
     assert "state" not in repr(part)
+
+
+def test_what_travels_shows_no_plan_no_sums_and_no_rows(tmp_path: Path) -> None:
+    pieces = cut(folder(tmp_path / "table"))
+    plan = plan_of(pieces)
+    task, how = Task.of(recipe(), plan), persons(tmp_path / "table", id="other")
+    shuffle = Shuffle.of(by_person(recipe(), how, form=None), pieces, 2)
+    report, parted = task.counted(pieces[0]), shuffle.parted(pieces[0])
+    hand = Hand(0, [b"SECRET"])
+    for thing in (task, shuffle, report, parted, hand, _Stack(0, (("SECRET", np.array([[7777, 8888]])),))):
+        told = f"{thing!r} {thing}"
+        assert len(told) < 300
+        for secret in (plan, "SECRET", "7777", repr(report.state)[2:20], repr(parted[0].rows[0])[2:20], "pickle", "b'", "x80"):
+            assert secret not in told

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from engine.worlds import Dying, Meddling, Uneven, cloud, folder, outliers, recipe, reports, truth, visits
 from sabun.engine import cut, spread, state_of
@@ -62,6 +63,23 @@ def test_frames_give_the_bits_of_one_process(session: Any, table: Path) -> None:
     assert spread(session.read.parquet(str(table)), engine=session).counted(recipe()) == truth(table)
 
 
+def test_a_frame_without_rows_counts_as_no_rows(session: Any, table: Path, tmp_path: Path) -> None:
+    """However Spark comes to know that there are none; a frame with rows of which nothing is heard stays refused."""
+    frame = session.read.parquet(str(table))
+    for empty in (frame.limit(0), frame.filter("age > 1e9")):
+        assert spread(empty, engine=session).counted(recipe()) == recipe().zero()
+    points = cloud(tmp_path / "points")
+    none = parquet.read_table(points).slice(0, 0)
+    few = spread(session.read.parquet(str(points)).limit(0), engine=session)
+    assert outliers(few, "abc", relation="add-remove") == outliers(none, "abc", relation="add-remove")
+
+
+def test_silence_about_a_frame_with_rows_is_refused(session: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sabun.engine.spark_engine._collected", lambda frame: [])
+    with pytest.raises(DataError, match="piece 0 is missing"):
+        spread(session.read.parquet(str(table)), engine=session).counted(recipe())
+
+
 def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("age\n1,SECRET\n")
     with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
@@ -104,6 +122,18 @@ def test_spark_connect_without_its_packages_is_told(table: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ParameterError, match=r"pip install 'pyspark\[connect\]'"):
         spread(table, engine="sc://127.0.0.1:1").counted(recipe())
+
+
+def test_a_session_that_does_not_start_is_told_in_our_words(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import PySparkRuntimeError
+
+    def refused(*_: Any) -> Any:
+        raise PySparkRuntimeError("gateway exited with /a/path")
+
+    monkeypatch.setattr(Spark, "_session", refused)
+    with pytest.raises(DataError, match=r"a Spark session must start or answer at spark://127\.0\.0\.1:1; none does") as caught:
+        spread(table, engine="spark://127.0.0.1:1").counted(recipe())
+    assert caught.value.__context__ is None
 
 
 def test_the_page_about_scale_leads_to_a_release(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

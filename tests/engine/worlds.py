@@ -102,11 +102,11 @@ def cloud(where: Path) -> Path:
     return where
 
 
-def outliers(source: Any, columns: str) -> Any:
+def outliers(source: Any, columns: str, **more: Any) -> Any:
     """The release about as many coordinates; a simulation, so that the same sums give the same bytes."""
     from sabun.outliers import OutlierCount
 
-    asked = OutlierCount(k=3, radius=0.15, epsilon=2, schema=POINTS, columns=list(columns), random_state=5)
+    asked = OutlierCount(k=3, radius=0.15, epsilon=2, schema=POINTS, columns=list(columns), random_state=5, **more)
     return asked.fit(source).release_.value
 
 

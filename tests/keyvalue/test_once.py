@@ -185,6 +185,21 @@ def test_many_refusals_are_counted_and_the_first_named(tmp_path: Path) -> None:
     assert [place for place, _ in found.rejected] == list(range(1000))
 
 
+def test_reasons_go_where_they_are_needed_and_no_more_than_are_read(tmp_path: Path) -> None:
+    """Every report is refused for a reason of its own: a thousand are kept, each in one bucket of many."""
+    study = study_of("kv3")
+    whole = [_made(study, np.random.default_rng(number)) for number in range(3000)]
+    made_up = [each[:17] + (number + 5).to_bytes(4, "big") + each[21:] for number, each in enumerate(whole)]
+    (piece,) = whole_files(written(tmp_path / "reports", made_up, 1))
+    grouped = ReportsOnce(collector=study.tally()._collector)
+    packed = [b"".join(each) for each in zip(*grouped.parted(piece, 64), strict=True)]
+    assert sum(each.count(b"round must be below") for each in packed) == 1000
+    assert sum(map(len, packed)) < 3000 * 32 + 1000 * 60 + 64 * 100
+    found = study.tally().add_files(tmp_path / "reports" / name for name in os.listdir(tmp_path / "reports"))
+    assert (found.refused, len(found.rejected)) == (3000, 1000)
+    assert all(f"got {place + 5}." in why for place, why in found.rejected)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from cli.terminal import exit_code
 from learning.learning_samples import people
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier
-from sabun.learning.crew import LostProcess, must_travel
+from sabun.learning.crew import LostProcess, Rounding, crew_of, must_travel
 from sabun.learning.settings import DpSgdSettings
 from sabun.ledger import Ledger
 
@@ -114,6 +115,34 @@ def test_what_cannot_travel_is_refused_before_the_charge(tmp_path: Path) -> None
     with pytest.raises(ParameterError):
         must_travel(module)
     assert book.entries() == ()
+
+
+def test_whatever_decides_how_torch_rounds_is_taken_over() -> None:
+    usual = Rounding.here()
+    assert not usual.flushes
+    try:
+        torch.set_default_dtype(torch.float64)
+        can_flush = torch.set_flush_denormal(True)
+        torch.set_float32_matmul_precision("medium")
+        odd = Rounding.here()
+        assert (odd.type, odd.flushes, odd.precision) == (torch.float64, can_flush, "medium")
+        usual.settle()
+        assert Rounding.here() == usual
+        pickle.loads(pickle.dumps(odd)).settle()
+        assert Rounding.here() == odd
+    finally:
+        usual.settle()
+
+
+@pytest.mark.parametrize("before", [None, "eth7"])
+def test_a_group_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    if before is None:
+        monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    else:
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", before)
+    with crew_of(2):
+        assert os.environ.get("GLOO_SOCKET_IFNAME") == before
+    assert os.environ.get("GLOO_SOCKET_IFNAME") == before
 
 
 def test_a_process_in_a_group_of_its_own_cannot_have_helpers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self, final
 
 from sabun.engine.pieces import Piece
@@ -26,6 +26,9 @@ class Report(NamedTuple):
     number: int
     probe: str
     state: bytes
+
+    def __repr__(self) -> str:
+        return f"<Report of piece {self.number}>"  # plan and sums are private
 
 
 class Numbered(Protocol):
@@ -50,8 +53,8 @@ class Counting(Protocol):
 class Task:
     """A recipe on its way to workers: the statistic, pickled once, and the plan it is for."""
 
-    recipe: bytes
-    plan: str
+    recipe: bytes = field(repr=False)
+    plan: str = field(repr=False)
 
     @classmethod
     def of(cls, statistic: Statistic[Any], plan: str) -> Self:

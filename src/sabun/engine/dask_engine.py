@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, final
 from sabun import checks
 from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.dealing import Deal, Dealing
-from sabun.engine.engines import gathered
+from sabun.engine.engines import NOT_STARTED, address_of, gathered
 from sabun.engine.pieces import Piece
 from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Statistic
@@ -49,17 +49,12 @@ class Dask:
         Raises:
             ParameterError: The name makes no sense, or Dask is not installed.
         """
+        address = f"tcp://{address_of(engine)}" if isinstance(engine, str) and engine != "dask" else engine
         try:
             import distributed  # noqa: F401
         except ImportError:
             raise ParameterError("engine dask needs an extra; pip install 'sabun[dask]'.") from None
-        if not isinstance(engine, str):
-            return cls(engine)
-        if engine == "dask":
-            return cls()
-        address = engine.removeprefix("dask://")
-        checks.require(engine.startswith("dask://") and bool(address), "dask or dask://host:port", engine=engine)
-        return cls(f"tcp://{address}")
+        return cls(None if engine == "dask" else address)
 
     def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them wherever Dask likes."""
@@ -152,10 +147,13 @@ def _started() -> Any:
     import dask
     from distributed import Client, LocalCluster
 
+    checks.in_earnest("an engine")
     # Dask makes its workers give memory back at once, which doubles the processor time of sums over arrays of this size.
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
+    settings = {"distributed.nanny.pre-spawn-environ": environment}
+    with suppress(OSError, RuntimeError, TimeoutError), dask.config.set(settings):
         return Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0"))
+    raise DataError(NOT_STARTED)
 
 
 def _stopped(client: Any) -> None:

@@ -22,15 +22,12 @@ from numpy.typing import NDArray
 
 from sabun.engine.counting import Report
 from sabun.engine.pieces import Piece
+from sabun.engine.scratch import FULL, GONE, scratch
 from sabun.engine.statistic import Statistic, probe, state_of
 from sabun.errors import DataError
 
 __all__ = ["Deal", "Dealing", "Hand", "dealt_here", "packed", "unpacked"]
 
-_FULL = (
-    "the folder for temporary files must have room for the rows; it has none, or cannot be written to. Nothing was charged. "
-    "Name another one: TMPDIR=FOLDER."
-)
 _LOST = "every hand must hold one packet of each piece; one does not. Nothing was charged."
 
 
@@ -57,6 +54,9 @@ class Hand(NamedTuple):
 
     number: int
     packets: Sequence[bytes]
+
+    def __repr__(self) -> str:
+        return f"<Hand {self.number}>"  # packets hold rows
 
 
 @final
@@ -149,7 +149,7 @@ class _Writing:
                     out.write(content)
                 out.flush()
             return self._report(piece, name, places)
-        raise DataError(_FULL)
+        raise DataError(FULL)
 
     def _report(self, piece: Piece, name: str, places: list[tuple[int, int, int]]) -> Report:
         piece.must_be_unchanged()  # what was read in between may be of either file
@@ -162,6 +162,9 @@ class _Stack(NamedTuple):
 
     number: int
     places: tuple[tuple[str, NDArray[np.int64]], ...]
+
+    def __repr__(self) -> str:
+        return f"<Stack of hand {self.number}>"  # sizes tell how many rows there are
 
 
 @final
@@ -182,7 +185,7 @@ def dealt_here(engine: Any, task: Dealing, pieces: Sequence[Piece]) -> Iterator[
     Raises:
         DataError: A piece could not be read or a hand not counted.
     """
-    with tempfile.TemporaryDirectory(prefix="sabun-dealt-") as folder:
+    with scratch("sabun-dealt-") as folder:
         written = sorted(engine.reports(_Writing(task, folder), pieces), key=lambda report: report.number)
         if [report.number for report in written] != list(range(task.pieces)):
             raise DataError(_LOST)
@@ -219,8 +222,9 @@ def unpacked(content: bytes) -> list[NDArray[Any]]:
 
 def _read(name: str, places: NDArray[np.int64]) -> bytes:
     found = []
-    with open(name, "rb") as opened:
+    with suppress(OSError), open(name, "rb") as opened:
         for start, length in places.tolist():
             opened.seek(start)
             found.append(opened.read(length))
-    return b"".join(found)
+        return b"".join(found)
+    raise DataError(GONE)

@@ -6,6 +6,7 @@ misses none, or refuses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, final
@@ -15,11 +16,19 @@ from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.statistic import Statistic, none_missing, probe, twice_counted
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Engine", "Processes", "Serial", "each_once", "engine_named", "gathered"]
+__all__ = ["NOT_STARTED", "Engine", "Processes", "Serial", "address_of", "each_once", "engine_named", "gathered"]
 
 State = TypeVar("State")
 
 _RULE = "serial, processes:N, dask, dask://host:port, spark or spark://host:port (sc://host:port for Spark Connect)"
+
+
+_HOST = r"(?:\[[0-9a-fA-F:.]+\]|[^\s/@?#;,:\[\]]+)"
+_PORT = r":([1-9][0-9]{0,4})"
+_ADDRESSES = {"dask": _HOST + _PORT, "spark": f"{_HOST}{_PORT}(?:,{_HOST}{_PORT})*", "sc": f"{_HOST}(?:{_PORT})?(?:/.*)?"}
+"""What stands after ``dask://``; Spark takes several masters, Spark Connect settings at the end."""
+
+NOT_STARTED = f"the processes of an engine must start; none did. Nothing was charged. {checks.MAIN}"
 
 
 class Engine(Protocol):
@@ -57,7 +66,7 @@ class Processes:
     count: int
     tries: int = 3
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)
-    """The pool, once there is one: starting it costs seconds, and some questions read their table three times."""
+    """The pool, once there is one, and whether it started: that costs seconds, and some questions read their table thrice."""
 
     def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
         """Counts them side by side; a process that dies is replaced."""
@@ -83,7 +92,10 @@ class Processes:
             for done in as_completed(waiting):
                 yield done.result()
         except BrokenProcessPool:
+            _, started = self._kept
             self._kept.clear()
+            if not started.is_set():  # none of them would start the next time either
+                raise DataError(NOT_STARTED) from None
         finally:
             for each in waiting:
                 each.cancel()
@@ -94,10 +106,12 @@ class Processes:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
+        checks.in_earnest("an engine")
         if not self._kept:
             # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
             context = multiprocessing.get_context("spawn")
-            self._kept.append(ProcessPoolExecutor(max_workers=self.count, mp_context=context))
+            started = context.Event()  # set by the first process that is ready
+            self._kept.extend([ProcessPoolExecutor(self.count, mp_context=context, initializer=started.set), started])
         return self._kept[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -151,6 +165,19 @@ def each_once(
         if step is not None:
             step(done, count)
     none_missing(seen, count)
+
+
+def address_of(engine: str) -> str:
+    """The host and port in an engine's name, of which only the shape is looked at: nothing is started.
+
+    Raises:
+        ParameterError: It has another shape.
+    """
+    scheme, _, address = engine.partition("://")
+    found = re.fullmatch(_ADDRESSES.get(scheme, "(?!)"), address)
+    fits = found is not None and all(int(port) < 1 << 16 for port in found.groups() if port)
+    checks.require(fits, _RULE, engine=engine)
+    return address
 
 
 def engine_named(engine: Any) -> Engine:

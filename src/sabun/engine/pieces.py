@@ -51,10 +51,14 @@ class Piece:
             DataError: It changed, or is gone.
         """
         if _mark(self.part.path) != self.mark:
-            raise DataError(
-                f"{self.part.path.name} (piece {self.number}) must stay as it is while it is read; it was changed or removed. "
-                "Nothing was charged. Ask again when nobody writes to it."
-            )
+            raise self.changed()
+
+    def changed(self) -> DataError:
+        """What is said of a file that is not the one that was cut."""
+        return DataError(
+            f"{self.part.path.name} (piece {self.number}) must stay as it is while it is read; it was changed or removed. "
+            "Nothing was charged. Ask again when nobody writes to it."
+        )
 
 
 def cut(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, rows: int = _ROWS) -> tuple[Piece, ...]:

@@ -11,7 +11,8 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar, final
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from sabun.engine.counting import Report
 from sabun.engine.engines import Engine, each_once, gathered
 from sabun.engine.pieces import Piece, plan_of
+from sabun.engine.scratch import FULL, GONE, scratch
 from sabun.engine.statistic import Grouped, none_missing, probe, twice_counted
 from sabun.errors import DataError
 
@@ -47,14 +49,17 @@ class Parted(NamedTuple):
     bucket: int
     rows: tuple[bytes, ...]
 
+    def __repr__(self) -> str:
+        return f"<Parted: piece {self.piece} for bucket {self.bucket}>"  # plan and rows are private
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
     """A recipe on its way to workers, with the plan and the number of pieces and buckets."""
 
-    recipe: bytes
-    plan: str
+    recipe: bytes = field(repr=False)
+    plan: str = field(repr=False)
     pieces: int
     buckets: int
 
@@ -130,16 +135,25 @@ def shuffled(
         return gathered(cluster(task, pieces), grouped.statistic, plan=task.plan, count=task.buckets, step=step)
     if task.buckets == 1:  # little enough to need no disk
         return _at_once(engine, grouped, task, pieces, step)
-    # Only the owner may read it; it is removed whatever happens but a kill of this very process.
-    with tempfile.TemporaryDirectory(prefix="sabun-") as folder:
+    with scratch("sabun-") as folder:
         return _through_disk(engine, grouped, task, pieces, folder, step)
 
 
 def buckets_for(pieces: Sequence[Piece]) -> int:
-    """As many buckets as keep each of them small."""
-    sizes = {str(piece.part.path): piece.part.path.stat().st_size for piece in pieces}
+    """As many buckets as keep each of them small.
+
+    Raises:
+        DataError: A file is gone, or may not be looked at.
+    """
+    sizes = {str(piece.part.path): _size(piece) for piece in pieces}
     wanted = -(-sum(sizes.values()) // _BUCKET)
     return min(1 << max(wanted - 1, 0).bit_length(), _MOST)
+
+
+def _size(piece: Piece) -> int:
+    with suppress(OSError):
+        return piece.part.path.stat().st_size
+    raise piece.changed()
 
 
 @final
@@ -175,10 +189,7 @@ class _Spilling:
         except OSError:
             name = ""
         if not name:
-            raise DataError(
-                "the folder for temporary files must have room for the rows; it has none, or cannot be written to. "
-                "Nothing was charged. Name another one: TMPDIR=FOLDER."
-            )
+            raise DataError(FULL)
         return Report(self.task.plan, piece.number, probe(self.task.grouped.statistic), name.encode())
 
 
@@ -194,6 +205,12 @@ class _Spilled:
         return self.task.report(bucket.number, self._rows(bucket.number))
 
     def _rows(self, bucket: int) -> Iterator[bytes]:
+        with suppress(OSError):
+            yield from self._read(bucket)
+            return
+        raise DataError(GONE)
+
+    def _read(self, bucket: int) -> Iterator[bytes]:
         for name in self.files:
             with open(name, "rb") as file:
                 file.seek(-8, os.SEEK_END)

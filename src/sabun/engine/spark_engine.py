@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.dealing import Deal, Dealing
-from sabun.engine.engines import gathered
+from sabun.engine.engines import address_of, gathered
 from sabun.engine.pieces import Piece
 from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Statistic
@@ -46,8 +48,10 @@ class Spark:
         """From ``spark``, ``spark://host:port``, ``sc://host:port`` or a session.
 
         Raises:
-            ParameterError: Spark is not installed.
+            ParameterError: The name makes no sense, or Spark is not installed.
         """
+        if isinstance(engine, str) and engine != "spark":
+            address_of(engine)
         try:
             import pyspark  # noqa: F401
         except ImportError:
@@ -86,7 +90,10 @@ class Spark:
     def _of(self, pieces: Sequence[Numbered]) -> Any:
         """One piece a partition."""
         rows = [(pickle.dumps(piece),) for piece in pieces]
-        return self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
+        with suppress(*_failures()):
+            return self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
+        where = f" at {self.session.partition(';')[0]}" if isinstance(self.session, str) else ""
+        raise DataError(f"a Spark session must start or answer{where}; none does. Nothing was charged. Spark needs Java.")
 
     def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
         """Deals them and counts the hands wherever Spark likes."""
@@ -97,9 +104,7 @@ class Spark:
                     piece = pickle.loads(raw)
                     yield from _packets(task, piece.number, task.packets(piece))
 
-        rows = [(pickle.dumps(piece),) for piece in pieces]
-        frame = self._session().createDataFrame(rows, "piece binary").repartition(len(rows))
-        return iter(_collected(_hands(task, frame.mapInArrow(give, _PACKET))))
+        return iter(_collected(_hands(task, self._of(pieces).mapInArrow(give, _PACKET))))
 
     def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> SparkFrame:
         """A Spark DataFrame whose partitions, after one shuffle, are the pieces."""
@@ -140,6 +145,8 @@ class SparkFrame(Elsewhere):
             yield _batch(task.counted_rows(*_partition(batches)))
 
         reports = _collected(self.frame.repartition(_PARTITIONS).mapInArrow(count, _REPORT))
+        if not reports and _no_rows(self.frame):
+            reports = [task.counted_rows(number, chunks([])) for number in range(_PARTITIONS)]
         return gathered(reports, statistic, plan=task.plan, count=_PARTITIONS, step=self.progress)
 
     @property
@@ -161,7 +168,17 @@ class SparkFrame(Elsewhere):
             yield from _packets(task, number, task.packets(rows))
 
         reports = _collected(_hands(task, self.frame.repartition(_PARTITIONS).mapInArrow(give, _PACKET)))
+        if not reports and _no_rows(self.frame):
+            packets = task.packets(chunks([]))
+            reports = [task.counted_hand(hand, [packets[task.share(hand)]] * _PARTITIONS) for hand in range(task.hands)]
         return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+
+
+def _no_rows(frame: Any) -> bool:
+    """Whether Spark says that a frame has no rows; it then runs nothing, and silence alone is not taken for that."""
+    with suppress(*_failures()):
+        return bool(frame.isEmpty())
+    return False
 
 
 def _partition(batches: Iterable[Any]) -> tuple[int, Any]:
@@ -211,6 +228,15 @@ def _batch(report: Report) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=list(Report._fields))
 
 
+def _failures() -> tuple[type[Exception], ...]:
+    """What Spark raises when it cannot be reached or does not start."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    grpc = sys.modules.get("grpc")  # Spark Connect has loaded it, where it is used
+    return PySparkException, Py4JError, OSError, *(() if grpc is None else (grpc.RpcError,))
+
+
 def _collected(frame: Any) -> list[Report]:
     """The reports of all executors; what Spark says of a failure is not passed on, for it may quote a cell."""
     from pyspark.errors import PySparkException
@@ -220,9 +246,8 @@ def _collected(frame: Any) -> list[Report]:
         return [Report(row.plan, row.number, row.probe, bytes(row.state)) for row in frame.collect()]
     except PySparkException as error:
         words = str(error)
-    except Exception as error:  # what py4j raises when an executor is lost has no class of its own
-        if type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
-            raise
+    except _failures():  # an executor is lost
+        pass
     ours = re.search(r"sabun\.errors\.DataError: (.+)", words)
     if ours:
         raise DataError(ours.group(1).strip())

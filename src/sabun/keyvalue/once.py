@@ -38,6 +38,12 @@ __all__ = ["Collected", "ReportsOnce", "SeenOnce", "counted_files"]
 _NAMED = 1000
 """How many refused reports are named; the others are only counted."""
 
+_UNNAMED = "refused."
+"""In the place of a reason that nobody will read: a thousand reports of the same file were refused before."""
+
+_LONGEST = 500
+"""Letters of a reason: whoever made the report may have had a say in them."""
+
 _PLACE = 40
 """A report's place is the number of its file, then in so many bits its position there."""
 
@@ -164,20 +170,20 @@ class ReportsOnce:
 
     def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
         """The reports of a file that could count, and why others cannot."""
-        position, held = piece.number << _PLACE, _Judged()
+        position, held = piece.number << _PLACE, _Judged(_NAMED)
         for block in report_blocks(piece.part.path, self.terms):
             self._judge(block, position, held)
             position += len(block)
             if held.count >= _AT_ONCE:
                 yield self._by_bucket(held, buckets)
-                held = _Judged()
+                held = _Judged(held.unnamed)
         yield self._by_bucket(held, buckets)
 
     def _by_bucket(self, held: _Judged, buckets: int) -> list[bytes]:
         whole, odd = np.concatenate([np.empty(0, dtype=self._kind), *held.whole]), np.array(held.odd, dtype=_ODD)
         whole = whole[np.argsort(whole["place"], kind="stable")]  # those the collector was asked about were set before others
         good, bad = (_split(rows, self._buckets(rows["key"], buckets), buckets) for rows in (whole, odd))
-        reasons = json.dumps(list(held.reasons)).encode()
+        reasons = list(held.reasons)
         return [_packed(*found, reasons) for found in zip(good, bad, strict=True)]
 
     def _judge(self, block: Bytes | list[bytes], position: int, held: _Judged) -> None:
@@ -191,8 +197,7 @@ class ReportsOnce:
             try:
                 self.collector.answer(report)
             except DataError as error:
-                why = held.reasons.setdefault(str(error), len(held.reasons))
-                held.odd.append((position + place, report[ID].ljust(20, b"\xff"), why))
+                held.odd.append((position + place, report[ID].ljust(20, b"\xff"), held.why(str(error))))
             else:  # the collector's word counts, whatever it looked like
                 held.whole.append(self._rows(np.frombuffer(report, dtype=np.uint8)[None], np.array([position + place])))
         if right.any():
@@ -257,13 +262,19 @@ def _files(place: Path) -> list[Path]:
 
 
 class _Judged:
-    """Reports on their way into buckets."""
+    """Reports on their way into buckets; so many of the refused ones are still to be named."""
 
-    def __init__(self) -> None:
+    def __init__(self, unnamed: int) -> None:
+        self.unnamed = unnamed
         self.whole: list[Rows] = []
         self.odd: list[tuple[int, bytes, int]] = []
         self.reasons: dict[str, int] = {}
         self.count = 0
+
+    def why(self, reason: str) -> int:
+        """The number of a reason."""
+        self.unnamed, named = max(self.unnamed - 1, 0), self.unnamed > 0
+        return self.reasons.setdefault(reason[:_LONGEST] if named else _UNNAMED, len(self.reasons))
 
 
 class _Seen:
@@ -333,10 +344,12 @@ def _split(rows: Rows, where: NDArray[np.int64], buckets: int) -> list[Rows]:
     return np.split(rows[order], np.searchsorted(where[order], np.arange(1, buckets)))
 
 
-def _packed(whole: Rows, odd: Rows, reasons: bytes) -> bytes:
+def _packed(whole: Rows, odd: Rows, reasons: list[str]) -> bytes:
+    """The rows of a bucket with those reasons that they have, and no others: strangers choose how many there are."""
     if not len(whole) and not len(odd):
         return b""
-    told = reasons if len(odd) else b"[]"
+    used, odd["why"] = np.unique(odd["why"], return_inverse=True)
+    told = json.dumps([reasons[why] for why in used.tolist()]).encode()
     return b"".join((len(whole).to_bytes(8, "little"), len(odd).to_bytes(8, "little"), whole.tobytes(), odd.tobytes(), told))
 
 

@@ -14,16 +14,16 @@ import multiprocessing
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.engine.scratch import scratch
 from sabun.errors import DataError, ParameterError
 from sabun.learning.network import Floats
 from sabun.learning.shards import Shard, members_of
@@ -31,7 +31,7 @@ from sabun.learning.shards import Shard, members_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Crew", "LostProcess", "crew_of", "must_travel"]
+__all__ = ["Crew", "LostProcess", "Rounding", "crew_of", "must_travel"]
 
 _STOP, _DEAL, _SUM = range(3)
 _ALL = -1
@@ -50,16 +50,49 @@ class LostProcess(DataError):
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class Rounding:
+    """What decides how torch rounds in a process."""
+
+    threads: int
+    deterministic: bool
+    precision: str
+    type: Any
+    flushes: bool
+
+    @classmethod
+    def here(cls) -> Self:
+        """As it is in this process."""
+        import torch
+
+        return cls(
+            threads=torch.get_num_threads(),
+            deterministic=torch.are_deterministic_algorithms_enabled(),
+            precision=torch.get_float32_matmul_precision(),
+            type=torch.get_default_dtype(),
+            flushes=not bool(torch.tensor([2.0**-1060], dtype=torch.float64) * 0.5),  # torch tells by no other means
+        )
+
+    def settle(self) -> None:
+        """Takes it over in this process."""
+        import torch
+
+        torch.set_num_threads(self.threads)
+        torch.use_deterministic_algorithms(self.deterministic)
+        torch.set_float32_matmul_precision(self.precision)
+        torch.set_default_dtype(self.type)
+        torch.set_flush_denormal(self.flushes)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where a process stands, and what decides how torch rounds there."""
+    """Where a process stands."""
 
     rank: int
     size: int
     store: str
     device: str
-    threads: int
-    deterministic: bool
-    precision: str
+    rounding: Rounding
 
     def join(self) -> None:
         """Enters the group; returns when all have."""
@@ -68,19 +101,10 @@ class _Place:
 
         if self.device == "cuda":
             torch.cuda.set_device(self.rank)
-        # No other machine is asked: processes find each other by a file of the owner's, and talk on this machine alone.
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
         backend = "cpu:gloo,cuda:nccl" if self.device == "cuda" else "gloo"
         store = dist.FileStore(self.store, self.size)
-        dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.size, timeout=_PATIENCE)
-
-    def settle(self) -> None:
-        """Takes over what decides how torch rounds."""
-        import torch
-
-        torch.set_num_threads(self.threads)
-        torch.use_deterministic_algorithms(self.deterministic)
-        torch.set_float32_matmul_precision(self.precision)
+        with _on_this_machine():
+            dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.size, timeout=_PATIENCE)
 
 
 @final
@@ -142,19 +166,16 @@ def crew_of(processes: int, *, device: str = "cpu") -> Iterator[Crew | None]:
         yield None
         return
     _possible(processes, device)
-    import torch
     import torch.distributed as dist
 
     context = multiprocessing.get_context("spawn")  # a fork would take along ledger, key and locks
     helpers: list[Any] = []
-    with tempfile.TemporaryDirectory(prefix="sabun-crew-") as folder:
-        facts = {
+    with scratch("sabun-crew-") as folder:
+        facts: dict[str, Any] = {
             "size": processes,
             "store": os.path.join(folder, "store"),
             "device": device,
-            "threads": torch.get_num_threads(),
-            "deterministic": torch.are_deterministic_algorithms_enabled(),
-            "precision": torch.get_float32_matmul_precision(),
+            "rounding": Rounding.here(),
         }
         try:
             for rank in range(1, processes):
@@ -224,10 +245,7 @@ def _await(process: Any, pipe: Any) -> None:
     except EOFError:
         ready = False
     if not ready:
-        raise LostProcess(
-            "every process of a run must start; one did not. Nothing was charged. In a script, what it does must stand under "
-            "`if __name__ == '__main__':`, for helpers read the script again."
-        )
+        raise LostProcess(f"every process of a run must start; one did not. Nothing was charged. {checks.MAIN}")
 
 
 def _help(place: _Place, pipe: Any) -> None:
@@ -236,7 +254,7 @@ def _help(place: _Place, pipe: Any) -> None:
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides when to end
-        place.settle()
+        place.rounding.settle()
         pipe.send("ready")
         place.join()
         _serve(place)
@@ -267,6 +285,20 @@ def _serve(place: _Place) -> None:
             for number in sorted(held):
                 shard, limits = held[number]
                 _sent(shard(weights, members_of(rows, *limits)), place.device)
+
+
+@contextlib.contextmanager
+def _on_this_machine() -> Iterator[None]:
+    """No other machine is asked: processes find each other by a file of the owner's, and connect on this machine alone."""
+    name = "GLOO_SOCKET_IFNAME"
+    before = os.environ.get(name)
+    os.environ[name] = "lo0" if sys.platform == "darwin" else "lo"
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextlib.contextmanager

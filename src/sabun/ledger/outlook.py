@@ -59,6 +59,7 @@ class Outlook:
     @contextmanager
     def charging(self) -> Iterator[tuple[Transaction, Book]]:
         """A change that books a charge; where it cannot be made, the error says what that means for the charge."""
+        checks.in_earnest("a charge")  # a worker that reads its owner's script again would pay for all of it again
         self.must_be_open()
         try:
             with self.store.writing() as view:
