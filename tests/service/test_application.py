@@ -166,6 +166,43 @@ def test_a_body_that_announces_nothing_is_counted_as_it_comes_and_cut_off(here: 
             assert b"too-large" in line.recv(10_000)
 
 
+def _said_to(here: Here, *pieces: bytes) -> bytes:
+    """All that the server answers to some bytes until it hangs up."""
+    with socket.create_connection(("127.0.0.1", here.client.base_url.port), timeout=20) as line:
+        found = b""
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                line.sendall(piece)
+            while piece := line.recv(10_000):
+                found += piece
+    return found
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 34_000 + b"\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: x\r\n" * 9000 + b"\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\nA: ", *[b"x" * 1000] * 400],
+        [b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"A: " + b"x" * 34_000 + b"\r\n\r\n"],
+    ],
+    ids=["address", "a long header", "many headers", "a header without end", "trailers"],
+)
+def test_what_a_request_announces_is_bounded(here: Here, head: list[bytes], caplog: pytest.LogCaptureFixture) -> None:
+    said = _said_to(here, *head)
+    assert b" 431 " in said or len(head) > 1  # who sends on may only hear that the line is closed
+    assert here.client.get("/health", headers={"A": "x" * 30_000}).status_code == 200
+    assert caplog.text == ""
+
+
+def test_what_is_no_request_costs_no_line_in_the_log(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    answer = _said_to(here, b"\x16\x03\x01 nonsense\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"bad-request"' in answer
+    assert caplog.text == ""
+
+
 def test_too_much_at_once_is_sent_away_and_may_come_again(tmp_path: Path) -> None:
     made = Here(tmp_path)
     tight = Collecting(store=made.store, writer=made.writer, intake=Intake(most_together=500))

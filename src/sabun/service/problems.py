@@ -11,6 +11,7 @@ from starlette.responses import Response
 __all__ = ["CODES", "Problem", "ProblemBody", "problem_response"]
 
 CODES: dict[str, tuple[int, str]] = {
+    "bad-request": (400, "This is no request of HTTP/1.1."),
     "empty": (400, "The body must hold at least one report; it is empty."),
     "bad-json": (400, "The body must be JSON as the description says; it is not."),
     "bad-hex": (400, "Tickets, promises and secrets must be hexadecimal digits of the right length; they are not."),
@@ -34,6 +35,7 @@ CODES: dict[str, tuple[int, str]] = {
     "too-many": (413, "A request must hold fewer reports. Send several requests."),
     "media-type": (415, "Reports must come as application/vnd.sabun.reports or application/json."),
     "too-often": (429, "Too many attempts. Try again later."),
+    "head-too-long": (431, "The address and the headers of a request must be shorter."),
     "internal": (500, "The server made a mistake; nothing was changed."),
     "busy": (503, "More reports are waiting than can be written soon. Send the same again later."),
     "unavailable": (
