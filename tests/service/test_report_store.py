@@ -205,16 +205,20 @@ def test_a_full_store_keeps_what_it_answered_and_takes_the_rest_later(tmp_path: 
 
 
 @pytest.mark.parametrize("with_a_key", [False, True])
-def test_another_folder_of_keys_is_refused_for_an_id_would_count_twice(opened: Callable[..., Store], with_a_key: bool) -> None:
+def test_another_folder_of_keys_adds_nothing_for_an_id_would_count_twice(
+    opened: Callable[..., Store], with_a_key: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     served = opened().register(KV3)
     stranger = opened(1, keys="others")
     if with_a_key:
         stranger.keys.make_round(served.task, 0)
-    with pytest.raises(ParameterError, match="folder of keys"):
-        stranger.register(KV3)
+    assert stranger.register(KV3) == served  # served all the same: the round can be abandoned
+    assert "folder of keys" in caplog.text
     with pytest.raises(StoreUnavailable):
         stranger.commit([batch(served, made_up(KV3, 3, seed=13))])
     assert stranger.counters(served, 0).n == 0
+    assert close_round(stranger, served, 0, abandon=True) is None
+    assert [one.state for one in stranger.rounds(served)] == ["purged"]
 
 
 def test_the_rule_of_enrolment_stays_once_reports_have_come(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from sabun.keyvalue.client import report_size
 from sabun.keyvalue.statistic import Counters
 from sabun.service.adding import Adder, checked_key
 from sabun.service.arrivals import answers_of
+from sabun.service.log import say
 from sabun.service.migrations import migrate
 from sabun.service.round_keys import RoundKeys, check_of
 from sabun.service.served import Batch, Receipt, Round, Served, TooFew, rounds_in
@@ -60,8 +62,7 @@ class Store:
         """Serves a study from now on, with its first round open; the same study again changes nothing.
 
         Raises:
-            ParameterError: It has reports under another rule of enrolment, the seed is not the one it committed to, or the
-                folder of keys is not the one with which its rounds were opened.
+            ParameterError: It has reports under another rule of enrolment, or the seed is not the one it committed to.
         """
         study.checked_seed(seed)
         task, rule = study.terms.short_id.hex(), "tickets" if tickets else "open"
@@ -81,9 +82,13 @@ class Store:
         return served
 
     def _check_keys(self, served: Served) -> None:
+        """Says which rounds can take no report; they are served all the same, so that they can be abandoned."""
         for opened in self.rounds(served):
             if opened.state == "open":
-                checked_key(self.keys, served, opened.number, opened.key_check)
+                try:
+                    checked_key(self.keys, served, opened.number, opened.key_check)
+                except ParameterError as error:
+                    say("error", f"round {opened.number} takes no reports: {error}", level=logging.ERROR)
 
     def known(self, task: str) -> Served | None:
         """The study of that name, if this process has looked it up before."""
