@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from sabun.service.application import application
 from sabun.service.bodies import Intake
-from sabun.service.closing import purge_expired, tidy
+from sabun.service.closing import purge_expired, scrub, tidy
 from sabun.service.connections import PatientProtocol
 from sabun.service.endpoints import Collecting
 from sabun.service.log import say, start_log
@@ -103,12 +103,13 @@ def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
 
 
 async def _keep_house(settings: Settings, collecting: Collecting) -> None:
-    """Deletes reports whose time is over, every now and then."""
+    """Deletes reports whose time is over, and the order in which the last ones came, every now and then."""
     while True:
         try:
             purged = await collecting.apart(purge_expired, collecting.store, retention_days=settings.retention_days)
             if purged:
                 say("purge", f"deleted the reports of {purged} rounds")
+            await collecting.apart(scrub, collecting.store)
         except Problem:
             say("store", "the store cannot be used for now", level=logging.WARNING)
         except Exception as error:
