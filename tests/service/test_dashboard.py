@@ -334,6 +334,7 @@ def test_every_reason_and_every_problem_of_a_page_has_its_japanese() -> None:
     on_pages = [
         *("not-found", "unknown-study", "unknown-round", "forbidden", "stale-form", "no-report", "too-few", "no-release"),
         *("too-large", "slow-body", "disconnected", "too-often", "internal", "busy", "unavailable"),
+        *("cannot-close", "encoding"),
     ]
     wanted = [*REASONS.values(), *(CODES[code][1] for code in on_pages)]
     assert [text for text in wanted if text not in catalogue("ja")] == []
