@@ -352,6 +352,16 @@ def test_reporters_cannot_do_what_operators_do(here: Here) -> None:
         assert "access-control-allow-origin" not in response.headers
 
 
+def test_metrics_tell_nothing_of_a_round_below_the_minimum_batch(here: Here) -> None:
+    served = here.store.register(Study(keys=["a", "b"], epsilon=1, protocol="kv3", min_batch=20))
+    reports = made_up(served.study, 20, seed=3)
+    for start, told in ((0, False), (19, True)):
+        here.send(b"".join(reports[start : start + 19]) + b"cut", served)
+        text = here.client.get("/metrics").text
+        assert ('sabun_reports_total{outcome="accepted"} 20' in text) is told
+        assert ("sabun_reports_total{outcome=" in text) is told
+
+
 def test_health_and_metrics(here: Here) -> None:
     here.send(b"".join([*made_up(KV3, 7, seed=5), b"?"]))
     assert here.client.get("/health").json()["status"] == "ok"
@@ -366,7 +376,7 @@ def test_health_and_metrics(here: Here) -> None:
 def test_what_is_unknown_is_a_problem_too(here: Here) -> None:
     is_problem(here.client.get("/v2/x"), "not-found")
     is_problem(here.client.get(here.path(here.open, "rounds", "x")), "not-found")
-    is_problem(here.client.get(here.path(here.open, "rounds", 10**30)), "unknown-round")
+    is_problem(here.client.get(here.path(here.open, "rounds", 10**9)), "unknown-round")
     response = here.client.put(here.path(here.open))
     is_problem(response, "not-allowed")
     assert "GET" in response.headers["allow"]

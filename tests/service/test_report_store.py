@@ -99,6 +99,7 @@ def test_a_report_counts_in_its_own_round_only(store: Store) -> None:
     first, second = made_up(study, 20, seed=6), made_up(study, 10, seed=7, number=1)
     assert store.commit([batch(served, second)])[0].rejected == [(place, "round") for place in range(10)]
     assert store.commit([batch(served, second, number=1)])[0].rejected == [(place, "early") for place in range(10)]
+    assert [(number, what, n) for number, _, what, n in store.outcomes(served)] == [(0, "early", 10), (0, "round", 10)]
     store.commit([batch(served, first)])
     close_round(store, served, 0)
     assert store.commit([batch(served, first)])[0].rejected == [(place, "late") for place in range(20)]

@@ -57,8 +57,10 @@ class Adder:
         served, number = batches[0].served, batches[0].number
         opened = self._held(session, served, number)
         refusal = _refusal(served.study, opened, self._date())
-        if opened is None:  # nothing to count outcomes under
-            return [_refused(batch, "early") for batch in batches]
+        if opened is None:  # counted under the round that is to be closed first
+            receipts = [_refused(batch, "early") for batch in batches]
+            self._note(session, rounds_in(session, served)[-1].round, receipts)
+            return receipts
         if refusal is None:
             receipts = self._added(session, opened, batches)
         else:
