@@ -12,7 +12,7 @@ from sabun.errors import ParameterError
 from sabun.keyvalue import Study
 from sabun.service.arrivals import answers_of
 from sabun.service.round_keys import RoundKeys, check_of
-from sabun.service.served import Batch, Receipt, Round, Served, rounds_in
+from sabun.service.served import Batch, Receipt, Round, Served, rounds_in, rule_in
 from sabun.service.session import Session, StoreUnavailable
 
 __all__ = ["Adder", "checked_key"]
@@ -85,7 +85,7 @@ class Adder:
         served = batches[0].served
         key = self._key_or_wait(served, opened)
         issued = None
-        if served.tickets:
+        if rule_in(session, served) == "tickets":
             issued = session.enrolled(served.number, {id for batch in batches for id in batch.arrival.ids})
         scramble = hashlib.blake2b
         scrambled = [[scramble(id, key=key, digest_size=16).digest() for id in batch.arrival.ids] for batch in batches]

@@ -23,7 +23,10 @@ from sabun.service.session import Database, Session
 
 __all__ = ["Batch", "Receipt", "Round", "Served", "Store", "TooFew"]
 
-_UNUSED = "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study)"
+_UNUSED = (
+    "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study) "
+    "AND NOT EXISTS (SELECT 1 FROM ticket WHERE ticket.study = study.study)"
+)
 _RECOUNTED_AT_ONCE = 4 << 20
 """Bytes of reports."""
 _EVERYBODY = -2
@@ -62,7 +65,8 @@ class Store:
         """Serves a study from now on, with its first round open; the same study again changes nothing.
 
         Raises:
-            ParameterError: It has reports under another rule of enrolment, or the seed is not the one it committed to.
+            ParameterError: It has reports or tickets under another rule of enrolment, or the seed is not the one that it
+                committed to.
         """
         study.checked_seed(seed)
         task, rule = study.terms.short_id.hex(), "tickets" if tickets else "open"
@@ -72,11 +76,18 @@ class Store:
             if not session.rows("SELECT study FROM study WHERE task = ?", task):
                 [(number,)] = session.rows("SELECT coalesce(max(study), 0) + 1 FROM study")
                 session.rows("INSERT INTO study VALUES (?, ?, ?, ?)", number, task, study.to_json(), rule)
-            session.rows(f"UPDATE study SET enrolment = ? WHERE task = ? AND {_UNUSED}", rule, task)
+            # Those who add reports or issue tickets have ended, or see the new rule.
+            [(number,)] = session.rows(f"SELECT study FROM study WHERE task = ?{session.to_change}", task)
+            for (round,) in session.rows("SELECT round FROM round WHERE study = ? ORDER BY round", number):
+                session.hold(round, alone=True)
+            update = f"UPDATE study SET enrolment = ? WHERE task = ? AND enrolment <> ? AND {_UNUSED}"
+            session.rows(update, rule, task, rule)
         self._served.pop(task, None)
         served = self.served(task)
         if served is None or served.study.task_id != study.task_id or served.tickets != tickets:
-            raise ParameterError("enrolment must be as it was when the study was first served here; it is another.")
+            raise ParameterError(
+                "enrolment must be as it was when the study's first reports came or tickets were issued; it is another."
+            )
         self.open_round(served, 0)
         self._check_keys(served)
         return served

@@ -12,7 +12,7 @@ from sabun.keyvalue.statistic import Counters, SymbolCounts
 from sabun.service.arrivals import Arrival
 from sabun.service.session import Session
 
-__all__ = ["Batch", "Receipt", "Round", "Served", "TooFew", "require_equal", "rounds_in"]
+__all__ = ["Batch", "Receipt", "Round", "Served", "TooFew", "require_equal", "rounds_in", "rule_in"]
 
 _COLUMNS = "round, number, state, key_check, feedback, frozen_day, release"
 
@@ -100,6 +100,12 @@ def rounds_in(session: Session, served: Served, number: int | None = None) -> li
     rows = session.rows(f"SELECT {_COLUMNS} FROM round WHERE study = ?{one} ORDER BY number", served.number)
     found = [Round(**dict(zip(_COLUMNS.split(", "), row, strict=True))) for row in rows]
     return [replace(one, state="closed", abandoned=True) if one.state == "abandoned" else one for one in found]
+
+
+def rule_in(session: Session, served: Served) -> str:
+    """How a study enrols now: "open" or "tickets". What a process remembers may be older."""
+    [(rule,)] = session.rows("SELECT enrolment FROM study WHERE study = ?", served.number)
+    return str(rule)
 
 
 def require_equal(left: Counters, right: Counters) -> None:
