@@ -258,3 +258,24 @@ def test_a_failed_change_is_told_to_everybody_who_waits_for_it(store: Store, mon
     assert store.counters(served, 0).n == 0
     assert writer.add(batch(served, reports)).result(60).accepted == 20
     writer.end()
+
+
+def test_the_lost_key_of_one_study_stops_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    other = Study(keys=["a", "b"], epsilon=1, protocol="kv3")
+    lost, served = store.register(KV3), store.register(other)
+    store.keys.destroy_round(lost.task, 0)
+    reports = made_up(other, 10, seed=17)
+    batches = [batch(lost, made_up(KV3, 5, seed=17)), batch(served, reports[:4]), batch(served, reports[4:])]
+    first, *others = store.commit_each(batches)
+    assert isinstance(first, StoreUnavailable)
+    assert [one.accepted for one in others if isinstance(one, Receipt)] == [4, 6]
+    agrees(store, served, reports)
+    assert store.counters(lost, 0).n == 0
+    writer = Writer(store)
+    futures = [writer.add(one) for one in [*batches, batches[0]]]
+    assert futures[1].result(60).duplicate == 4
+    for refused in (futures[0], futures[3]):
+        with pytest.raises(StoreUnavailable):
+            refused.result(60)
+    writer.end()
+    assert caplog.text.count("folder of keys") == 1

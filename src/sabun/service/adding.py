@@ -15,12 +15,17 @@ from sabun.service.round_keys import RoundKeys, check_of
 from sabun.service.served import Batch, Receipt, Round, Served, rounds_in, rule_in
 from sabun.service.session import Session, StoreUnavailable
 
-__all__ = ["Adder", "checked_key"]
+__all__ = ["Adder", "KeyLost", "checked_key"]
 
 _ADD = (
     "INSERT INTO outcome (round, hour, what, shard, n) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (round, hour, what, shard) DO UPDATE SET n = outcome.n + excluded.n"
 )
+
+
+@final
+class KeyLost(StoreUnavailable):
+    """A round's key is not here; nothing can be added to it."""
 
 
 def checked_key(keys: RoundKeys, served: Served, number: int, check: bytes) -> bytes:
@@ -53,7 +58,11 @@ class Adder:
         self._rounds: dict[tuple[int, int], int] = {}
 
     def add(self, session: Session, batches: Sequence[Batch]) -> list[Receipt]:
-        """Adds the reports of some requests to one round; says what became of each request."""
+        """Adds the reports of some requests to one round; says what became of each request.
+
+        Raises:
+            KeyLost: The round's key is not here; nothing was written.
+        """
         served, number = batches[0].served, batches[0].number
         opened = self._held(session, served, number)
         refusal = _refusal(served.study, opened, self._date())
@@ -108,7 +117,7 @@ class Adder:
         try:
             return checked_key(self._keys, served, opened.number, opened.key_check)
         except ParameterError as error:  # the operator's to mend; devices are to try again later
-            raise StoreUnavailable(str(error)) from None
+            raise KeyLost(str(error)) from None
 
     def _count(self, session: Session, served: Served, opened: Round, fresh: Mapping[bytes, bytes]) -> None:
         """Adds the reports that were really inserted to this process's counters."""

@@ -13,7 +13,7 @@ from sabun.errors import ParameterError
 from sabun.keyvalue import Study, Tally
 from sabun.keyvalue.client import report_size
 from sabun.keyvalue.statistic import Counters
-from sabun.service.adding import Adder, checked_key
+from sabun.service.adding import Adder, KeyLost, checked_key
 from sabun.service.arrivals import answers_of
 from sabun.service.log import say
 from sabun.service.migrations import migrate
@@ -156,15 +156,31 @@ class Store:
         """Adds what is new, in one transaction; when this returns, all of it is on disk.
 
         Raises:
+            StoreUnavailable: Something was not added, or nobody knows: the same reports may come again.
+        """
+        receipts: list[Receipt] = []
+        for found in self.commit_each(batches):
+            if isinstance(found, KeyLost):
+                raise found
+            receipts.append(found)
+        return receipts
+
+    def commit_each(self, batches: Sequence[Batch]) -> list[Receipt | KeyLost]:
+        """The same; a round whose key is lost stops its own reports alone.
+
+        Raises:
             StoreUnavailable: Nothing was added, or nobody knows: the same reports may come again.
         """
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place, batch in enumerate(batches):
             groups[batch.served.number, batch.number].append(place)
-        receipts: dict[int, Receipt] = {}
+        receipts: dict[int, Receipt | KeyLost] = {}
         with self.database.change() as session:
             for _, places in sorted(groups.items()):  # always in one order: two processes never wait for each other in a ring
-                found = self._adder.add(session, [batches[place] for place in places])
+                try:
+                    found: Sequence[Receipt | KeyLost] = self._adder.add(session, [batches[place] for place in places])
+                except KeyLost as error:  # before anything of the group was written
+                    found = [error] * len(places)
                 receipts.update(zip(places, found, strict=True))
         return [receipts[place] for place in range(len(batches))]
 
