@@ -228,6 +228,30 @@ def test_a_round_that_cannot_be_signed_is_a_problem_and_stays_open(here: Here, c
     assert "Ed25519" in caplog.text
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("wanted", ["h2c", "websocket"])
+def test_a_client_that_would_rather_speak_another_protocol_is_answered_in_this_one(
+    here: Here, chunked: bool, wanted: str
+) -> None:
+    reports = b"".join(made_up(KV3, 5, seed=6))
+    asking = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": wanted}
+    for body in (reports, iter([reports[:50], reports[50:]])) if chunked else (reports, reports):
+        path = here.path(here.open, "rounds", 0, "reports")
+        answer = here.client.post(path, content=body, headers=asking).json()
+        assert answer["accepted"] + answer["duplicate"] == 5
+    assert here.client.get("/health", headers=asking).json()["status"] == "ok"
+    path = here.path(here.open, "rounds", 0, "reports").encode()
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: %d\r\n\r\n"
+    twice = head % len(reports) + reports + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert _said_to(here, twice[:70], twice[70:300], twice[300:]).count(b"HTTP/1.1 200") == 2
+
+
+def test_many_who_would_speak_another_protocol_at_once_are_answered(here: Here) -> None:
+    many = b"GET /openapi HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n" * 1100
+    last = b"GET /openapi HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert _said_to(here, many + last).count(b"HTTP/1.1 404") == 1101
+
+
 def test_too_much_at_once_is_sent_away_and_may_come_again(tmp_path: Path) -> None:
     made = Here(tmp_path)
     tight = Collecting(store=made.store, writer=made.writer, intake=Intake(most_together=500))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sabun.service.problems import Problem, problem_response
@@ -14,6 +15,7 @@ __all__ = ["PatientProtocol"]
 _MOST_URL = 8 << 10
 _MOST_HEAD = 32 << 10
 """Bytes of the address and the headers of one request, trailers included."""
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 # Its warnings are one line per malformed request, for whoever likes to fill a disk; its errors are ours.
 _quiet = logging.getLogger("uvicorn.error.requests")
@@ -33,7 +35,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self.logger = _quiet
         self._announced = self._pending = 0
-        self._long = False
+        self._long = self._told = False
 
     def connection_made(self, transport: Any) -> None:
         """Starts the clock."""
@@ -47,13 +49,40 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Some bytes; those of which the parser tells nothing yet are counted, for it keeps them."""
         self._pending += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
         if self._pending > _MOST_HEAD and not self.transport.is_closing():
             self._long = True
             self.send_400_response("")
 
+    def _feed(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as asked:
+                data = data[asked.args[0] :]
+                self._stay()
+            else:
+                return
+
+    def _stay(self) -> None:
+        """Nothing is upgraded here, so a request that asks for it goes on; but its parser reads no body any more.
+
+        Another one is told how long the body is, and nothing else.
+        """
+        framing = b"".join(name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING)
+        self.parser, self._told = httptools.HttpRequestParser(self), True
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n")
+        self._told = False
+
     def on_message_begin(self) -> None:
         """A request begins on a connection that is kept alive: its headers have their own time."""
+        if self._told:
+            return
         super().on_message_begin()
         self._announced = self._pending = 0
         self._late.cancel()
@@ -65,11 +94,15 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """Some of the address."""
+        if self._told:
+            return
         super().on_url(url)
         self._count(len(url), within=len(self.url) <= _MOST_URL)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header, or a trailer."""
+        if self._told:
+            return
         super().on_header(name, value)
         self._count(len(name) + len(value) + 4)
 
@@ -82,6 +115,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """They came in time; the body has a deadline of its own."""
+        if self._told:
+            return
         self._late.cancel()
         self._pending = 0
         super().on_headers_complete()
@@ -90,6 +125,11 @@ class PatientProtocol(HttpToolsProtocol):
         """Some of the body."""
         self._pending = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of it came, unless the parser thinks that what follows is no longer HTTP."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """The answer to what is no request, or too long a one; nothing more is read."""
