@@ -188,7 +188,16 @@ def add(
 
 
 @operator.command("revoke")
-def revoke(file: _Study, name: _Name, database: _Database = None, keys: _Keys = None, json: Json = False) -> None:
+def revoke(
+    file: _Study,
+    name: _Name,
+    every_study: Annotated[
+        bool, typer.Option("--every-study", help="The token for every study in the store, not that for this one.")
+    ] = False,
+    database: _Database = None,
+    keys: _Keys = None,
+    json: Json = False,
+) -> None:
     """End somebody's token at once.
 
     Example:
@@ -201,10 +210,10 @@ def revoke(file: _Study, name: _Name, database: _Database = None, keys: _Keys = 
 
         sabun keyvalue operator revoke study.json alice
     """
-    store, _ = _opened(file, database, keys)
+    store, served = _opened(file, database, keys)
     from sabun.service.operators import revoke_operator
 
-    revoke_operator(store, name)
+    revoke_operator(store, name, served=None if every_study else served)
     if json:
         print_json({"name": name, "revoked": True})
     else:
