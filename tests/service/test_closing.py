@@ -222,7 +222,7 @@ def test_reports_that_an_older_version_failed_to_delete_are_deleted(store: Store
 def test_an_abandoned_round_is_deleted_after_a_crash_and_never_released(
     store: Store, monkeypatch: pytest.MonkeyPatch, again: Callable[[Store], Any]
 ) -> None:
-    served = filled(store)
+    served = filled(store, Study(keys=["a", "b", "c"], epsilon=1, protocol="kv3", rounds=2))
 
     def crash(*_: object) -> None:
         raise StoreUnavailable("gone")
@@ -233,7 +233,8 @@ def test_an_abandoned_round_is_deleted_after_a_crash_and_never_released(
     monkeypatch.undo()
     assert store.rounds(served)[0].state == "closed"
     again(store)
-    [kept] = store.rounds(served)
+    kept, following = store.rounds(served)
+    assert following.state == "open"
     assert (kept.state, kept.release, store.recount(served, 0).n) == ("purged", None, 0)
     assert close_round(store, served, 0) is None
 

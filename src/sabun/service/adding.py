@@ -68,7 +68,8 @@ class Adder:
         refusal = _refusal(served.study, opened, self._date())
         if opened is None:  # counted under the round that is to be closed first
             receipts = [_refused(batch, "early") for batch in batches]
-            self._note(session, rounds_in(session, served)[-1].round, receipts)
+            for last in rounds_in(session, served)[-1:]:
+                self._note(session, last.round, receipts)
             return receipts
         if refusal is None:
             receipts = self._added(session, opened, batches)

@@ -122,6 +122,7 @@ def purge_expired(store: Store, *, retention_days: int) -> int:
             old = opened.frozen_day is not None and store.today - opened.frozen_day >= retention_days
             if (opened.state == "frozen" and old) or opened.abandoned or _left_over(store, opened):
                 purge_round(store, served, opened)
+                _open_next(store, served, opened.number)
                 purged += 1
     return purged
 
