@@ -29,7 +29,7 @@ MUTANTS = (
     ("another answer passes for the same", "service/adding.py", "elif stored[id] == answer:", "elif id in stored:"),
     ("closed rounds take reports", "service/adding.py", 'return "late" if opened.state != "open" or', 'return "late" if'),
     ("ids are kept as they came", "service/adding.py", "scramble(id, key=key, digest_size=16).digest()", "bytes(id)"),
-    ("anybody counts", "service/adding.py", "        if served.tickets:\n", "        if False:\n"),
+    ("anybody counts", "service/adding.py", '        if rule_in(session, served) == "tickets":\n', "        if False:\n"),
     ("another folder of keys passes", "service/adding.py", "if key is None or check_of(key) != check:", "if key is None:"),
     (
         "a rolled-back change is answered",
@@ -56,7 +56,26 @@ MUTANTS = (
         "    store.keys.destroy_round(served.task, number)\n    _open_next",
         "    _open_next",
     ),
-    ("closed below the minimum", "service/closing.py", "        if not abandon:\n", "        if False:\n"),
+    (
+        "closed below the minimum",
+        "service/closing.py",
+        "        store.require_batch(served, opened.number, store.counters_in(session, served, opened.number))\n",
+        "",
+    ),
+    ("an abandoned round is released", "service/closing.py", "SET state = 'abandoned' WHERE", "SET state = 'closed' WHERE"),
+    (
+        "one lost key stops everybody",
+        "service/report_store.py",
+        "except KeyLost as error:",
+        "except ZeroDivisionError as error:",
+    ),
+    (
+        "the monitor is told of small batches",
+        "service/metrics.py",
+        'if outcomes["accepted"] >= served.study.terms.min_batch:',
+        "if True:",
+    ),
+    ("headers without end", "service/connections.py", "if self._announced > _MOST_HEAD or not within:", "if False:"),
     (
         "a ticket throws again",
         "service/enrolment.py",

@@ -166,6 +166,92 @@ def test_a_body_that_announces_nothing_is_counted_as_it_comes_and_cut_off(here: 
             assert b"too-large" in line.recv(10_000)
 
 
+def _said_to(here: Here, *pieces: bytes) -> bytes:
+    """All that the server answers to some bytes until it hangs up."""
+    with socket.create_connection(("127.0.0.1", here.client.base_url.port), timeout=20) as line:
+        found = b""
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                line.sendall(piece)
+            while piece := line.recv(10_000):
+                found += piece
+    return found
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 34_000 + b"\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: x\r\n" * 9000 + b"\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: x\r\nA: ", *[b"x" * 1000] * 400],
+        [b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"A: " + b"x" * 34_000 + b"\r\n\r\n"],
+    ],
+    ids=["address", "a long header", "many headers", "a header without end", "trailers"],
+)
+def test_what_a_request_announces_is_bounded(here: Here, head: list[bytes], caplog: pytest.LogCaptureFixture) -> None:
+    said = _said_to(here, *head)
+    assert b" 431 " in said or len(head) > 1  # who sends on may only hear that the line is closed
+    assert here.client.get("/health", headers={"A": "x" * 30_000}).status_code == 200
+    assert caplog.text == ""
+
+
+def test_what_is_no_request_costs_no_line_in_the_log(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    answer = _said_to(here, b"\x16\x03\x01 nonsense\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"bad-request"' in answer
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("n", ["9" * 5000, "9" * 11, "-1", "x"])
+def test_what_is_no_number_of_a_round_is_not_found(here: Here, n: str) -> None:
+    assert here.client.get(here.path(here.open, "rounds", n)).status_code == 404
+    is_problem(here.client.post(here.path(here.open, "rounds", n, "reports"), content=b"x"), "not-found")
+    is_problem(here.client.get(here.path(here.open, "rounds", "9" * 10)), "unknown-round")
+
+
+def test_an_address_with_one_slash_more_is_not_found(here: Here) -> None:
+    is_problem(here.client.get(here.path(here.open, "rounds", 0) + "/"), "not-found")
+
+
+def test_a_packed_body_is_refused(here: Here) -> None:
+    report = made_up(KV3, 1, seed=5)[0]
+    is_problem(here.send(report, **{"Content-Encoding": "gzip"}), "encoding")
+    assert here.send(report, **{"Content-Encoding": "identity"}).json()["accepted"] == 1
+
+
+def test_a_round_that_cannot_be_signed_is_a_problem_and_stays_open(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    (here.store.keys.folder / "signing.pem").write_text("no key")
+    here.send(b"".join(made_up(KV3, 60, seed=4)))
+    is_problem(here.asked("close", "rounds", 0, "close", method="POST"), "cannot-close")
+    assert here.client.get(here.path(here.open, "rounds", 0)).json()["state"] == "open"
+    assert "Ed25519" in caplog.text
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("wanted", ["h2c", "websocket"])
+def test_a_client_that_would_rather_speak_another_protocol_is_answered_in_this_one(
+    here: Here, chunked: bool, wanted: str
+) -> None:
+    reports = b"".join(made_up(KV3, 5, seed=6))
+    asking = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": wanted}
+    for body in (reports, iter([reports[:50], reports[50:]])) if chunked else (reports, reports):
+        path = here.path(here.open, "rounds", 0, "reports")
+        answer = here.client.post(path, content=body, headers=asking).json()
+        assert answer["accepted"] + answer["duplicate"] == 5
+    assert here.client.get("/health", headers=asking).json()["status"] == "ok"
+    path = here.path(here.open, "rounds", 0, "reports").encode()
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: %d\r\n\r\n"
+    twice = head % len(reports) + reports + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert _said_to(here, twice[:70], twice[70:300], twice[300:]).count(b"HTTP/1.1 200") == 2
+
+
+def test_many_who_would_speak_another_protocol_at_once_are_answered(here: Here) -> None:
+    many = b"GET /openapi HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n" * 1100
+    last = b"GET /openapi HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert _said_to(here, many + last).count(b"HTTP/1.1 404") == 1101
+
+
 def test_too_much_at_once_is_sent_away_and_may_come_again(tmp_path: Path) -> None:
     made = Here(tmp_path)
     tight = Collecting(store=made.store, writer=made.writer, intake=Intake(most_together=500))
@@ -279,7 +365,7 @@ def test_nothing_is_shown_below_the_minimum_batch(here: Here) -> None:
 def test_who_guesses_tokens_is_slowed_down(here: Here) -> None:
     codes = [here.asked("sabun-guess", "rounds", 0, "estimates").status_code for _ in range(40)]
     assert codes == [401] * 30 + [429] * 10
-    is_problem(here.asked("read", "rounds", 0, "estimates"), "too-often")
+    is_problem(here.asked("read", "rounds", 0, "release"), "no-release")  # nobody locks out who has a token
 
 
 def test_reporters_cannot_do_what_operators_do(here: Here) -> None:
@@ -288,6 +374,16 @@ def test_reporters_cannot_do_what_operators_do(here: Here) -> None:
         is_problem(response, "unauthorised")
         assert response.headers["www-authenticate"].startswith("Bearer")
         assert "access-control-allow-origin" not in response.headers
+
+
+def test_metrics_tell_nothing_of_a_round_below_the_minimum_batch(here: Here) -> None:
+    served = here.store.register(Study(keys=["a", "b"], epsilon=1, protocol="kv3", min_batch=20))
+    reports = made_up(served.study, 20, seed=3)
+    for start, told in ((0, False), (19, True)):
+        here.send(b"".join(reports[start : start + 19]) + b"cut", served)
+        text = here.client.get("/metrics").text
+        assert ('sabun_reports_total{outcome="accepted"} 20' in text) is told
+        assert ("sabun_reports_total{outcome=" in text) is told
 
 
 def test_health_and_metrics(here: Here) -> None:
@@ -304,7 +400,7 @@ def test_health_and_metrics(here: Here) -> None:
 def test_what_is_unknown_is_a_problem_too(here: Here) -> None:
     is_problem(here.client.get("/v2/x"), "not-found")
     is_problem(here.client.get(here.path(here.open, "rounds", "x")), "not-found")
-    is_problem(here.client.get(here.path(here.open, "rounds", 10**30)), "unknown-round")
+    is_problem(here.client.get(here.path(here.open, "rounds", 10**9)), "unknown-round")
     response = here.client.put(here.path(here.open))
     is_problem(response, "not-allowed")
     assert "GET" in response.headers["allow"]

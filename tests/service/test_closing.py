@@ -21,6 +21,7 @@ from sabun.service.closing import close_round, purge_expired, purge_round, tidy
 from sabun.service.report_store import Served, Store, TooFew
 from sabun.service.round_keys import RoundKeys
 from sabun.service.served import require_equal
+from sabun.service.session import StoreUnavailable
 from sabun.service.sqlite_session import SqliteDatabase
 from service.devices import KV3, made_up
 from service.test_report_store import batch
@@ -184,6 +185,84 @@ def test_a_crash_between_two_steps_is_made_good_at_the_next_start(
     assert rounds[0].release is not None
     assert again.keys.of_round(served.task, 0) is None
     assert again.commit([batch(served, made_up(study, 5, seed=3, number=1), 1)])[0].accepted == 5
+
+
+def test_a_deletion_that_failed_is_repeated(opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened()
+    served = filled(store)
+    close_round(store, served, 0)
+
+    def refused(*_: object) -> None:
+        raise StoreUnavailable("busy")
+
+    with store.database.look() as session:
+        kind = type(session)
+    monkeypatch.setattr(kind, "drop_place", refused)
+    with pytest.raises(StoreUnavailable):
+        purge_expired(store, retention_days=0)
+    monkeypatch.undo()
+    assert store.rounds(served)[0].state == "frozen"
+    assert store.recount(served, 0).n == 60
+    assert purge_expired(store, retention_days=0) == 1
+    assert (store.rounds(served)[0].state, store.recount(served, 0).n) == ("purged", 0)
+
+
+@pytest.mark.parametrize("again", [tidy, lambda store: purge_expired(store, retention_days=0)], ids=["tidy", "house"])
+def test_reports_that_an_older_version_failed_to_delete_are_deleted(store: Store, again: Callable[[Store], Any]) -> None:
+    served = filled(store)
+    close_round(store, served, 0)
+    with store.database.change() as session:
+        session.rows("UPDATE round SET state = 'purged'")
+    assert store.recount(served, 0).n == 60
+    again(store)
+    assert store.recount(served, 0).n == 0
+
+
+@pytest.mark.parametrize("again", [tidy, lambda store: purge_expired(store, retention_days=30)], ids=["tidy", "house"])
+def test_an_abandoned_round_is_deleted_after_a_crash_and_never_released(
+    store: Store, monkeypatch: pytest.MonkeyPatch, again: Callable[[Store], Any]
+) -> None:
+    served = filled(store, Study(keys=["a", "b", "c"], epsilon=1, protocol="kv3", rounds=2))
+
+    def crash(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(closing, "purge_round", crash)
+    with pytest.raises(StoreUnavailable):
+        close_round(store, served, 0, abandon=True)
+    monkeypatch.undo()
+    assert store.rounds(served)[0].state == "closed"
+    again(store)
+    kept, following = store.rounds(served)
+    assert following.state == "open"
+    assert (kept.state, kept.release, store.recount(served, 0).n) == ("purged", None, 0)
+    assert close_round(store, served, 0) is None
+
+
+def test_a_round_that_cannot_be_signed_stays_open(store: Store) -> None:
+    served = filled(store)
+    (store.keys.folder / "signing.pem").write_text("no key")
+    with pytest.raises(DataError, match="Ed25519"):
+        close_round(store, served, 0)
+    assert store.rounds(served)[0].state == "open"
+    assert store.commit([batch(served, made_up(KV3, 5, seed=9))])[0].accepted == 5
+
+
+def test_a_log_that_somebody_reads_is_emptied_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(SqliteDatabase(tmp_path / "s"), RoundKeys(tmp_path / "keys"))
+    served = filled(store)
+    close_round(store, served, 0)
+    reader = sqlite3.connect(tmp_path / "s", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM report").fetchall()
+    purge_expired(store, retention_days=0)
+    assert "emptied later" in caplog.text
+    assert (tmp_path / "s-wal").stat().st_size > 0
+    reader.execute("COMMIT")
+    closing.scrub(store)
+    assert (tmp_path / "s-wal").stat().st_size == 0
+    reader.close()
+    store.database.close()
 
 
 def test_every_exit_between_two_statements_leaves_the_counters_exact(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sabun.errors import ParameterError
 from sabun.keyvalue.client import Diary, report_id
 from sabun.service.enrolment import EnrolmentRefused, begin, finish, issue_tickets
 from sabun.service.report_store import Receipt, Store
@@ -91,3 +93,23 @@ def test_what_is_kept_holds_no_ticket_secret_nonce_or_credential(store: Store, p
     for secret in (ticket, SECRET, nonce, credential):
         assert repr(secret) not in kept
         assert secret not in files
+
+
+def test_the_rule_of_enrolment_stays_once_tickets_are_issued(store: Store) -> None:
+    store.register(KV3)
+    served = store.register(KV3, tickets=True)
+    issue_tickets(store, served, 1)
+    with pytest.raises(ParameterError, match="enrolment"):
+        store.register(KV3)
+    assert store.register(KV3, tickets=True) == served
+
+
+def test_reports_are_held_to_the_rule_in_the_store_not_in_memory(opened: Callable[..., Store]) -> None:
+    one, other = opened(0), opened(1)
+    served = one.register(KV3)
+    other.register(KV3, tickets=True)
+    [receipt] = one.commit([batch(served, made_up(KV3, 2, seed=1))])
+    assert receipt == Receipt(accepted=0, duplicate=0, rejected=[(0, "enrolment"), (1, "enrolment")])
+    other.register(KV3)
+    with pytest.raises(EnrolmentRefused):
+        issue_tickets(one, served, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_a_store_of_every_earlier_version_becomes_todays(
     agrees(today, today.register(KV3), reports)
     assert who(today, add_operator(today, "alice")) is not None
     assert migrate(database) == VERSION
+    database.close()
+
+
+def test_tokens_of_the_second_version_stay_valid(place: str, tmp_path: Path) -> None:
+    database, tokens = database_of(place), {"alice": "sabun-one", "bob": "sabun-two"}
+    migrate(database, to=2)
+    with database.change() as session:
+        for (name, token), study in zip(tokens.items(), (1, None), strict=True):
+            hashed = hashlib.sha256(token.encode()).digest()
+            session.rows("INSERT INTO operator VALUES (?, ?, ?, 'read', 99999)", name, hashed, study)
+    today = Store(database, RoundKeys(tmp_path / "keys"))
+    found = [(one.name, one.study) for token in tokens.values() if (one := who(today, token)) is not None]
+    assert found == [("alice", 1), ("bob", None)]
     database.close()
 
 

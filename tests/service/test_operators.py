@@ -42,6 +42,16 @@ def test_a_token_ends_by_time_by_hand_and_by_a_new_one(opened: Callable[..., Sto
         revoke_operator(store, "alice")
 
 
+def test_a_name_belongs_to_a_study_or_to_the_server(store: Store) -> None:
+    mine, other = store.register(KV3), store.register(Study(keys=["a", "b"], epsilon=1))
+    tokens = [add_operator(store, "alice", served=served) for served in (mine, other, None)]
+    assert [found.study for token in tokens if (found := who(store, token))] == [mine.number, other.number, None]
+    revoke_operator(store, "alice", served=mine)
+    assert [who(store, token) is None for token in tokens] == [True, False, False]
+    with pytest.raises(ParameterError, match="name"):
+        revoke_operator(store, "alice", served=mine)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"scopes": ["write"]}, {"scopes": []}, {"days": 91}, {"days": 0}, {"name": ""}, {"name": "a\nb"}]
 )

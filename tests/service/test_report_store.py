@@ -99,6 +99,7 @@ def test_a_report_counts_in_its_own_round_only(store: Store) -> None:
     first, second = made_up(study, 20, seed=6), made_up(study, 10, seed=7, number=1)
     assert store.commit([batch(served, second)])[0].rejected == [(place, "round") for place in range(10)]
     assert store.commit([batch(served, second, number=1)])[0].rejected == [(place, "early") for place in range(10)]
+    assert [(number, what, n) for number, _, what, n in store.outcomes(served)] == [(0, "early", 10), (0, "round", 10)]
     store.commit([batch(served, first)])
     close_round(store, served, 0)
     assert store.commit([batch(served, first)])[0].rejected == [(place, "late") for place in range(20)]
@@ -205,16 +206,20 @@ def test_a_full_store_keeps_what_it_answered_and_takes_the_rest_later(tmp_path: 
 
 
 @pytest.mark.parametrize("with_a_key", [False, True])
-def test_another_folder_of_keys_is_refused_for_an_id_would_count_twice(opened: Callable[..., Store], with_a_key: bool) -> None:
+def test_another_folder_of_keys_adds_nothing_for_an_id_would_count_twice(
+    opened: Callable[..., Store], with_a_key: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     served = opened().register(KV3)
     stranger = opened(1, keys="others")
     if with_a_key:
         stranger.keys.make_round(served.task, 0)
-    with pytest.raises(ParameterError, match="folder of keys"):
-        stranger.register(KV3)
+    assert stranger.register(KV3) == served  # served all the same: the round can be abandoned
+    assert "folder of keys" in caplog.text
     with pytest.raises(StoreUnavailable):
         stranger.commit([batch(served, made_up(KV3, 3, seed=13))])
     assert stranger.counters(served, 0).n == 0
+    assert close_round(stranger, served, 0, abandon=True) is None
+    assert [one.state for one in stranger.rounds(served)] == ["purged"]
 
 
 def test_the_rule_of_enrolment_stays_once_reports_have_come(store: Store) -> None:
@@ -253,3 +258,24 @@ def test_a_failed_change_is_told_to_everybody_who_waits_for_it(store: Store, mon
     assert store.counters(served, 0).n == 0
     assert writer.add(batch(served, reports)).result(60).accepted == 20
     writer.end()
+
+
+def test_the_lost_key_of_one_study_stops_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    other = Study(keys=["a", "b"], epsilon=1, protocol="kv3")
+    lost, served = store.register(KV3), store.register(other)
+    store.keys.destroy_round(lost.task, 0)
+    reports = made_up(other, 10, seed=17)
+    batches = [batch(lost, made_up(KV3, 5, seed=17)), batch(served, reports[:4]), batch(served, reports[4:])]
+    first, *others = store.commit_each(batches)
+    assert isinstance(first, StoreUnavailable)
+    assert [one.accepted for one in others if isinstance(one, Receipt)] == [4, 6]
+    agrees(store, served, reports)
+    assert store.counters(lost, 0).n == 0
+    writer = Writer(store)
+    futures = [writer.add(one) for one in [*batches, batches[0]]]
+    assert futures[1].result(60).duplicate == 4
+    for refused in (futures[0], futures[3]):
+        with pytest.raises(StoreUnavailable):
+            refused.result(60)
+    writer.end()
+    assert caplog.text.count("folder of keys") == 1

@@ -12,15 +12,20 @@ from sabun.errors import ParameterError
 from sabun.keyvalue import Study
 from sabun.service.arrivals import answers_of
 from sabun.service.round_keys import RoundKeys, check_of
-from sabun.service.served import Batch, Receipt, Round, Served, rounds_in
+from sabun.service.served import Batch, Receipt, Round, Served, rounds_in, rule_in
 from sabun.service.session import Session, StoreUnavailable
 
-__all__ = ["Adder", "checked_key"]
+__all__ = ["Adder", "KeyLost", "checked_key"]
 
 _ADD = (
     "INSERT INTO outcome (round, hour, what, shard, n) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (round, hour, what, shard) DO UPDATE SET n = outcome.n + excluded.n"
 )
+
+
+@final
+class KeyLost(StoreUnavailable):
+    """A round's key is not here; nothing can be added to it."""
 
 
 def checked_key(keys: RoundKeys, served: Served, number: int, check: bytes) -> bytes:
@@ -53,12 +58,19 @@ class Adder:
         self._rounds: dict[tuple[int, int], int] = {}
 
     def add(self, session: Session, batches: Sequence[Batch]) -> list[Receipt]:
-        """Adds the reports of some requests to one round; says what became of each request."""
+        """Adds the reports of some requests to one round; says what became of each request.
+
+        Raises:
+            KeyLost: The round's key is not here; nothing was written.
+        """
         served, number = batches[0].served, batches[0].number
         opened = self._held(session, served, number)
         refusal = _refusal(served.study, opened, self._date())
-        if opened is None:  # nothing to count outcomes under
-            return [_refused(batch, "early") for batch in batches]
+        if opened is None:  # counted under the round that is to be closed first
+            receipts = [_refused(batch, "early") for batch in batches]
+            for last in rounds_in(session, served)[-1:]:
+                self._note(session, last.round, receipts)
+            return receipts
         if refusal is None:
             receipts = self._added(session, opened, batches)
         else:
@@ -83,7 +95,7 @@ class Adder:
         served = batches[0].served
         key = self._key_or_wait(served, opened)
         issued = None
-        if served.tickets:
+        if rule_in(session, served) == "tickets":
             issued = session.enrolled(served.number, {id for batch in batches for id in batch.arrival.ids})
         scramble = hashlib.blake2b
         scrambled = [[scramble(id, key=key, digest_size=16).digest() for id in batch.arrival.ids] for batch in batches]
@@ -106,7 +118,7 @@ class Adder:
         try:
             return checked_key(self._keys, served, opened.number, opened.key_check)
         except ParameterError as error:  # the operator's to mend; devices are to try again later
-            raise StoreUnavailable(str(error)) from None
+            raise KeyLost(str(error)) from None
 
     def _count(self, session: Session, served: Served, opened: Round, fresh: Mapping[bytes, bytes]) -> None:
         """Adds the reports that were really inserted to this process's counters."""

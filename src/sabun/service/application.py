@@ -18,7 +18,7 @@ from sabun.service.dashboard import PAGES
 from sabun.service.endpoints import Collecting
 from sabun.service.openapi import description
 from sabun.service.problems import Problem, problem_response
-from sabun.service.routes import ENDPOINTS, Endpoint
+from sabun.service.routes import ENDPOINTS, NUMBER, Endpoint
 
 __all__ = ["application"]
 
@@ -56,6 +56,7 @@ def application(
         exception_handlers={HTTPException: _unknown, Exception: _broken},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
     app.state.collecting = collecting
     return app
 
@@ -72,7 +73,7 @@ def _route(path: str, endpoints: Sequence[Endpoint], collecting: Collecting) -> 
         response.headers.update(_ALWAYS | (_ANYWHERE if public else {}))
         return response
 
-    return Route(path.replace("{n}", "{n:int}"), answered, methods=[*known, "OPTIONS"])
+    return Route(path.replace("{n}", NUMBER), answered, methods=[*known, "OPTIONS"])
 
 
 async def _safe(one: Endpoint, collecting: Collecting, request: Request) -> Response:

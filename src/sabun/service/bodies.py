@@ -35,9 +35,11 @@ class Intake:
         """All of a body.
 
         Raises:
-            Problem: It is too large, too slow, cut off, or too much comes at once.
+            Problem: It is packed, too large, too slow, cut off, or too much comes at once.
         """
         limit = self.most_bytes if most_bytes is None else most_bytes
+        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise Problem("encoding")
         if _announced(request) > limit:
             raise Problem("too-large")
         pieces: list[bytes] = []

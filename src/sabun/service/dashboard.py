@@ -16,6 +16,7 @@ from sabun.service.pages_front import front, sign_in, sign_out
 from sabun.service.pages_study import close, download, studies, study
 from sabun.service.pages_try import try_it
 from sabun.service.problems import Problem
+from sabun.service.routes import NUMBER
 from sabun.service.visitors import Asked, asked_by, visits_of
 from sabun.telling.language import speaking
 from sabun.web import Assets, Guard, spoken
@@ -92,8 +93,8 @@ PAGES = [
     *_signed("/sign-out", sign_out, "POST"),
     *_signed("/studies", studies),
     *_signed("/studies/{task}", study),
-    *_signed("/studies/{task}/rounds/{n:int}/close", close, "GET", "POST"),
-    *_signed("/studies/{task}/rounds/{n:int}/{file}", download),
+    *_signed(f"/studies/{{task}}/rounds/{NUMBER}/close", close, "GET", "POST"),
+    *_signed(f"/studies/{{task}}/rounds/{NUMBER}/{{file}}", download),
     Route("/assets/{name:path}", _asset, middleware=_GUARDED),
 ]
 """Routes of pages for people."""

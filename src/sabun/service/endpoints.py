@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import sabun
+from sabun.errors import DataError
 from sabun.keyvalue.client import report_size
 from sabun.service.arrivals import read_reports
 from sabun.service.bodies import Intake, json_body
 from sabun.service.closing import close_round
 from sabun.service.enrolment import EnrolmentRefused, begin, finish
 from sabun.service.limits import RateLimit
+from sabun.service.log import say
 from sabun.service.messages import (
     Closed,
     CloseRequest,
@@ -42,7 +45,7 @@ from sabun.service.report_store import Batch, Round, Served, Store, TooFew
 from sabun.service.session import StoreUnavailable
 from sabun.service.writer import Busy, Writer
 
-__all__ = ["Collecting"]
+__all__ = ["Collecting", "closed_or_problem"]
 
 T = TypeVar("T")
 
@@ -121,10 +124,10 @@ class Collecting:
         """
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         caller = request.client.host if request.client else ""
-        if self.attempts.exhausted(caller):
-            raise Problem("too-often")
         found = await self.apart(who, self.store, token.strip()) if kind.lower() == "bearer" else None
-        if found is None:
+        if found is None:  # only failures are limited: behind a proxy all callers look alike, and nobody locks others out
+            if self.attempts.exhausted(caller):
+                raise Problem("too-often")
             self.attempts.note(caller)
             raise Problem("unauthorised")
         if not found.may(scope, served):
@@ -230,7 +233,7 @@ class Collecting:
         served, opened = await self._opened(request, "close")
         body = await self.intake.body(request, most_bytes=_SMALL)
         asked = json_body(body, CloseRequest) if body else CloseRequest()
-        await self._shown(lambda: close_round(self.store, served, opened.number, abandon=asked.abandon))
+        await self._shown(lambda: closed_or_problem(self.store, served, opened.number, abandon=asked.abandon))
         now = await self.apart(self.store.round, served, opened.number) or opened
         return _json(Closed(round=now.number, state=now.state, released=now.release is not None))  # type: ignore[arg-type]
 
@@ -263,6 +266,22 @@ class Collecting:
         del request
         text = await self.apart(metrics_text, self.store, self.writer)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def closed_or_problem(store: Store, served: Served, number: int, *, abandon: bool = False) -> None:
+    """Closes a round; what stops it is the operator's to read in the log.
+
+    Raises:
+        TooFew: It has too few reports.
+        Problem: It cannot be closed.
+    """
+    try:
+        close_round(store, served, number, abandon=abandon)
+    except TooFew:
+        raise
+    except DataError as error:
+        say("error", f"a round cannot be closed: {error}", level=logging.ERROR)
+        raise Problem("cannot-close") from None
 
 
 def _decoded(given: Reports) -> list[bytes]:

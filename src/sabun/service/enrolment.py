@@ -15,6 +15,7 @@ from typing import final
 from sabun.errors import DataError
 from sabun.keyvalue.client import report_id
 from sabun.service.report_store import Served, Store
+from sabun.service.served import rule_in
 
 __all__ = ["EnrolmentRefused", "begin", "finish", "issue_tickets"]
 
@@ -31,9 +32,16 @@ class EnrolmentRefused(DataError):
 
 
 def issue_tickets(store: Store, served: Served, count: int) -> list[str]:
-    """New tickets, to be handed out; the store keeps their hashes."""
+    """New tickets, to be handed out; the store keeps their hashes.
+
+    Raises:
+        EnrolmentRefused: The study takes part without enrolment.
+    """
     tickets = [secrets.token_bytes(_TICKET_BYTES) for _ in range(count)]
     with store.database.change() as session:
+        session.rows(f"SELECT study FROM study WHERE study = ?{session.to_change}", served.number)  # the rule stays
+        if rule_in(session, served) != "tickets":
+            raise EnrolmentRefused("no-enrolment", "the study must take tickets; it takes part without enrolment.")
         for ticket in sorted(map(_hash, tickets)):
             session.rows("INSERT INTO ticket (study, hash) VALUES (?, ?)", served.number, ticket)
     return [ticket.hex() for ticket in tickets]

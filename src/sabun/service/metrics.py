@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 
 from sabun.service.report_store import Store
 from sabun.service.writer import Writer
@@ -11,14 +12,24 @@ __all__ = ["metrics_text"]
 
 
 def metrics_text(store: Store, writer: Writer) -> str:
-    """What a monitor reads. Outcomes come from the store, so every process says the same."""
-    with store.database.look() as session:
-        found = session.rows("SELECT what, sum(n) FROM outcome GROUP BY what ORDER BY what")
-        states = session.rows("SELECT state, count(*) FROM round GROUP BY state ORDER BY state")
-    lines = _family("sabun_reports_total", "counter", "Reports by what became of them.")
-    lines += [f'sabun_reports_total{{outcome="{what}"}} {int(n)}' for what, n in found]
+    """What a monitor reads. Outcomes come from the store, so every process says the same.
+
+    A round counts once it has as many reports as its study shows: anybody may read this.
+    """
+    found: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    for served in store.all_served():
+        states.update(one.state for one in store.rounds(served))
+        by_round: dict[int, Counter[str]] = defaultdict(Counter)
+        for number, _, what, n in store.outcomes(served):
+            by_round[number][what] += n
+        for outcomes in by_round.values():
+            if outcomes["accepted"] >= served.study.terms.min_batch:
+                found += outcomes
+    lines = _family("sabun_reports_total", "counter", "Reports by what became of them, of rounds that have a minimum batch.")
+    lines += [f'sabun_reports_total{{outcome="{what}"}} {n}' for what, n in sorted(found.items())]
     lines += _family("sabun_rounds", "gauge", "Rounds by state.")
-    lines += [f'sabun_rounds{{state="{state}"}} {int(n)}' for state, n in states]
+    lines += [f'sabun_rounds{{state="{state}"}} {n}' for state, n in sorted(states.items())]
     own = {
         "sabun_commits_total": ("counter", "Transactions of the writer.", writer.figures.commits),
         "sabun_commit_failures_total": (

@@ -25,7 +25,16 @@ _OPERATORS = (
     "CREATE TABLE operator (name TEXT PRIMARY KEY, hash {bytes} NOT NULL, study INTEGER, scopes TEXT NOT NULL, "
     "expires INTEGER NOT NULL) {bare}",
 )
-_STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _OPERATORS)
+_NAMES_PER_STUDY = (
+    "ALTER TABLE operator RENAME TO operator_before",
+    "CREATE TABLE operator (study INTEGER NOT NULL, name TEXT NOT NULL, hash {bytes} NOT NULL, scopes TEXT NOT NULL, "
+    "expires INTEGER NOT NULL, PRIMARY KEY (study, name)) {bare}",
+    "INSERT INTO operator (study, name, hash, scopes, expires) "
+    "SELECT coalesce(study, 0), name, hash, scopes, expires FROM operator_before",
+    "DROP TABLE operator_before",
+)
+"""An operator of every study has the number 0; studies are numbered from 1."""
+_STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _OPERATORS, _NAMES_PER_STUDY)
 """What leads from one version to the next; a step that was ever released is never changed."""
 VERSION = len(_STEPS)
 

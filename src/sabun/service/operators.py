@@ -19,6 +19,8 @@ SCOPES = ("read", "close", "admin")
 """Look at estimates; close rounds; both, and look at the whole server."""
 MOST_DAYS = 90
 _PREFIX = "sabun-"
+_EVERY = 0
+"""The number under which operators of every study are kept."""
 
 
 @final
@@ -27,7 +29,7 @@ class Operator:
     """Somebody with a token.
 
     Args:
-        name: What they are called here.
+        name: What they are called; each study has names of its own, and so has the server.
         scopes: What they may do.
         study: The number of the study it is for; None for every study.
         expires: The day (counted from 1970) on which it ends.
@@ -47,7 +49,7 @@ class Operator:
 def add_operator(
     store: Store, name: str, *, scopes: Sequence[str] = ("read",), served: Served | None = None, days: int = MOST_DAYS
 ) -> str:
-    """A new token, shown once; a new one under the same name ends the older one.
+    """A new token, shown once; a new one under the same name, for the same study or for all, ends the older one.
 
     Raises:
         ParameterError: A scope is none of ours, or the token would last too long.
@@ -57,24 +59,24 @@ def add_operator(
     checks.require(type(days) is int and 1 <= days <= MOST_DAYS, f"a whole number from 1 to {MOST_DAYS}", days=days)
     token = _PREFIX + secrets.token_hex(32)
     with store.database.change() as session:
-        session.rows("DELETE FROM operator WHERE name = ?", name)
+        session.rows("DELETE FROM operator WHERE study = ? AND name = ?", _number(served), name)
         session.rows(
-            "INSERT INTO operator (name, hash, study, scopes, expires) VALUES (?, ?, ?, ?, ?)",
-            *(name, _hash(token), None if served is None else served.number, ",".join(sorted(set(scopes))), store.today + days),
+            "INSERT INTO operator (study, name, hash, scopes, expires) VALUES (?, ?, ?, ?, ?)",
+            *(_number(served), name, _hash(token), ",".join(sorted(set(scopes))), store.today + days),
         )
     return token
 
 
-def revoke_operator(store: Store, name: str) -> None:
-    """Ends a token at once.
+def revoke_operator(store: Store, name: str, *, served: Served | None = None) -> None:
+    """Ends a token at once: that for a study, or that for every study.
 
     Raises:
         ParameterError: There is nobody of that name.
     """
-    if name not in {one.name for one in operators(store)}:
+    if (_number(served), name) not in {(one.study or _EVERY, one.name) for one in operators(store)}:
         raise ParameterError("name must be that of an operator; there is none of that name.")
     with store.database.change() as session:
-        session.rows("DELETE FROM operator WHERE name = ?", name)
+        session.rows("DELETE FROM operator WHERE study = ? AND name = ?", _number(served), name)
 
 
 def operators(store: Store) -> list[Operator]:
@@ -93,11 +95,15 @@ def who(store: Store, token: str) -> Operator | None:
 
 def _all(store: Store) -> list[tuple[Operator, bytes]]:
     with store.database.look() as session:
-        rows = session.rows("SELECT name, hash, study, scopes, expires FROM operator ORDER BY name")
+        rows = session.rows("SELECT name, hash, study, scopes, expires FROM operator ORDER BY name, study")
     return [
-        (Operator(name=name, scopes=tuple(scopes.split(",")), study=study, expires=expires), bytes(kept))
+        (Operator(name=name, scopes=tuple(scopes.split(",")), study=study or None, expires=expires), bytes(kept))
         for name, kept, study, scopes, expires in rows
     ]
+
+
+def _number(served: Served | None) -> int:
+    return _EVERY if served is None else served.number
 
 
 def _hash(token: str) -> bytes:

@@ -22,11 +22,11 @@ def sign_in(asked: Asked) -> Response:
         return asked.page("sign_in.html", here="sign-in", wrong="")
     caller = asked.request.client.host if asked.request.client else ""
     attempts = asked.collecting.attempts
-    if attempts.exhausted(caller):
-        raise Problem("too-often")
     asked.require_token()
     response = begin_visit(asked, asked.form.get("operator", "").strip())
-    if response is None:
+    if response is None:  # only failures are limited: nobody locks others out
+        if attempts.exhausted(caller):
+            raise Problem("too-often")
         attempts.note(caller)
         wrong = said("This is no token of an operator here, or it has ended.")
         return asked.page("sign_in.html", status=403, here="sign-in", wrong=wrong)

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 import sabun
 from sabun.release import Release
 from sabun.reports import report
-from sabun.service.closing import close_round
+from sabun.service.endpoints import closed_or_problem
 from sabun.service.picture import RoundPicture, StudyPicture, server_picture, study_picture
 from sabun.service.problems import Problem
 from sabun.service.report_store import Round, Served, TooFew
@@ -83,7 +83,7 @@ def close(asked: Asked) -> Response:
         return asked.page("close.html", name=name_of(picture), study=picture, shown=shown, address=address)
     asked.require_token()
     try:
-        close_round(asked.collecting.store, served, opened.number)
+        closed_or_problem(asked.collecting.store, served, opened.number)
     except TooFew:
         raise Problem("too-few") from None
     return RedirectResponse(f"{address}?round={opened.number}", 303)

@@ -152,8 +152,9 @@ class PostgresDatabase:
             state = error.sqlstate or "no connection"  # libpq's own words repeat parts of the address
             raise StoreUnavailable(f"the store cannot be used: PostgreSQL says {state}.") from None
 
-    def scrub(self) -> None:
+    def scrub(self) -> bool:
         """Dropping a table removes its files."""
+        return True
 
     def close(self) -> None:
         """See `Database`."""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 __all__ = ["CODES", "Problem", "ProblemBody", "problem_response"]
 
 CODES: dict[str, tuple[int, str]] = {
+    "bad-request": (400, "This is no request of HTTP/1.1."),
     "empty": (400, "The body must hold at least one report; it is empty."),
     "bad-json": (400, "The body must be JSON as the description says; it is not."),
     "bad-hex": (400, "Tickets, promises and secrets must be hexadecimal digits of the right length; they are not."),
@@ -29,11 +30,14 @@ CODES: dict[str, tuple[int, str]] = {
     "no-enrolment": (409, "This study takes part without enrolment."),
     "too-few": (409, "The round has fewer reports than the study shows."),
     "not-open": (409, "The round waits for the one before."),
+    "cannot-close": (409, "The round could not be closed and signed; the server's log says why. Nothing was released."),
     "no-release": (409, "The round has no release: it is open, or was abandoned."),
     "too-large": (413, "The body must be smaller. Send several requests."),
     "too-many": (413, "A request must hold fewer reports. Send several requests."),
     "media-type": (415, "Reports must come as application/vnd.sabun.reports or application/json."),
+    "encoding": (415, "Bodies must come without a Content-Encoding."),
     "too-often": (429, "Too many attempts. Try again later."),
+    "head-too-long": (431, "The address and the headers of a request must be shorter."),
     "internal": (500, "The server made a mistake; nothing was changed."),
     "busy": (503, "More reports are waiting than can be written soon. Send the same again later."),
     "unavailable": (

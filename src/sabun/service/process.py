@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sabun.service.application import application
 from sabun.service.bodies import Intake
-from sabun.service.closing import purge_expired, tidy
+from sabun.service.closing import purge_expired, scrub, tidy
+from sabun.service.connections import PatientProtocol
 from sabun.service.endpoints import Collecting
 from sabun.service.log import say, start_log
 from sabun.service.problems import Problem
@@ -45,41 +45,6 @@ def listening(host: str, port: int, *, shared: bool) -> socket.socket:
     return made
 
 
-class _PatientProtocol(HttpToolsProtocol):
-    """Ends connections on which no request is announced in time: uvicorn waits for headers for ever."""
-
-    seconds: float
-
-    def connection_made(self, transport: Any) -> None:
-        """Starts the clock."""
-        super().connection_made(transport)
-        self._late = self.loop.call_later(self.seconds, self._end_if_silent)
-
-    def _end_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
-
-    def on_message_begin(self) -> None:
-        """A request begins on a connection that is kept alive: its headers have their own time."""
-        super().on_message_begin()
-        self._late.cancel()
-        self._late = self.loop.call_later(self.seconds, self._end_if_unfinished)
-
-    def _end_if_unfinished(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
-
-    def on_headers_complete(self) -> None:
-        """They came in time; the body has a deadline of its own."""
-        self._late.cancel()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clock."""
-        self._late.cancel()
-        super().connection_lost(exc)
-
-
 def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> None:
     """Serves until told to stop (SIGTERM, SIGINT); what waits is written first."""
     start_log(shard)
@@ -101,7 +66,7 @@ def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
     """The server of an application: no access log, no headers of proxies, nothing said about itself."""
     config = uvicorn.Config(
         app,
-        http=type("_Patient", (_PatientProtocol,), {"seconds": settings.header_seconds}),
+        http=type("_Patient", (PatientProtocol,), {"seconds": settings.header_seconds}),
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -138,12 +103,13 @@ def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
 
 
 async def _keep_house(settings: Settings, collecting: Collecting) -> None:
-    """Deletes reports whose time is over, every now and then."""
+    """Deletes reports whose time is over, and the order in which the last ones came, every now and then."""
     while True:
         try:
             purged = await collecting.apart(purge_expired, collecting.store, retention_days=settings.retention_days)
             if purged:
                 say("purge", f"deleted the reports of {purged} rounds")
+            await collecting.apart(scrub, collecting.store)
         except Problem:
             say("store", "the store cannot be used for now", level=logging.WARNING)
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,9 @@ from sabun.errors import ParameterError
 from sabun.keyvalue import Study, Tally
 from sabun.keyvalue.client import report_size
 from sabun.keyvalue.statistic import Counters
-from sabun.service.adding import Adder, checked_key
+from sabun.service.adding import Adder, KeyLost, checked_key
 from sabun.service.arrivals import answers_of
+from sabun.service.log import say
 from sabun.service.migrations import migrate
 from sabun.service.round_keys import RoundKeys, check_of
 from sabun.service.served import Batch, Receipt, Round, Served, TooFew, rounds_in
@@ -21,7 +23,10 @@ from sabun.service.session import Database, Session
 
 __all__ = ["Batch", "Receipt", "Round", "Served", "Store", "TooFew"]
 
-_UNUSED = "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study)"
+_UNUSED = (
+    "NOT EXISTS (SELECT 1 FROM counter JOIN round ON round.round = counter.round WHERE round.study = study.study) "
+    "AND NOT EXISTS (SELECT 1 FROM ticket WHERE ticket.study = study.study)"
+)
 _RECOUNTED_AT_ONCE = 4 << 20
 """Bytes of reports."""
 _EVERYBODY = -2
@@ -60,8 +65,8 @@ class Store:
         """Serves a study from now on, with its first round open; the same study again changes nothing.
 
         Raises:
-            ParameterError: It has reports under another rule of enrolment, the seed is not the one it committed to, or the
-                folder of keys is not the one with which its rounds were opened.
+            ParameterError: It has reports or tickets under another rule of enrolment, or the seed is not the one that it
+                committed to.
         """
         study.checked_seed(seed)
         task, rule = study.terms.short_id.hex(), "tickets" if tickets else "open"
@@ -71,19 +76,30 @@ class Store:
             if not session.rows("SELECT study FROM study WHERE task = ?", task):
                 [(number,)] = session.rows("SELECT coalesce(max(study), 0) + 1 FROM study")
                 session.rows("INSERT INTO study VALUES (?, ?, ?, ?)", number, task, study.to_json(), rule)
-            session.rows(f"UPDATE study SET enrolment = ? WHERE task = ? AND {_UNUSED}", rule, task)
+            # Those who add reports or issue tickets have ended, or see the new rule.
+            [(number,)] = session.rows(f"SELECT study FROM study WHERE task = ?{session.to_change}", task)
+            for (round,) in session.rows("SELECT round FROM round WHERE study = ? ORDER BY round", number):
+                session.hold(round, alone=True)
+            update = f"UPDATE study SET enrolment = ? WHERE task = ? AND enrolment <> ? AND {_UNUSED}"
+            session.rows(update, rule, task, rule)
         self._served.pop(task, None)
         served = self.served(task)
         if served is None or served.study.task_id != study.task_id or served.tickets != tickets:
-            raise ParameterError("enrolment must be as it was when the study was first served here; it is another.")
+            raise ParameterError(
+                "enrolment must be as it was when the study's first reports came or tickets were issued; it is another."
+            )
         self.open_round(served, 0)
         self._check_keys(served)
         return served
 
     def _check_keys(self, served: Served) -> None:
+        """Says which rounds can take no report; they are served all the same, so that they can be abandoned."""
         for opened in self.rounds(served):
             if opened.state == "open":
-                checked_key(self.keys, served, opened.number, opened.key_check)
+                try:
+                    checked_key(self.keys, served, opened.number, opened.key_check)
+                except ParameterError as error:
+                    say("error", f"round {opened.number} takes no reports: {error}", level=logging.ERROR)
 
     def known(self, task: str) -> Served | None:
         """The study of that name, if this process has looked it up before."""
@@ -140,15 +156,31 @@ class Store:
         """Adds what is new, in one transaction; when this returns, all of it is on disk.
 
         Raises:
+            StoreUnavailable: Something was not added, or nobody knows: the same reports may come again.
+        """
+        receipts: list[Receipt] = []
+        for found in self.commit_each(batches):
+            if isinstance(found, KeyLost):
+                raise found
+            receipts.append(found)
+        return receipts
+
+    def commit_each(self, batches: Sequence[Batch]) -> list[Receipt | KeyLost]:
+        """The same; a round whose key is lost stops its own reports alone.
+
+        Raises:
             StoreUnavailable: Nothing was added, or nobody knows: the same reports may come again.
         """
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place, batch in enumerate(batches):
             groups[batch.served.number, batch.number].append(place)
-        receipts: dict[int, Receipt] = {}
+        receipts: dict[int, Receipt | KeyLost] = {}
         with self.database.change() as session:
             for _, places in sorted(groups.items()):  # always in one order: two processes never wait for each other in a ring
-                found = self._adder.add(session, [batches[place] for place in places])
+                try:
+                    found: Sequence[Receipt | KeyLost] = self._adder.add(session, [batches[place] for place in places])
+                except KeyLost as error:  # before anything of the group was written
+                    found = [error] * len(places)
                 receipts.update(zip(places, found, strict=True))
         return [receipts[place] for place in range(len(batches))]
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, final
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,7 +24,25 @@ from sabun.service.messages import (
     Taken,
 )
 
-__all__ = ["ENDPOINTS", "Endpoint"]
+__all__ = ["ENDPOINTS", "NUMBER", "Endpoint"]
+
+
+@final
+class _RoundNumber(Convertor[int]):
+    """A round's number in a path. Starlette's own takes any digits, and Python refuses to read very many."""
+
+    regex = "[0-9]{1,10}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("round", _RoundNumber())
+NUMBER = "{n:round}"
+"""Where the number of a round stands in a path."""
 
 Handler = Callable[[Collecting, Request], Awaitable[Response]]
 
@@ -58,7 +77,7 @@ class Endpoint:
 
 _STUDY = "/v1/studies/{task}"
 _ROUND = _STUDY + "/rounds/{n}"
-_BODY = ("too-large", "slow-body", "disconnected", "busy", "bad-json")
+_BODY = ("too-large", "slow-body", "disconnected", "busy", "bad-json", "encoding")
 _HERE = ("unknown-study", "unavailable")
 _THERE = (*_HERE, "unknown-round")
 _TOKEN = (*_THERE, "unauthorised", "forbidden", "too-often", "not-open")
@@ -158,7 +177,7 @@ ENDPOINTS = (
         summary="Close a round for good: it is counted again, signed, and its key destroyed; the next one opens.",
         asks=CloseRequest,
         answer=Closed,
-        problems=(*_TOKEN, *_BODY, "too-few"),
+        problems=(*_TOKEN, *_BODY, "too-few", "cannot-close"),
         scope="close",
     ),
 )

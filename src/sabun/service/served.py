@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from sabun.errors import DataError
@@ -12,7 +12,7 @@ from sabun.keyvalue.statistic import Counters, SymbolCounts
 from sabun.service.arrivals import Arrival
 from sabun.service.session import Session
 
-__all__ = ["Batch", "Receipt", "Round", "Served", "TooFew", "require_equal", "rounds_in"]
+__all__ = ["Batch", "Receipt", "Round", "Served", "TooFew", "require_equal", "rounds_in", "rule_in"]
 
 _COLUMNS = "round, number, state, key_check, feedback, frozen_day, release"
 
@@ -62,7 +62,7 @@ class Served:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """A round that has been opened: open, closed (being frozen), frozen (signed) or purged (its reports deleted)."""
+    """A round that has been opened: open, closed (being frozen, or abandoned), frozen (signed) or purged (reports deleted)."""
 
     round: int
     number: int
@@ -71,6 +71,7 @@ class Round:
     feedback: str | None = None
     frozen_day: int | None = None
     release: bytes | None = None
+    abandoned: bool = False
 
 
 @final
@@ -97,7 +98,14 @@ def rounds_in(session: Session, served: Served, number: int | None = None) -> li
     """The rounds of a study that have been opened; the one with a number, or none."""
     one = "" if number is None else f" AND number = {int(number)}"
     rows = session.rows(f"SELECT {_COLUMNS} FROM round WHERE study = ?{one} ORDER BY number", served.number)
-    return [Round(**dict(zip(_COLUMNS.split(", "), row, strict=True))) for row in rows]
+    found = [Round(**dict(zip(_COLUMNS.split(", "), row, strict=True))) for row in rows]
+    return [replace(one, state="closed", abandoned=True) if one.state == "abandoned" else one for one in found]
+
+
+def rule_in(session: Session, served: Served) -> str:
+    """How a study enrols now: "open" or "tickets". What a process remembers may be older."""
+    [(rule,)] = session.rows("SELECT enrolment FROM study WHERE study = ?", served.number)
+    return str(rule)
 
 
 def require_equal(left: Counters, right: Counters) -> None:

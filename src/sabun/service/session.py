@@ -71,8 +71,12 @@ class Database(Protocol):
             StoreUnavailable: The database cannot, for now.
         """
 
-    def scrub(self) -> None:
-        """After a deletion: writes over what the database still keeps of it, where that is its business."""
+    def scrub(self) -> bool:
+        """Writes over what the database still keeps of deletions and of the order of changes, where that is its business.
+
+        Returns:
+            False where somebody looks at it just now: ask again.
+        """
 
     def close(self) -> None:
         """Ends every connection of this process."""

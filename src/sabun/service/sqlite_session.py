@@ -17,6 +17,8 @@ __all__ = ["SqliteDatabase"]
 
 _PATIENCE = 20.0
 """Seconds to wait for another writer."""
+_SCRUB_PATIENCE = 500
+"""Milliseconds to wait for those who look."""
 _AT_ONCE = 500
 """Ids in one look-up: one prepared statement serves them all."""
 _INSERT = (
@@ -134,10 +136,16 @@ class SqliteDatabase:
                     connection.close()
                 raise
 
-    def scrub(self) -> None:
-        """Empties the log, in which deleted rows would stay."""
-        with _translated():
-            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def scrub(self) -> bool:
+        """Empties the log, in which deleted rows, and the order in which rows came, would stay."""
+        with self._turn, _translated():
+            connection = self._connection()
+            connection.execute(f"PRAGMA busy_timeout={_SCRUB_PATIENCE}").fetchall()  # nobody can write meanwhile
+            try:
+                [(busy, _, _)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                connection.execute(f"PRAGMA busy_timeout={int(1000 * _PATIENCE)}").fetchall()
+        return not busy
 
     def close(self) -> None:
         """See `Database`."""

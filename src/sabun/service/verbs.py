@@ -24,6 +24,8 @@ Example:
 
     sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
 
+    sabun keyvalue serve study.json --check
+
     sabun keyvalue operator add study.json alice --scope read
 """,
 )
@@ -169,6 +171,8 @@ def add(
 
         sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
 
+        sabun keyvalue serve study.json --check
+
         sabun keyvalue operator add study.json alice --scope read,close
     """
     store, served = _opened(file, database, keys)
@@ -184,21 +188,32 @@ def add(
 
 
 @operator.command("revoke")
-def revoke(file: _Study, name: _Name, database: _Database = None, keys: _Keys = None, json: Json = False) -> None:
+def revoke(
+    file: _Study,
+    name: _Name,
+    every_study: Annotated[
+        bool, typer.Option("--every-study", help="The token for every study in the store, not that for this one.")
+    ] = False,
+    database: _Database = None,
+    keys: _Keys = None,
+    json: Json = False,
+) -> None:
     """End somebody's token at once.
 
     Example:
 
         sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
 
+        sabun keyvalue serve study.json --check
+
         sabun keyvalue operator add study.json alice
 
         sabun keyvalue operator revoke study.json alice
     """
-    store, _ = _opened(file, database, keys)
+    store, served = _opened(file, database, keys)
     from sabun.service.operators import revoke_operator
 
-    revoke_operator(store, name)
+    revoke_operator(store, name, served=None if every_study else served)
     if json:
         print_json({"name": name, "revoked": True})
     else:
@@ -212,6 +227,8 @@ def listed(file: _Study, database: _Database = None, keys: _Keys = None, json: J
     Example:
 
         sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue serve study.json --check
 
         sabun keyvalue operator list study.json
     """
@@ -239,16 +256,29 @@ def listed(file: _Study, database: _Database = None, keys: _Keys = None, json: J
 
 
 def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store, Served]:
-    """The store of a study, which serves it if it did not yet."""
+    """The store that serves a study.
+
+    Raises:
+        ParameterError: There is none at these places: a new one would be another than the server's.
+    """
     from sabun.keyvalue import Study
 
     _require_extra()
-    from sabun.service.settings import opened_store
+    from sabun.service.settings import is_server, opened_store
 
     place, folder = _places(file, database, keys)
     study = Study.load(file)
+    hint = "Name the server's own with --database and --keys, or make one with `sabun keyvalue serve ... --check`."
+    if not is_server(place) and not Path(place).is_file():
+        raise ParameterError(f"database must be a store that serves the study; there is none at {place!r}. {hint}")
+    if not folder.is_dir():
+        raise ParameterError(f"keys must be the folder of the server's keys; there is none at {str(folder)!r}. {hint}")
     store = opened_store(place, str(folder))
-    return store, store.served(study.task_id) or store.register(study)
+    served = store.served(study.task_id)
+    if served is None:
+        store.database.close()
+        raise ParameterError(f"database must be a store that serves the study; it does not know it. {hint}")
+    return store, served
 
 
 def _places(file: Path, database: str | None, keys: Path | None) -> tuple[str, Path]:

@@ -151,15 +151,22 @@ def begin_visit(asked: Asked, token: str) -> Response | None:
     found = who(asked.collecting.store, token)
     if found is None:
         return None
-    visit = asked.visits.planned(found.name)
+    visit = asked.visits.planned(_subject(found))
     response = RedirectResponse(f"{asked.visits.root(visit)}studies", 303)
-    asked.visits.seal(response, visit, _operator(asked.collecting.store, found.name)[1])
+    asked.visits.seal(response, visit, _operator(asked.collecting.store, visit.subject)[1])
     return response
 
 
-def _operator(store: Store, name: str) -> tuple[Operator | None, bytes]:
+def _subject(operator: Operator) -> str:
+    """Who visits: a name belongs to a study, or to the server."""
+    return f"{operator.study or 0}:{operator.name}"
+
+
+def _operator(store: Store, subject: str) -> tuple[Operator | None, bytes]:
     """An operator and the hash of the token: a visit ends when the token is revoked, or renewed."""
-    found = next((one for one in operators(store) if one.name == name), None)
+    found = next((one for one in operators(store) if _subject(one) == subject), None)
+    if found is None:
+        return None, b""
     with store.database.look() as session:
-        rows = session.rows("SELECT hash FROM operator WHERE name = ?", name)
+        rows = session.rows("SELECT hash FROM operator WHERE study = ? AND name = ?", found.study or 0, found.name)
     return found, bytes(rows[0][0]) if rows else b""

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import final
 
+from sabun.service.adding import KeyLost
 from sabun.service.log import say
 from sabun.service.report_store import Batch, Receipt, Store
 from sabun.service.session import StoreUnavailable
@@ -53,6 +54,7 @@ class Writer:
         self._queue: deque[tuple[Batch, Future[Receipt]]] = deque()
         self._ready = threading.Condition()
         self._ended = self._failing = False
+        self._said: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -89,7 +91,7 @@ class Writer:
             started = time.perf_counter()
             heard = [future.set_running_or_notify_cancel() for _, future in taken]  # who went away is not answered
             try:
-                receipts = self._store.commit([batch for batch, _ in taken])
+                found = self._store.commit_each([batch for batch, _ in taken])
             except BaseException as error:
                 self._failed(error)
                 waiting = (future for (_, future), here in zip(taken, heard, strict=True) if here)
@@ -98,11 +100,22 @@ class Writer:
                     future.set_exception(told)
             else:
                 self._succeeded()
-                self.figures.reports += sum(receipt.accepted for receipt in receipts)
-                for (_, future), receipt, here in zip(taken, receipts, heard, strict=True):
-                    if here:
-                        future.set_result(receipt)
+                for (_, future), one, here in zip(taken, found, heard, strict=True):
+                    self._answer(future if here else None, one)
             self.figures.seconds += time.perf_counter() - started
+
+    def _answer(self, future: Future[Receipt] | None, found: Receipt | KeyLost) -> None:
+        if isinstance(found, KeyLost):
+            self.figures.failures += 1
+            if str(found) not in self._said:  # once, however many devices come again
+                say("store", f"{found} Devices are told to come again.", level=logging.ERROR)
+            self._said.add(str(found))
+            if future is not None:
+                future.set_exception(found)
+            return
+        self.figures.reports += found.accepted
+        if future is not None:
+            future.set_result(found)
 
     def _failed(self, error: BaseException) -> None:
         self.figures.failures += 1

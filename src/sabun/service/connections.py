@@ -1,0 +1,145 @@
+"""One connection of a client: what it announces is bounded in bytes and in time, and costs no line in the log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from sabun.service.problems import Problem, problem_response
+
+__all__ = ["PatientProtocol"]
+
+_MOST_URL = 8 << 10
+_MOST_HEAD = 32 << 10
+"""Bytes of the address and the headers of one request, trailers included."""
+_FRAMING = (b"content-length", b"transfer-encoding")
+
+# Its warnings are one line per malformed request, for whoever likes to fill a disk; its errors are ours.
+_quiet = logging.getLogger("uvicorn.error.requests")
+_quiet.setLevel(logging.ERROR)
+
+
+class _TooLong(Exception):
+    """A request announces more than anybody needs."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Ends connections on which no request is announced in time, or too long a one: uvicorn waits and reads for ever."""
+
+    seconds: float
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.logger = _quiet
+        self._announced = self._pending = 0
+        self._long = self._told = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Starts the clock."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(self.seconds, self._end_if_silent)
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes; those of which the parser tells nothing yet are counted, for it keeps them."""
+        self._pending += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        if self._pending > _MOST_HEAD and not self.transport.is_closing():
+            self._long = True
+            self.send_400_response("")
+
+    def _feed(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as asked:
+                data = data[asked.args[0] :]
+                self._stay()
+            else:
+                return
+
+    def _stay(self) -> None:
+        """Nothing is upgraded here, so a request that asks for it goes on; but its parser reads no body any more.
+
+        Another one is told how long the body is, and nothing else.
+        """
+        framing = b"".join(name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING)
+        self.parser, self._told = httptools.HttpRequestParser(self), True
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n")
+        self._told = False
+
+    def on_message_begin(self) -> None:
+        """A request begins on a connection that is kept alive: its headers have their own time."""
+        if self._told:
+            return
+        super().on_message_begin()
+        self._announced = self._pending = 0
+        self._late.cancel()
+        self._late = self.loop.call_later(self.seconds, self._end_if_unfinished)
+
+    def _end_if_unfinished(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def on_url(self, url: bytes) -> None:
+        """Some of the address."""
+        if self._told:
+            return
+        super().on_url(url)
+        self._count(len(url), within=len(self.url) <= _MOST_URL)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, or a trailer."""
+        if self._told:
+            return
+        super().on_header(name, value)
+        self._count(len(name) + len(value) + 4)
+
+    def _count(self, size: int, *, within: bool = True) -> None:
+        self._pending = 0
+        self._announced += size
+        if self._announced > _MOST_HEAD or not within:
+            self._long = True
+            raise _TooLong
+
+    def on_headers_complete(self) -> None:
+        """They came in time; the body has a deadline of its own."""
+        if self._told:
+            return
+        self._late.cancel()
+        self._pending = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body."""
+        self._pending = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of it came, unless the parser thinks that what follows is no longer HTTP."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """The answer to what is no request, or too long a one; nothing more is read."""
+        answer = problem_response(Problem("head-too-long" if self._long else "bad-request"))
+        head = STATUS_LINE[answer.status_code] + b"Connection: close\r\n"
+        head += b"".join(name + b": " + value + b"\r\n" for name, value in answer.raw_headers)
+        self.transport.write(head + b"\r\n" + bytes(answer.body))
+        self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops the clock."""
+        self._late.cancel()
+        super().connection_lost(exc)
