@@ -204,7 +204,7 @@ def test_errors_about_tables_name_no_number_of_rows() -> None:
     with pytest.raises(DataError, match="y must hold at least two classes"):
         PrivateClassifier(**QUICK).fit(X, np.zeros(50))
     clf = PrivateClassifier(delta=1e-3, **QUICK).fit(X, y)
-    with pytest.raises(DataError, match="X must have 3 columns, as in fit; got 2"):
+    with pytest.raises(DataError, match="X has 2 features, but PrivateClassifier is expecting 3 features"):
         clf.predict(X[:, :2])
 
 

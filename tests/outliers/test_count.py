@@ -90,7 +90,7 @@ def test_the_noise_scale_appears_nowhere_without_an_error_bar() -> None:
     assert set(made.release_.value) == {"count"}
     assert made.interval_ is None
     public = {name for name in vars(made) if not name.startswith("__")}
-    assert public == {*made.get_params(), "count_", "interval_", "guarantee_", "release_"}
+    assert public == {*made.get_params(), "count_", "interval_", "guarantee_", "n_features_in_", "release_"}
 
 
 def test_the_ledger_is_charged_before_and_for_everything(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ BAD_TABLES = [
     (np.zeros((3, 0)), "at least one column"),
     (np.array([["a", "b"]]), "must hold numbers"),
     (np.array([[True, False]]), "must hold numbers"),
-    (np.array([[1j, 2.0]]), "must hold numbers"),
+    (np.array([[1j, 2.0]]), "must hold real numbers"),
     (np.array([[None, 2.0]]), "must hold numbers"),
     (np.array([[np.nan, 2.0]]), "finite numbers"),
     (np.array([[np.inf, 2.0]]), "finite numbers"),

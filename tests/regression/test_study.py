@@ -81,7 +81,10 @@ def test_pure_mechanisms_keep_delta_zero_whatever_is_asked() -> None:
         ({"delta": 0}, "delta must be > 0 for method 'staged'; got 0. With delta 0 choose"),
         ({"delta": 1}, "delta must be at least 0 and below 1; got 1"),
         ({"delta": "1e-200"}, "delta must be 0 or at least 1e-100"),
-        ({"method": "adassp"}, "method must be one of 'staged', 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper', 'auto'"),
+        (
+            {"method": "adassp"},
+            "method must be one of 'staged', 'rounds', 'ssp-gauss', 'ssp-laplace', 'objpert', 'paper'",
+        ),
         ({"relation": "local"}, "relation must be one of 'replace-one', 'add-remove'"),
         ({"coef_bound": 0}, "coef_bound must be finite and > 0"),
         ({"coef_bound": 1e12}, "coef_bound must be between 1e-09 and 1e"),

@@ -100,7 +100,7 @@ def epsilon_lower_bound(likely: int, unlikely: int, runs: int, *, delta: float =
 
     Example:
         >>> round(epsilon_lower_bound(500, 200, 1000), 3)
-        0.646
+        0.624
         >>> epsilon_lower_bound(10, 10, 1000)
         0.0
     """

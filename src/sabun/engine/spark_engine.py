@@ -5,6 +5,7 @@ Only the DataFrame API is used, for Spark Connect has no other.
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import re
 import sys
@@ -119,6 +120,7 @@ class Spark:
         if not isinstance(self.session, str) or not self.session.startswith("sc://"):
             return (builder if self.session is None else builder.master(self.session)).getOrCreate()
         try:
+            importlib.import_module("grpc")  # without it pyspark may end the process instead of raising
             return builder.remote(self.session).getOrCreate()
         except ImportError:
             pass

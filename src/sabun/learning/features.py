@@ -132,7 +132,7 @@ class Labels:
             raise DataError(
                 "y must hold labels that are text, whole numbers or booleans; numbers with fractions are continuous, an "
                 "Unknown label type: a classifier has no use for them. Turn them into classes first."
-            )
+            ) from None
         if len(found) < 2:
             raise DataError("y must hold at least two classes, not one class. Name the public list of labels (classes).")
         if len(found) > _MOST_READ:
