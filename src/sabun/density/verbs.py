@@ -11,13 +11,14 @@ import typer
 
 from sabun import checks
 from sabun.density.typed import Accept, Basis, Method, MethodSettings, read_columns, typed_method
+from sabun.density.weighting import weighted
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
+from sabun.telling.terminal.asked import of_persons
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
-from sabun.telling.terminal.foretelling import foretell
 from sabun.telling.terminal.options import (
     Again,
     Bounds,
@@ -27,6 +28,8 @@ from sabun.telling.terminal.options import (
     Label,
     LedgerFile,
     Overwrite,
+    PersonId,
+    PersonRules,
     Purpose,
     Relation,
     RetryKey,
@@ -35,7 +38,6 @@ from sabun.telling.terminal.options import (
     as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
-from sabun.telling.terminal.progress import busy
 from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def weights(
     columns: _Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
     relation: Relation = None,
     n_records: Annotated[
         int | None, typer.Option(*_ROWS, help="Public guess of the number of private rows, for add-remove.")
@@ -128,9 +132,12 @@ def weights(
     for table in (public, private):
         _must_have(table, ratio)
     must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
+    if owner_only and id is not None:
+        raise ParameterError("--owner-only must be left out with --id: a picture of rows is none of persons.")
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
+    asked_of = of_persons(private, id=id, rules=rule) if drawn is None else drawn
     with payment:
-        told = _fit(ratio, private if drawn is None else drawn, public, yes=yes, json=json)
+        told = weighted(ratio, asked_of, public, yes=yes, json=json)
         with payment.writing(ratio.release_):
             (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
             if plot is not None:
@@ -351,29 +358,6 @@ def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> Non
         for source in read:
             if same_file(file, source):
                 raise ParameterError(f"{file} must not be a file that is read; got the name of {source}. Choose another name.")
-
-
-def _fit(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: bool) -> dict[str, Any]:
-    """Reads, tells the plan, releases; what `--json` says of the plan."""
-    import warnings
-
-    from sabun.density import CoverageWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoverageWarning)  # said in the result
-        if str(ratio.method) != "rkhs":
-            told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
-            with busy("Reading the private table, drawing noise, weighting the public table"):
-                ratio.fit(private=private, public=public)
-            return told
-        with busy("Reading the tables"):
-            ratio.set_public(public).partial_fit(private=private)
-        with busy("Planning"):
-            rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read
-            told = foretell(ratio, n_records=rows, yes=yes, json=json)
-        with busy("Drawing noise, weighting the public table"):
-            ratio.finalize()
-    return told
 
 
 def _picture(ratio: DensityRatio, private: Any | None) -> str:

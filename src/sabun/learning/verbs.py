@@ -25,6 +25,8 @@ from sabun.telling.terminal.options import (
     Label,
     LedgerFile,
     NRecords,
+    PersonId,
+    PersonRules,
     PrivateTable,
     Purpose,
     Relation,
@@ -79,6 +81,8 @@ def train(
     bounds: Bounds = None,
     columns: Columns = None,
     classes: _Classes = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
     epsilon: Epsilon = "1",
     delta: _Delta = None,
     method: _Method = "dp-adam",
@@ -136,12 +140,12 @@ def train(
         retry_key=retry_key,
         checkpoint=checkpoint,
     )
-    rows, answers = typed.read_once(table.written(inputs.file), inputs.names, target)
+    rows, answers, count = typed.read_asked(table.written(inputs.file), id, rule, classifier, target)
     if not allow_per_parameter:
-        typed.must_be_joint(classifier, len(answers))
+        typed.must_be_joint(classifier, count)
     with payment:
         # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none.
-        guess = len(answers) if typed.counted(classifier) else n_public or n_records
+        guess = count if typed.counted(classifier) else n_public or n_records
         told = foretell(classifier, n_records=guess, n_classes=len(labels or "ab"), yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.

@@ -31,6 +31,7 @@ from sabun.privacy.calibration import discrete_gaussian_variance, discrete_lapla
 from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
 from sabun.privacy.pricing import Price
+from sabun.records.persons import facts_of
 
 __all__ = ["OutlierCount"]
 
@@ -155,8 +156,9 @@ class OutlierCount(OutlierQuestion):
         """Charges the ledger, counts, adds noise.
 
         Args:
-            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file. Under add-remove a
-                list needs a schema: without rows nobody could tell how many columns it has.
+            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file or `persons` with
+                several rows each. Under add-remove a list needs a schema: without rows nobody could tell how many columns it
+                has.
             y: Ignored.
 
         Raises:
@@ -181,8 +183,8 @@ class OutlierCount(OutlierQuestion):
             ask.answer(
                 lambda: self._draw(points, ask, amounts, public),
                 kind="outliers.count",
-                promise=promise(amounts, ask, assumptions_for(unit=ask.unit, bounded=self.schema is not None)),
-                facts=self._facts(points, ask, amounts),
+                promise=promise(amounts, ask, assumptions_for(X, unit=ask.unit, bounded=self.schema is not None)),
+                facts=self._facts(points, ask, amounts) | facts_of(X),
                 subject=columns_named(self.schema, self.columns),
                 schema=self.schema,
                 price=_price(ask, amounts, public),

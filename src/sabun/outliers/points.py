@@ -126,7 +126,8 @@ def read_table(
     """A table in its own units, then as coordinates.
 
     Args:
-        table: A 2-D array, a list of rows, a pandas, polars or pyarrow frame, or the name of a CSV or Parquet file.
+        table: A 2-D array, a list of rows, a pandas, polars or pyarrow frame, the name of a CSV or Parquet file, or (with a
+            schema) `persons` with several rows each.
         schema: Public bounds. With them every cell has a place: numbers are clipped to their bounds and mapped onto [0, 1],
             labels become one 0/1 column each. Without them the numbers are taken as they are.
         columns: Which columns are coordinates, by number or by name.
@@ -150,7 +151,7 @@ def read_views(
         names, values = _numbers(table)
         places = [_places(columns, names, declared=False) for columns in choices]
         return Own(names, values), [np.ascontiguousarray(values[:, chosen]) for chosen in places]
-    own, views = open_source(table, schema=schema).matrix(), []
+    own, views = open_source(table, schema=schema, by_person=True).matrix(), []
     for columns in choices:
         chosen = _places(columns, schema.names, declared=True)
         selected = schema.select([schema.names[place] for place in chosen])

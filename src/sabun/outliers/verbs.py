@@ -12,6 +12,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.outliers.owner import sensitivity
 from sabun.records import FilePart
+from sabun.telling.terminal.asked import asked_table, of_persons
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -26,6 +27,8 @@ from sabun.telling.terminal.options import (
     LedgerFile,
     NRecords,
     Out,
+    PersonId,
+    PersonRules,
     PrivateTable,
     Purpose,
     Relation,
@@ -87,6 +90,8 @@ def count(
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
     method: _Method = "power",
     relation: Relation = None,
@@ -129,7 +134,7 @@ def count(
             raise ParameterError("like must be left out with --regions, whose plan it cannot tell. Drop one of them.")
         by_region = RegionCount(regions=_regions(regions), **public)
         with payment:
-            read, rows = _read(table, known)
+            read, rows = _read(table, known, id, rule)
             told = foretell(by_region, n_records=rows, dimensions=_width(known, chosen), yes=yes, json=json)
             with busy("Counting outliers by region"):
                 by_region.fit(read)
@@ -137,14 +142,15 @@ def count(
         return
     if like is not None and same_table(like, table):
         raise ParameterError("like must be another table than the private one; got the same file. Name a public one.")
+    alike = None if like is None else of_persons(like, id=id, rules=rule)
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
     with payment:
-        read, rows = _read(table, known)
+        read, rows = _read(table, known, id, rule)
         with busy("Planning"):
             guess = (
                 rows if payment.relation(relation) == "replace-one" else n_records
             )  # otherwise the number of rows is private, as is a refusal
-            told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=like, yes=yes, json=json)
+            told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=alike, yes=yes, json=json)
         with busy("Counting outliers"):
             whole.fit(read)
         _tell_count(whole.release_, payment, out, told, json=json)
@@ -160,6 +166,8 @@ def choose(
     k: _K = 5,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
     cover: _Cover = "degeneracy",
     ledger: LedgerFile = None,
     purpose: Purpose = None,
@@ -198,7 +206,7 @@ def choose(
         retry_key=retry_key,
     )
     with payment:
-        read, rows = _read(table, known)
+        read, rows = _read(table, known, id, rule)
         widest = max(_width(known, side) for side in sides.values())
         told = foretell(choice, n_records=rows, dimensions=widest, yes=yes, json=json)
         with busy("Scoring the subspaces"):
@@ -323,12 +331,12 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _read(table: FilePart, known: Schema) -> tuple[Any, int]:
-    """A table in pieces, read once, with the number of its rows: what is counted is what the plan was for."""
+def _read(table: FilePart, known: Schema, id: str | None, rules: list[str] | None) -> tuple[Any, int]:
+    """A table in pieces or its persons, read once, with how many there are: what is counted is what the plan was for."""
     from sabun.records import open_source
 
-    with busy("Reading the table"):
-        return open_source(table, schema=known).held()
+    with asked_table(table, id=id, rules=rules) as asked:
+        return open_source(asked, schema=known, by_person=True).held()
 
 
 def _width(known: Schema, chosen: Sequence[str] | None) -> int:

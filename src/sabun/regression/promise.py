@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from sabun.privacy.guarantee import Guarantee
+from sabun.records import Persons
 from sabun.regression.paper import warning_of
 from sabun.regression.study import Study
 
@@ -20,16 +21,17 @@ _NAMES = {
 }
 
 
-def guarantee_of(study: Study) -> Guarantee:
-    """The promise about one organisation's release."""
+def guarantee_of(study: Study, persons: Persons | None = None) -> Guarantee:
+    """The promise about one organisation's release, whose rows may have been made into persons first."""
     rows = "one row" if study.records_per_person == 1 else f"{study.records_per_person} rows"
+    own = f"each {study.unit} has at most {rows} in the organisation's table"
     assumptions = [
-        f"each {study.unit} has at most {rows} in the organisation's table",
+        *((own,) if persons is None else persons.assumptions),
         f"a {study.unit} in the tables of several organisations gets the sum of their epsilons",
         "bounds, radius and all other terms of the study were chosen without looking at the data",
     ]
     if study.relation == "replace-one":
-        assumptions.append("the number of rows is public")
+        assumptions.append(f"the number of {'rows' if persons is None else 'persons'} is public")
         if study.records_per_person > 1:
             assumptions.append(f"how many rows one {study.unit} has is not hidden: they are replaced by as many others")
     if study.method == "paper":

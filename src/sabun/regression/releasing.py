@@ -10,6 +10,8 @@ from typing import Any
 from sabun.asking import Ask
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.keys import LONGEST_KEY
+from sabun.records import Persons
+from sabun.records.persons import facts_of
 from sabun.regression.contribution import KIND
 from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
@@ -44,7 +46,9 @@ def request_key(study: Study, organisation: str | None) -> str | None:
     return whole if short else f"regression {study.hash} {_DIGEST}{digest}"
 
 
-def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None) -> Release:
+def release_totals(
+    study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None, persons: Persons | None = None
+) -> Release:
     """Charges the ledger, adds the noise, returns the release.
 
     In a study, the ledger returns the identical bytes when the same organisation asks again; nothing is charged then.
@@ -69,8 +73,8 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     return ask.answer(
         draw,
         kind=KIND + study.method,
-        promise=guarantee_of(study),
-        facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation},
+        promise=guarantee_of(study, persons),
+        facts={"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation} | facts_of(persons),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=_notes(study),

@@ -16,7 +16,8 @@ from sabun.asking.fitting import check_shape, check_target
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
-from sabun.records import Column, NumberColumn, Schema
+from sabun.records import Column, NumberColumn, Persons, Schema, open_source
+from sabun.records.persons import terms_of
 from sabun.records.tables import as_table, names_in
 from sabun.regression.combining import own_model
 from sabun.regression.design import Floats
@@ -135,7 +136,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
 
         Args:
             X: Features: a table; or, without `y`, a table, file, folder of Parquet files or stream that also holds the target
-                under its name (files are read in bounded memory), or what `read` made of one.
+                under its name (files are read in bounded memory), `persons` with several rows each of such a table, or what
+                `read` made of one.
             y: Targets.
 
         Raises:
@@ -147,7 +149,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         signer = None if self.signing_key is None else _private_key(self.signing_key)
         study, sums = (self._study_of(X), X) if isinstance(X, Part | Reading) else self._read(X, y)
         totals = sums if isinstance(sums, Reading) else sums.whole()
-        release = release_totals(study, totals, self._asked(study), organisation=self.organisation)
+        release = release_totals(study, totals, self._asked(study), organisation=self.organisation, persons=terms_of(X))
         if signer is not None:
             release = release.sign(signer)
         self._learned(release)
@@ -157,11 +159,12 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         return self
 
-    def read(self, X: object, y: object = None) -> Part[Totals] | Reading:
+    def read(self, X: object, y: object = None) -> Part[Totals] | Reading | Persons:
         """What `fit` needs to know of a table before it charges, for whoever looks at a plan in between. PRIVATE.
 
         With most methods these are all sums that there are. `staged` reads the table twice more when it draws: a file must stay
-        where it is, and a stream that can be read only once is kept in memory.
+        where it is, and a stream that can be read only once is kept in memory. Of persons it is one row each, in the order that
+        was drawn for them.
 
         Args:
             X: As in `fit`.
@@ -170,10 +173,17 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         Raises:
             DataError: The tables do not fit the declared columns.
         """
+        if isinstance(X, Persons) and y is None:
+            study = self._terms(_names_of(X, self.x_bounds))
+            return open_source(X, schema=Moments(design=study.design).schema, by_person=True).held()[0]  # type: ignore[return-value]
         return self._read(X, y)[1]
 
     def _read(self, X: object, y: object) -> tuple[Study, Part[Totals] | Reading]:
         check_shape(X, owner=self)
+        if isinstance(X, Persons):
+            if y is not None:
+                raise DataError("y must be left out for persons, whose target is a column of their table; got one.")
+            checks.require(self.records_per_person == 1, "1 for persons", records_per_person=self.records_per_person)
         if y is not None or isinstance(X, np.ndarray | list | tuple):  # only files and frames can hold both
             check_target(y, owner=self)
         if self.study is None and _is_pair(self.x_bounds) and isinstance(X, list | tuple):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sabun.errors import DataError, ParameterError
-from sabun.records import FilePart
+from sabun.records import FilePart, Persons
 from sabun.regression.study_verbs import risk_bound, study_app
 from sabun.regression.typed import (
     Delta,
@@ -25,6 +25,7 @@ from sabun.regression.typed import (
     tell_model,
     terms_of,
 )
+from sabun.telling.terminal.asked import asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
@@ -35,6 +36,8 @@ from sabun.telling.terminal.options import (
     Label,
     LedgerFile,
     NRecords,
+    PersonId,
+    PersonRules,
     PrivateTable,
     Purpose,
     Relation,
@@ -99,6 +102,8 @@ def fit(
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    id: PersonId = None,
+    rule: PersonRules = None,
     method: Method = None,
     relation: Relation = None,
     ledger: LedgerFile = None,
@@ -130,11 +135,12 @@ def fit(
     request = retry_key or (None if agreed is None else request_key(agreed, organisation))
     must_be_free(out, request, payment.book, signer)
     with payment:
-        with busy(f"Reading {table} ..."):
-            sums = model.read(table)
+        with asked_table(table, id=id, rules=rule) as asked:
+            sums = model.read(asked)
         together = len(agreed.organisations) or 1 if agreed else 1
         stated = agreed.relation if agreed else payment.relation(relation)
-        rows = sums.state.rows if stated == "replace-one" else n_records  # otherwise their number is private
+        counted = sums.count if isinstance(sums, Persons) else sums.state.rows
+        rows = counted if stated == "replace-one" else n_records  # otherwise their number is private
         told = foretell(model, n_records=rows, organisations=together, yes=yes, json=json)
         release = model.fit(sums).release_
         with payment.writing(release):
