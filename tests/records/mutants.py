@@ -39,14 +39,14 @@ MUTANTS = (
     (
         "a person in memory and on disk at once",
         "records/collapsing.py",
-        "        if place is not None:\n            return place\n",
-        "        if place is not None and len(self.here) < self._room:\n            return place\n",
+        "        if key not in self:\n            if self.count >= self._room:\n",
+        "        if True:\n            if self.count >= self._room:\n",
     ),
     (
         "rows without an id are one person's",
         "records/collapsing.py",
-        "return places.of(plain) if plain else -1",
-        "return places.of(plain)",
+        "        if not key:\n            return -1\n",
+        "",
     ),
     (
         "persons in pieces of a stream",

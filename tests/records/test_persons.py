@@ -307,3 +307,29 @@ def test_persons_once_read_keep_their_order_and_are_asked_as_they_were_declared(
     assert np.array_equal(rows_of(held, schema=SCHEMA.select(["ward", "age"])), whole[:, [4, 0]])
     with pytest.raises(ParameterError, match="declared as they were when the persons were read"):
         rows_of(held, schema=Schema.of_bounds({"age": (0, 60)}))
+
+
+@pytest.mark.parametrize("spelling", ["text", "number"])
+@pytest.mark.parametrize("memory", [1, 2_000, 1 << 30])
+def test_ids_taken_many_at_a_time_are_the_same_persons_as_one_by_one(spelling: str, memory: int) -> None:
+    groups = [
+        ["a", "b", "a", "c"],
+        ["d", " a", "b"],
+        ["7", "007", "d", "x"],
+        ["Ａ", None, "", "a\x1c", "e"],
+        ["7.0", "e", "8", "+8"],
+    ]
+    texts = [text for group in groups for text in group]
+    cost = [float(number) for number in range(len(texts))]
+    schema = Schema.of_bounds({"cost": (0, 100)})
+
+    def found(ids: Any) -> list[float]:
+        table = chunks([ids(group, cost[sum(map(len, groups[:place])) :][: len(group)]) for place, group in enumerate(groups)])
+        return sorted(rows_of(persons(table, id="who", spelling=spelling, memory=memory), schema=schema).ravel().tolist())
+
+    many = found(lambda group, cells: pa.table({"who": pa.array(group, pa.large_string()), "cost": cells}))
+    single = found(lambda group, cells: pd.DataFrame({"who": pd.Series(group, dtype=object), "cost": cells}))
+    assert many == single
+    zeros = pa.table({"who": pa.array([0.0, -0.0, 0.0]), "cost": [1.0, 2.0, 3.0]})
+    assert len(rows_of(persons(zeros, id="who", spelling=spelling, memory=memory), schema=schema)) == 1
+    assert len(single) == (12 if spelling == "text" else 2)

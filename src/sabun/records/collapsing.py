@@ -38,6 +38,9 @@ _FINEST = -1022
 _LATER = -2
 """Places from here downwards are of persons who come later; -1 is nobody's."""
 
+_BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""What `str.strip` takes from the ends of a plain text."""
+
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 
 
@@ -82,35 +85,30 @@ def _pieces(how: Persons, schema: Schema, read: Sequence[Column], chunks: Iterab
     for chunk in chunks:
         table = as_table(chunk)
         ids, *_, last = cells_of(table, names)
-        spelled = partial(_spelled, number=how.spelling == "number")
         # The table has more columns than those: encoded finds them by name.
         cells = encoded(read, table, keep_missing=True, form=schema.file) if read else np.zeros((len(table), 0))
         when = np.zeros(len(table)) if how.order is None else _moments(last, name=how.order, form=schema.file)
-        yield _Piece(partial(_placed, ids, spelled, how.id), cells, when)
+        yield _Piece(partial(_placed, ids, how.id), cells, when)
 
 
-def _placed(ids: Cells, spelled: Callable[[str], str], name: str, places: _Places) -> NDArray[np.int64]:
-    def place(text: str | None) -> int:
-        plain = spelled(text) if text else ""
-        return places.of(plain) if plain else -1
-
-    return label_positions(ids, place, name=name)
+def _placed(ids: Cells, name: str, places: _Places) -> NDArray[np.int64]:
+    return label_positions(ids, places.__getitem__, name=name, ahead=places.admit)
 
 
 def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Iterable[_Piece]) -> Iterator[Floats]:
     """Rows of persons, a few persons at a time where not all have room in memory; all rows of one in one place."""
     kept = {column.name: _kept(how.rule(column), column) for column in schema.columns}
-    places = _Places(room=max(1, how.memory // _size(how, schema)))
+    places = _Places(room=max(1, how.memory // _size(how, schema)), number=how.spelling == "number")
     with Spilled(len(read)) as spilled:
         for who, cells, when in ((piece.places(places), piece.cells, piece.when) for piece in pieces):
             here, later = who >= 0, who <= _LATER
             columns = dict(zip(read, cells[here].T, strict=True))
             for name, each in kept.items():
-                each.add(who[here], columns.get(name, np.empty(0)), when[here], len(places.here))
+                each.add(who[here], columns.get(name, np.empty(0)), when[here], places.count)
             if places.later:
                 spilled.add(list(places.later), _LATER - who[later], cells[later], when[later])  # proof: one-place
                 places.later.clear()
-        count = len(places.here)
+        count = places.count
         if count:
             yield np.column_stack([_filled(column, kept[column.name].result()[:count]) for column in schema.columns])
         del kept, places
@@ -119,28 +117,49 @@ def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Ite
 
 
 def _waited(rows: Waiting) -> _Piece:
-    return _Piece(lambda places: np.array([places.of(key) for key in rows.keys], dtype=np.int64), rows.cells, rows.when)
+    return _Piece(lambda places: np.array([*map(places.__getitem__, rows.keys)], dtype=np.int64), rows.cells, rows.when)
 
 
-class _Places:
-    """The place of each person in the order of first sight, while there is room; the others' come later."""
+class _Places(dict[Hashable, int]):
+    """The place of each person in the order of first sight, while there is room; the others' come later.
 
-    def __init__(self, *, room: int) -> None:
-        self._room = room
-        self.here: dict[Hashable, int] = {}
+    An id is looked up as it is written, and worked out where it was not seen before: `_spelled` leaves its own results alone,
+    so that every way to write an id leads to one place.
+    """
+
+    def __init__(self, *, room: int, number: bool) -> None:
+        self._room, self._plain = room, not number
+        self._spelled = partial(_spelled, number=number)
+        self.count = 0
         self.later: dict[Hashable, int] = {}
 
-    def of(self, key: Hashable) -> int:
-        place = self.here.get(key)
-        if place is not None:
-            return place
-        if len(self.here) < self._room:
-            return self.here.setdefault(key, len(self.here))
-        return _LATER - self.later.setdefault(key, len(self.later))
+    def __missing__(self, written: Hashable) -> int:
+        key = self._spelled(written)
+        if not key:
+            return -1
+        if key not in self:
+            if self.count >= self._room:
+                return _LATER - self.later.setdefault(key, len(self.later))
+            self[key] = self.count
+            self.count += 1
+        self[written] = self[key]
+        return self[key]
+
+    def admit(self, written: list[Any]) -> None:
+        """Gives places to new persons all at once, where their ids are plain texts; the same places as one by one."""
+        new = [*dict.fromkeys(text for text in written if text not in self)]
+        if None in new or not (text := "".join(new)).isascii() or any(blank in text for blank in _BLANKS):
+            return
+        if self._plain and "" not in new:
+            fresh = new[: max(0, self._room - self.count)]
+            self.update(zip(fresh, range(self.count, self.count + len(fresh)), strict=True))
+            self.count += len(fresh)
 
 
-def _spelled(text: str, *, number: bool) -> str:
-    """The one spelling of an id; nothing for what is none."""
+def _spelled(text: Hashable, *, number: bool) -> Hashable:
+    """The one spelling of an id, or the digest that stands for one; nothing for what is none."""
+    if not isinstance(text, str):
+        return text
     plain = text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
     if not number:
         return plain
@@ -259,7 +278,8 @@ class _Mode:
     def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
         self._counts, self._strange = _grown(self._counts, count, 0), _grown(self._strange, count, np.nan)
         known = cells >= 0
-        np.add.at(self._counts, (who[known], cells[known].astype(np.int64)), 1)
+        flat = who[known] * self._counts.shape[1] + cells[known].astype(np.int64)
+        np.add.at(self._counts.reshape(-1), flat, 1)  # a view: rows lie one after the other
         self._strange[who[cells == -1]] = -1.0
 
     def result(self) -> Floats:
@@ -281,11 +301,13 @@ class _Edge:
         # A row that does not say when is taken only where no other does.
         when = np.where(np.isnan(when), -np.inf if self._last else np.inf, when)
         who, cells, when = who[said], cells[said], when[said]
-        rows = np.arange(len(who))
-        order = np.lexsort((rows, when, who)) if self._last else np.lexsort((-rows, -when, who))
-        # Written one after the other, the last one to be written stays: of each person the row that is wanted.
-        who, cells, when = who[order], cells[order], when[order]
-        ends = np.flatnonzero(np.append(who[1:] != who[:-1], True)) if len(who) else rows
+        if not self._last:
+            who, cells, when = who[::-1], cells[::-1], when[::-1]
+        # Among rows of one moment the order stays. Written one after the other, the last one stays: of each person the one.
+        order = np.argsort(when if self._last else -when, kind="stable")
+        ends = np.full(count, -1)
+        ends[who[order]] = order
+        ends = ends[ends >= 0]
         who, cells, when = who[ends], cells[ends], when[ends]
         better = when >= self._when[who] if self._last else when < self._when[who]
         better |= np.isnan(self._cell[who])
