@@ -19,16 +19,14 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from engine.worlds import visits
-from sabun.density import DensityRatio
 from sabun.engine import cut, spread, state_of
-from sabun.engine.by_person import by_person
+from sabun.engine.by_person import PersonRows, by_person, here
 from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.engines import Processes, Serial
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.ledger import Ledger
 from sabun.records import Persons, Schema, persons
-from sabun.regression import PrivateRidge
 from sabun.summaries import Mean
 from sabun.summaries.people import People
 from sabun.summaries.ruler import Ruler
@@ -135,17 +133,23 @@ def test_texts_are_read_as_the_file_or_the_schema_says(tmp_path: Path) -> None:
         assert state_of(sums, persons(spread(source), id="who")) == state_of(sums, persons(source, id="who"))
 
 
-def test_rooms_that_take_no_persons_refuse_them_in_pieces_before_any_charge(table: Path, tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "book", name="book", epsilon=1)
-    how = persons(spread(table), id="who")
-    bounds = {"cost": (0, 100)}
-    with pytest.raises(DataError, match="several rows per person is not taken here"):
-        PrivateRidge(epsilon=1, x_bounds={"day": (0, 9)}, y_bounds=bounds, ledger=book).fit(how)
-    with pytest.raises(DataError, match="several rows per person is not taken here"):
-        DensityRatio(epsilon=1, schema=Schema.of_bounds(bounds), ledger=book).fit(
-            private=how, public=np.arange(9.0).reshape(-1, 1)
-        )
-    assert book.entries() == ()
+def test_rows_of_persons_come_home_as_a_bag(table: Path) -> None:
+    statistic = PersonRows(schema=SCHEMA)
+    how = persons(table, id="who", rules=RULES)
+    whole = statistic.pack(state_of(statistic, how))
+    assert len(whole) == 148 * 2 * 8
+    for engine in ("serial", "processes:2"):
+        found = here(persons(spread(table, engine=engine), id="who", rules=RULES), schema=SCHEMA)
+        assert statistic.pack([found.table.rows]) == whole
+        assert statistic.pack(statistic.unpack(whole)) == whole
+    orders = {
+        found.table.rows.tobytes()
+        for found in (here(persons(spread(table), id="who", rules=RULES), schema=SCHEMA) for _ in range(3))
+    }
+    assert len(orders) == 3
+    with pytest.raises(DataError, match="that the same statistic packed"):
+        statistic.unpack(whole[:-1])
+    assert here(how, schema=SCHEMA) is how
 
 
 @dataclass(frozen=True)

@@ -75,3 +75,14 @@ def test_the_cells_that_fit_are_those_that_encoding_leaves_alone(cells: list[obj
         raw[place] = wide.encode([[cell]], keep_missing=True)[0, 0]
     fit = inspect_table([[cell] for cell in cells], schema=schema).columns[0]
     assert fit.fitting == int((raw == encoded).sum())
+
+
+def test_ids_that_a_person_would_take_for_one_are_told_to_their_owner() -> None:
+    ids = ["P007", "p007", "P7", "Ｐ７", "Q1", "Q10", "1.05", "1.5", None, "", 12, "012", "Q1"]
+    found = inspect_table([[22, "no"]] * len(ids), schema=SCHEMA, ids=ids)
+    assert found.alike_ids == (("P007", "p007", "P7", "Ｐ７"), ("12", "012"))
+    assert "Groups of ids that differ only in case, width or leading zeros: 2." in str(found)
+    assert found.to_dict()["alike_ids"] == 2
+    assert "P007" not in str(found) + repr(found) + str(found.to_dict())
+    assert "alike_ids" not in inspect_table([[22, "no"]], schema=SCHEMA).to_dict()
+    assert "that differ only" not in str(inspect_table([[22, "no"]] * 2, schema=SCHEMA, ids=["a", "b"]))

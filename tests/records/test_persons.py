@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import os
+import stat
+import tempfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +18,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sabun.density import DensityRatio
 from sabun.errors import DataError, LedgerError, ParameterError
-from sabun.learning import PrivateClassifier
 from sabun.ledger import Ledger
-from sabun.outliers import OutlierCount
 from sabun.records import Column, Persons, Schema, chunks, open_source, persons
-from sabun.regression import PrivateRidge
 from sabun.summaries import Mean
 
 SCHEMA = Schema(
@@ -193,27 +193,6 @@ def test_what_makes_no_sense_is_refused_before_a_row_is_read() -> None:
         rows_of(persons(frame, id="age"), schema=ages)
 
 
-def test_whoever_puts_other_rows_beside_persons_refuses_them_before_any_charge(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"id": np.repeat(np.arange(30), 2), "a": np.repeat(np.linspace(0, 1, 30), 2), "t": 0.5})
-    people, target = persons(frame, id="id"), np.linspace(0, 1, 30)
-    schema = Schema.of_bounds({"a": (0, 1)})
-    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon=9, delta="1e-5")
-    ridge = PrivateRidge(epsilon=1, delta="1e-6", x_bounds={"a": (0, 1)}, y_bounds={"t": (0, 1)}, ledger=book)
-    asked: list[Any] = [
-        lambda: ridge.fit(people, target),
-        lambda: ridge.fit(people),
-        lambda: ridge.fit(chunks([people, people])),
-        lambda: DensityRatio(epsilon=1, schema=schema, ledger=book).fit(private=people, public=np.linspace(0, 1, 9)[:, None]),
-        lambda: DensityRatio(epsilon=1, schema=schema, ledger=book).fit(private=np.linspace(0, 1, 9)[:, None], public=people),
-        lambda: OutlierCount(k=2, radius=0.1, epsilon=1, schema=schema, ledger=book).fit(people),
-        lambda: PrivateClassifier(epsilon=1, schema=schema, classes=[0, 1], ledger=book).fit(people, target > 0.5),
-    ]
-    for ask in asked:
-        with pytest.raises(DataError, match=r"several rows per person|must be a 2-D array|must be|got Persons"):
-            ask()
-    assert book.entries() == ()
-
-
 def test_a_release_says_how_persons_were_collapsed_and_a_retry_with_another_rule_is_refused(tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": np.repeat(np.arange(50), 2), "a": np.tile([0.2, 0.8], 50)})
     book = Ledger.create(tmp_path / "book", name="book", unit="patient", epsilon=9)
@@ -245,3 +224,112 @@ def test_a_row_that_does_not_say_when_counts_only_alone() -> None:
     for rule in ("first", "last"):
         found = rows_of(persons(frame, id="who", rules={"age": rule}, order="day"), schema=schema)
         assert sorted(found.ravel().tolist()) == [11.0, 22.0]
+
+
+@pytest.mark.parametrize("memory", [1, 5_000, 1 << 30])
+def test_rows_that_wait_on_disk_give_the_same_persons(memory: int) -> None:
+    rng = np.random.default_rng(8)
+    names = [*range(40), "Ａ", " 007 ", "x", "\ud800"]  # half a character cannot be written down as text
+    rows = [row for name in names for row in made_up(rng, name, 5)]
+    mixed = table([rows[place] for place in rng.permutation(len(rows))])
+    pieces = chunks([mixed.iloc[start : start + 17] for start in range(0, len(mixed), 17)])
+    whole = rows_of(persons(mixed, id="who", rules=RULES), schema=SCHEMA)
+    parted = rows_of(persons(pieces, id="who", rules=RULES, memory=memory), schema=SCHEMA)
+    assert len(whole) == len(names)
+    assert Counter(row.tobytes() for row in parted) == Counter(row.tobytes() for row in whole)
+
+
+def test_files_of_waiting_rows_are_the_owners_alone_and_gone_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made, opened = tempfile.TemporaryFile, list[Any]()
+
+    def heard(*given: Any, **named: Any) -> Any:
+        opened.append(made(*given, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", heard)
+    frame = pa.table({"who": list(range(50)), "age": [1.0] * 50})
+    modes = list[int]()
+
+    def failing() -> Any:
+        yield frame
+        modes.extend(stat.S_IMODE(os.fstat(file.fileno()).st_mode) for file in opened)
+        raise DataError("the second piece cannot be read.")
+
+    ages = Schema.of_bounds({"age": (0, 120)})
+    with pytest.raises(DataError, match="second piece"):
+        rows_of(persons(failing(), id="who", memory=1), schema=ages)
+    assert modes
+    assert all(mode & 0o077 == 0 for mode in modes)
+    assert all(file.closed for file in opened)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_without_a_word_about_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    frame = pa.table({"who": list(range(50)), "age": [1.0] * 50})
+    with pytest.raises(DataError, match=r"temporary files must fit into .*TMPDIR") as found:
+        rows_of(persons(frame, id="who", memory=1), schema=Schema.of_bounds({"age": (0, 120)}))
+    assert "50" not in str(found.value).replace(tempfile.gettempdir(), "")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [datetime.date(2024, 3, 3), datetime.date(2024, 3, 1), datetime.date(2024, 3, 2), None],
+        ["2024-03-03", "2024/3/1", "2024年3月2日", "some day"],
+        ["20240303", "20240301", "20240302", ""],
+        pd.to_datetime(["2024-03-03", "2024-03-01", "2024-03-02", None]),
+        pd.array(
+            [datetime.datetime(2024, 3, 3), datetime.datetime(2024, 3, 1), datetime.datetime(2024, 3, 2), None], dtype=object
+        ),
+    ],
+)
+def test_first_and_last_follow_dates_too(cells: Any) -> None:
+    frame = pd.DataFrame({"who": ["a"] * 4, "day": cells, "age": [33.0, 11.0, 22.0, 44.0]})
+    for rule, age in (("first", 11.0), ("last", 33.0)):
+        found = rows_of(persons(frame, id="who", rules={"age": rule}, order="day"), schema=Schema.of_bounds({"age": (0, 120)}))
+        assert found.tolist() == [[age]]
+
+
+def test_persons_once_read_keep_their_order_and_are_asked_as_they_were_declared() -> None:
+    rng = np.random.default_rng(3)
+    rows = table([row for number in range(40) for row in made_up(rng, number, 3)])
+    held, count = open_source(persons(rows, id="who", rules=RULES), schema=SCHEMA, by_person=True).held()
+    assert count == 40
+    assert isinstance(held, Persons)
+    whole = rows_of(held, schema=SCHEMA)
+    assert np.array_equal(rows_of(held, schema=SCHEMA.select(["ward", "age"])), whole[:, [4, 0]])
+    with pytest.raises(ParameterError, match="declared as they were when the persons were read"):
+        rows_of(held, schema=Schema.of_bounds({"age": (0, 60)}))
+
+
+@pytest.mark.parametrize("spelling", ["text", "number"])
+@pytest.mark.parametrize("memory", [1, 2_000, 1 << 30])
+def test_ids_taken_many_at_a_time_are_the_same_persons_as_one_by_one(spelling: str, memory: int) -> None:
+    groups = [
+        ["a", "b", "a", "c"],
+        ["d", " a", "b"],
+        ["7", "007", "d", "x"],
+        ["Ａ", None, "", "a\x1c", "e"],
+        ["7.0", "e", "8", "+8"],
+    ]
+    texts = [text for group in groups for text in group]
+    cost = [float(number) for number in range(len(texts))]
+    schema = Schema.of_bounds({"cost": (0, 100)})
+
+    def found(ids: Any) -> list[float]:
+        table = chunks([ids(group, cost[sum(map(len, groups[:place])) :][: len(group)]) for place, group in enumerate(groups)])
+        return sorted(rows_of(persons(table, id="who", spelling=spelling, memory=memory), schema=schema).ravel().tolist())
+
+    many = found(lambda group, cells: pa.table({"who": pa.array(group, pa.large_string()), "cost": cells}))
+    single = found(lambda group, cells: pd.DataFrame({"who": pd.Series(group, dtype=object), "cost": cells}))
+    assert many == single
+    zeros = pa.table({"who": pa.array([0.0, -0.0, 0.0]), "cost": [1.0, 2.0, 3.0]})
+    assert len(rows_of(persons(zeros, id="who", spelling=spelling, memory=memory), schema=schema)) == 1
+    assert len(single) == (12 if spelling == "text" else 2)

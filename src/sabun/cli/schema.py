@@ -126,7 +126,9 @@ def show(
 def check(
     data: PrivateTable,
     schema: Annotated[Path, typer.Option(help="The schema file.")],
-    labels: Annotated[bool, typer.Option(help="Also print the labels that are not in the lists.")] = False,
+    labels: Annotated[
+        bool, typer.Option(help="Also print the labels that are not in the lists, and ids that look alike.")
+    ] = False,
     person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
     json: Json = False,
 ) -> None:
@@ -143,7 +145,8 @@ def check(
     found = inspect_table(data, schema=declared, ids=None if person is None else _cells(data, person))
     unused = [name for name in data.names() if name not in declared.names]
     if json:
-        print_json(found.to_dict() | {"undeclared": unused} | ({"labels": _strange(found)} if labels else {}))
+        shown = {"labels": _strange(found), "ids": [list(ids) for ids in found.alike_ids[:_MOST_SHOWN]]} if labels else {}
+        print_json(found.to_dict() | {"undeclared": unused} | shown)
         return
     print_line(str(found))
     if unused:
@@ -153,8 +156,10 @@ def check(
             print_line(
                 f"{one_line(name)}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items())
             )
-    elif any(fit.strange for fit in found.columns):
-        print_line("To see the labels that are not in the lists: --labels.")
+        for ids in found.alike_ids[:_MOST_SHOWN]:
+            print_line("These ids look alike: " + ", ".join(f"{text!r:.60}" for text in ids[:_MOST_SHOWN]))
+    elif found.alike_ids or any(fit.strange for fit in found.columns):
+        print_line("To see the labels that are not in the lists, or the ids that look alike: --labels.")
 
 
 def _cells(data: FilePart, column: str) -> list[object]:

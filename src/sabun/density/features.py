@@ -62,19 +62,23 @@ class Features:
         """How many coordinates a point has."""
         return len(self.centre)
 
-    def chunks(self, records: object) -> Iterator[Floats]:
+    def chunks(self, records: object, *, by_person: bool = False) -> Iterator[Floats]:
         """The points of a table, a piece at a time; its cells can neither raise nor warn."""
-        for matrix in self._open(records, self.names).partitions():
+        for matrix in self._open(records, self.names, by_person=by_person).partitions():
             yield self._placed(self._spread(matrix))
 
     def points(self, records: object) -> Floats:
         """All points of a table at once."""
         return np.concatenate([np.empty((0, self.width)), *self.chunks(records)])
 
-    def _open(self, records: object, names: tuple[str, ...] | None) -> Any:
+    def people(self, private: object) -> Floats:
+        """The same of a whole private table, which may be one of persons with several rows each."""
+        return np.concatenate([np.empty((0, self.width)), *self.chunks(private, by_person=True)])
+
+    def _open(self, records: object, names: tuple[str, ...] | None, *, by_person: bool = False) -> Any:
         records = named(records)
         if self.schema is not None:
-            return open_source(records, schema=self.schema)
+            return open_source(records, schema=self.schema, by_person=by_person)
         if names is not None and isinstance(records, np.ndarray) and records.ndim == 2 and records.shape[1] != len(names):
             raise DataError(f"a table must have the {len(names)} columns of the public one; got {records.shape[1]}.")
         return open_unbounded(records, columns=names)

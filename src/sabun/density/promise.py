@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final
 
@@ -19,9 +19,10 @@ from sabun.density.method import Promise, Target
 from sabun.density.settings import KINDS, DensitySettings
 from sabun.errors import DataError, ParameterError
 from sabun.privacy.guarantee import Guarantee
-from sabun.records import Schema
+from sabun.records import Persons, Schema
+from sabun.records.persons import assumptions_of, facts_of, terms_of
 
-__all__ = ["Terms"]
+__all__ = ["Terms", "must_be_rows"]
 
 _PUBLISHED = (
     *("method", "bandwidth", "standardize", "tau2", "regularization", "n_public", "basis_bounds", "clip_norm"),
@@ -35,11 +36,15 @@ _LEAST_EPSILON = Fraction(1, 10**9)
 @final
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The parameters of a `DensityRatio`, checked; kept from `set_public` on, for a change after it must not change half."""
+    """The parameters of a `DensityRatio`, checked; kept from `set_public` on, for a change after it must not change half.
+
+    `persons` says how private rows became persons, once that is known.
+    """
 
     given: Mapping[str, Any]
     settings: DensitySettings
     target: Target
+    persons: Persons | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], settle: Callable[..., Ask]) -> Self:
@@ -68,6 +73,10 @@ class Terms:
         target = Target(epsilon=ask.epsilon, delta=ask.delta or None, relation=ask.relation)
         return cls(given=given, settings=settings, target=target)
 
+    def about(self, private: object) -> Self:
+        """The same for that private table, whose rows may have to be made into persons first."""
+        return replace(self, persons=terms_of(private))
+
     @property
     def asked(self) -> dict[str, Any]:
         """What is settled anew for the release, since a seeded coin starts again."""
@@ -82,7 +91,7 @@ class Terms:
         """Public parameters worth publishing."""
         shown = self.settings.facts() | {name: self.given[name] for name in ("standardize", "n_public")}
         shown |= {"method": self.settings.method, "relation": self.target.relation}
-        return {name: shown[name] for name in _PUBLISHED if shown[name] is not None}
+        return {name: shown[name] for name in _PUBLISHED if shown[name] is not None} | facts_of(self.persons)
 
     def guarantee(self, ask: Ask, promise: Promise) -> Guarantee:
         """What a release promises, for the ledger's unit and relation."""
@@ -90,7 +99,7 @@ class Terms:
         if relation == "add-remove" and ask.ledger is not None and ask.ledger.relation == "replace-one":
             relation = "replace-one"  # the noise is calibrated for both, see embedding.proof.md
         assumptions = (
-            f"each {ask.unit} has at most one row",
+            *assumptions_of(self.persons, unit=ask.unit),
             "the public table and all settings were chosen without looking at the private one",
         )
         return ask.guarantee(
@@ -134,6 +143,16 @@ class Terms:
                 f"delta must be below 1 / (number of private rows); got {self.given['delta']!r}. A larger one allows "
                 "publishing somebody's record. Choose a smaller delta, or allow it (allow_large_delta)."
             )
+
+
+def must_be_rows(private: object) -> None:
+    """Refuses persons where records come in pieces: the rows of one may lie in several.
+
+    Raises:
+        DataError: They are persons.
+    """
+    if isinstance(private, Persons):
+        raise DataError("a table with several rows per person must be whole; got one as a piece. Pass it to fit.")
 
 
 def _check_columns(columns: Any, schema: Schema | None) -> None:

@@ -21,11 +21,12 @@ from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 from sabun.density.method import Method
 from sabun.density.plan import DensityPlan, forecast
-from sabun.density.promise import Terms
+from sabun.density.promise import Terms, must_be_rows
 from sabun.density.rkhs import Embedding
 from sabun.density.saved import KIND, digest_of, features_from, features_tree, has_uncovered, must_be_made_for, plan_from
 from sabun.density.settings import FORMER, KINDS, DensitySettings
 from sabun.density.statistic import Tally, must_match
+from sabun.engine.by_person import here
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
@@ -76,6 +77,7 @@ class DensityRatio(Question):
         True
     """
 
+    _fixed: Terms
     _part: Part[Tally] | None
     _judged: Inference | None
 
@@ -113,8 +115,8 @@ class DensityRatio(Question):
         """Releases weights for the public rows.
 
         Args:
-            private: The private table: an array, a pandas, polars or pyarrow frame, a .csv or .parquet file, or a stream of
-                these.
+            private: The private table: an array, a pandas, polars or pyarrow frame, a .csv or .parquet file, a stream of
+                these, or (with a schema) `persons` with several rows each.
             public: The public table, with the same columns (others are kept for answers and exports).
 
         Raises:
@@ -125,7 +127,9 @@ class DensityRatio(Question):
         """
         self.set_public(public)
         part, self._part = self._part, None  # the sums are this call's own: nothing of them is left when it fails
-        return self._release(self._features.points(private) if part is None else state_of(part.statistic, private))
+        self._fixed = self._fixed.about(private)
+        private = here(private, schema=self._features.schema)
+        return self._release(self._features.people(private) if part is None else state_of(part.statistic, private))
 
     @classmethod
     def restore(cls, release: Release | str | os.PathLike[str], *, public: Any) -> Self:
@@ -189,6 +193,7 @@ class DensityRatio(Question):
             DataError: That piece was counted before.
         """
         part = self._open_part()
+        must_be_rows(private)
         self._part = part.with_rows(private) if piece is None else part.with_piece(piece, private)
         return self
 
@@ -227,13 +232,10 @@ class DensityRatio(Question):
         return self._embedding("a support score").support_score(self._features.points(X))
 
     def mean(self, f: Any) -> Any:
-        """The mean of f over the private table, estimated from the public one.
+        """The mean of f over the private table, estimated from the public one; an array where f gives several numbers a row.
 
         Args:
             f: A function of the public table or of one row, a column's name or number, or one number for each public row.
-
-        Returns:
-            A float, or an array where f gives several numbers for each row.
         """
         self._must_be_fitted()
         values = column_values(f, self._table, len(self._points))

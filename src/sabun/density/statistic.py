@@ -66,7 +66,7 @@ class PointSums:
 
     def blocks(self, source: object) -> Iterable[Floats]:
         """The points of a table, some at a time."""
-        return self.features.chunks(source)
+        return self.features.chunks(source, by_person=True)
 
     def zero(self) -> Tally:
         """No records."""

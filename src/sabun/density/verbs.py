@@ -11,14 +11,14 @@ import typer
 
 from sabun import checks
 from sabun.density.typed import Accept, Basis, Method, MethodSettings, read_columns, typed_method
+from sabun.density.weighting import weighted
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
-from sabun.telling.terminal.asked import asked_files, asked_table, reading
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_files, asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
-from sabun.telling.terminal.foretelling import foretell
 from sabun.telling.terminal.options import (
     Again,
     Bounds,
@@ -37,7 +37,6 @@ from sabun.telling.terminal.options import (
     as_written,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
-from sabun.telling.terminal.progress import busy
 from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ _ROWS = ("--n-records", "--private-rows")
 
 @app.command()
 @as_written
+@as_persons
 def weights(
     private: Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The private table.")],
     public: _Public,
@@ -79,6 +79,7 @@ def weights(
     columns: _Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    persons: AskedPersons = EVERY_ROW,
     relation: Relation = None,
     engine: EngineName = None,
     n_records: Annotated[
@@ -135,9 +136,11 @@ def weights(
     for table in (public, *files):
         _must_have(table, ratio)
     must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
+    if owner_only and persons.id is not None:
+        raise ParameterError("--owner-only must be left out with --id: a picture of rows is none of persons.")
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
-    with payment, asked_table(private, engine=engine, quiet=json) as rows:
-        told = _fit(ratio, rows if drawn is None else drawn, public, yes=yes, json=json)
+    with payment, asked_table(private, engine=engine, persons=persons, quiet=json) as rows:
+        told = weighted(ratio, rows if drawn is None else drawn, public, yes=yes, json=json)
         with payment.writing(ratio.release_):
             (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
             if plot is not None:
@@ -358,29 +361,6 @@ def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> Non
         for source in read:
             if same_file(file, source):
                 raise ParameterError(f"{file} must not be a file that is read; got the name of {source}. Choose another name.")
-
-
-def _fit(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: bool) -> dict[str, Any]:
-    """Reads, tells the plan, releases; what `--json` says of the plan."""
-    import warnings
-
-    from sabun.density import CoverageWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoverageWarning)  # said in the result
-        if str(ratio.method) != "rkhs":
-            told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
-            with reading(private, "Reading the private table, drawing noise, weighting the public table"):
-                ratio.fit(private=private, public=public)
-            return told
-        with reading(private, "Reading the tables"):
-            ratio.set_public(public).partial_fit(private=private)
-        with busy("Planning"):
-            rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read
-            told = foretell(ratio, n_records=rows, yes=yes, json=json)
-        with busy("Drawing noise, weighting the public table"):
-            ratio.finalize()
-    return told
 
 
 def _picture(ratio: DensityRatio, private: Any | None) -> str:

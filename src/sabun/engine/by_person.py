@@ -10,12 +10,14 @@ from typing import Any, Protocol, TypeVar, cast, final
 import numpy as np
 
 from sabun.engine.pieces import Piece
-from sabun.engine.statistic import Grouped, Statistic, state_of
-from sabun.records import Chunks, FileFormat, Persons, Schema, chunks
-from sabun.records.cells import label_positions
-from sabun.records.persons import spelt
+from sabun.engine.statistic import Elsewhere, Grouped, Statistic, state_of
+from sabun.errors import DataError
+from sabun.records import Chunks, FileFormat, Persons, Schema, chunks, open_source
+from sabun.records.cells import Floats, label_positions
+from sabun.records.collapsing import in_random_order, spelt
+from sabun.records.persons import Collapsed
 
-__all__ = ["ByPerson", "by_person"]
+__all__ = ["ByPerson", "PersonRows", "by_person", "here"]
 
 State = TypeVar("State")
 
@@ -73,6 +75,76 @@ def by_person(statistic: Statistic[State], how: Persons, *, form: FileFormat | N
     bare = replace(how, table=None)
     state_of(statistic, replace(bare, table=chunks([])))
     return ByPerson(statistic=cast(OfTables[State], statistic), how=bare, form=form)  # whoever takes persons says what is read
+
+
+def here(table: Any, *, schema: Schema | None) -> Any:
+    """Persons whose rows lie in pieces, brought here as one row each in an order drawn anew; anything else as it is.
+
+    Raises:
+        DataError: As `sabun.engine.shuffle.shuffled`.
+    """
+    if schema is None or not (isinstance(table, Persons) and isinstance(table.table, Elsewhere)):
+        return table
+    statistic = PersonRows(schema=schema)
+    rows = statistic.whole(state_of(statistic, table))
+    return replace(table, table=Collapsed(schema=schema, rows=in_random_order(rows)))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PersonRows:
+    """One row for each person, as a bag without an order; a `Statistic`, for rooms that need the rows themselves.
+
+    Args:
+        schema: What is declared about the columns.
+    """
+
+    schema: Schema
+
+    @property
+    def name(self) -> str:
+        """What is kept."""
+        return "rows of persons"
+
+    def blocks(self, source: Any) -> Iterator[Floats]:
+        """Encoded rows, some at a time."""
+        return open_source(source, schema=self.schema, by_person=True).partitions()
+
+    def zero(self) -> list[Floats]:
+        """Nobody."""
+        return []
+
+    def add(self, state: list[Floats], block: Floats) -> list[Floats]:
+        """With the persons of a block."""
+        return [*state, block]
+
+    def merge(self, left: list[Floats], right: list[Floats]) -> list[Floats]:
+        """Both together."""
+        return left + right
+
+    def whole(self, state: list[Floats]) -> Floats:
+        """All rows as one array."""
+        return np.concatenate([np.empty((0, len(self.schema.columns))), *state])
+
+    def pack(self, state: list[Floats]) -> bytes:
+        """As bytes: rows in order of their bits, so that equal bags give equal bytes."""
+        bits = self.whole(state).view("<i8")
+        return bits[np.lexsort(bits.T)].tobytes()
+
+    def unpack(self, content: bytes) -> list[Floats]:
+        """From bytes.
+
+        Raises:
+            DataError: They are not the bytes of such a state.
+        """
+        width = len(self.schema.columns)
+        if len(content) % (8 * width):
+            raise DataError("rows must be bytes that the same statistic packed; they are not.")
+        return [np.frombuffer(content, dtype="<f8").reshape(-1, width).astype(np.float64)]
+
+    def sample(self) -> Floats:
+        """Made-up rows."""
+        return np.arange(3.0 * len(self.schema.columns)).reshape(3, -1)
 
 
 class _Bucket:

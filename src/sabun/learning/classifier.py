@@ -24,7 +24,7 @@ from sabun.learning.anonymizing_first import AnonymizingFirst
 from sabun.learning.card import Card, surely, warn_of_delta, warnings_for
 from sabun.learning.choices import Choices
 from sabun.learning.crew import crew_of
-from sabun.learning.features import Features, Labels, must_not_be_input
+from sabun.learning.features import Features, Labels, must_not_be_input, read_persons
 from sabun.learning.folder import model_bytes, save_folder, software
 from sabun.learning.methods import calibrated, must_round_by_row, problem_of
 from sabun.learning.model import Model
@@ -37,7 +37,7 @@ from sabun.learning.training import NOISY_COUNT, Counting, Data, Problem, Progre
 from sabun.learning.update_bounds import compared
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
-from sabun.records import Schema, open_source
+from sabun.records import Persons, Schema, open_source
 from sabun.release import Release
 
 __all__ = ["PrivateClassifier"]
@@ -155,8 +155,8 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         """Trains once, charges once; a second call is a second release.
 
         Args:
-            X: A 2-D array or list of rows, a frame, or the name of a file (with a schema).
-            y: One label for each row.
+            X: A 2-D array or list of rows, a frame, or (with a schema) the name of a file, or `persons` with several rows each.
+            y: One label for each row; of persons the name of the column that holds them, for which a rule may be given too.
 
         Raises:
             ParameterError: A parameter breaks its rule.
@@ -179,6 +179,8 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         return self
 
     def _opened(self, choices: Choices, X: object, y: object) -> tuple[Problem, Data]:
+        if isinstance(X, Persons):
+            return self._of_persons(choices, X, y)
         must_not_be_input(y, self.schema)
         features, labels = Features.of(X, self.schema), Labels.of(y, self.classes)
         if not labels.declared:
@@ -195,6 +197,16 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         problem = problem_of(choices, features=features, labels=labels, n_records=len(rows))
         kept = table if isinstance(choices.method, AnonymizingFirstSettings) else None
         return problem, Data(rows=rows, labels=codes, table=kept)
+
+    def _of_persons(self, choices: Choices, people: Persons, target: object) -> tuple[Problem, Data]:
+        rule = "left out for persons: going on needs the same rows in the same order, which is drawn anew each time"
+        checks.require(self.checkpoint is None, rule, checkpoint=self.checkpoint)
+        table, codes = read_persons(people, target, schema=self.schema, classes=self.classes)
+        features, labels = Features.of(people, self.schema), Labels.of(None, self.classes)
+        problem = problem_of(choices, features=features, labels=labels, n_records=len(table))
+        kept = table if isinstance(choices.method, AnonymizingFirstSettings) else None
+        data = Data(rows=features.inputs(table), labels=codes, table=kept)
+        return replace(problem, persons=people.terms), data
 
     def _released(self, ask: Ask, run: Run) -> Release:
         """Through the one door out; a run with a checkpoint has its own, which charges, draws and hands over over days."""

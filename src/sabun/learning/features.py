@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.engine.by_person import here
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.learning.network import Floats
-from sabun.records import CategoryColumn, Column, NumberColumn, Schema, open_source, open_unbounded
+from sabun.records import CategoryColumn, Column, NumberColumn, Persons, Schema, open_source, open_unbounded
 from sabun.release.tree import Frozen
 
-__all__ = ["LARGEST", "Features", "Labels", "classes_of_target", "must_not_be_input"]
+__all__ = ["LARGEST", "Features", "Labels", "classes_of_target", "must_not_be_input", "persons_schema", "read_persons"]
 
 LARGEST = 1e6
 _MOST_READ = 100
@@ -187,6 +188,37 @@ def classes_of_target(column: Column, classes: Sequence[Any] | None) -> tuple[An
         rule = f"labels that the schema declares for {column.name!r}: {declares}"
         checks.require(bool(good), rule, "Correct the list or the schema.", classes=label)
     return listed
+
+
+def read_persons(
+    people: Persons, target: object, *, schema: Schema | None, classes: Sequence[Any] | None
+) -> tuple[Floats, NDArray[np.int64]]:
+    """The encoded inputs of persons with several rows each, and the position of each one's label in the list, -1 outside it.
+
+    Both come out of one reading, in the one order that is drawn for them.
+
+    Raises:
+        DataError: There is no schema, or the table lacks a column.
+        ParameterError: The target is no name of a column, or the list of labels is not public.
+    """
+    checks.require(isinstance(target, str), "the name of the target's column in the table of persons", y=type(target).__name__)
+    whole = persons_schema(str(target), schema=schema, classes=classes)
+    encoded = open_source(here(people, schema=whole), schema=whole, by_person=True).matrix()
+    return encoded[:, :-1], encoded[:, -1].astype(np.int64)
+
+
+def persons_schema(target: str, *, schema: Schema | None, classes: Sequence[Any] | None) -> Schema:
+    """What is declared about a table that holds inputs and labels.
+
+    Raises:
+        DataError: Nothing is.
+        ParameterError: The list of labels is not public, or the target is an input.
+    """
+    if schema is None:
+        raise DataError("a table with several rows per person must have a schema, which says what its columns hold; got none.")
+    checks.require(classes is not None, "the public list of labels for persons", classes=classes)
+    checks.require(target not in schema.names, "no input", "Leave it out of the schema.", y=target)
+    return Schema(columns=(*schema.columns, Column.category(target, classes or ())), file=schema.file)
 
 
 def must_not_be_input(y: object, schema: Schema | None) -> None:

@@ -19,6 +19,8 @@ from sabun.learning.network import Floats, Network
 from sabun.learning.stream import Stream
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import Coin
+from sabun.records import Persons
+from sabun.records.persons import assumptions_of, facts_of
 
 if TYPE_CHECKING:
     from sabun.learning.crew import Crew
@@ -163,6 +165,7 @@ class Problem:
         relation: Under which the promise is made.
         unit: Whose data one neighbour step changes.
         n_public: The number of records where that is public, else None.
+        persons: How the records were made of several rows each, if they were.
     """
 
     features: Features
@@ -172,6 +175,7 @@ class Problem:
     relation: str
     unit: str
     n_public: int | None
+    persons: Persons | None = field(default=None, repr=False)
 
     def network(self, hidden: tuple[int, ...]) -> Network:
         """The network between these inputs and classes."""
@@ -181,13 +185,13 @@ class Problem:
     def assumptions(self) -> tuple[str, ...]:
         """What every promise about this run rests on."""
         words = [
-            f"each {self.unit} has at most one row",
+            *assumptions_of(self.persons, unit=self.unit),
             "the schema and all training settings were chosen without looking at the data",
         ]
         if not self.labels.declared:
             words.append("the list of class labels is public (it was taken from y, since classes was not given)")
         if self.n_public is not None:
-            words.append("the number of records is public")
+            words.append(f"the number of {'records' if self.persons is None else 'persons'} is public")
         return tuple(words)
 
 
@@ -268,6 +272,7 @@ class Run:
         about: dict[str, Any] = {"columns": list(self.problem.features.names)}
         if self.problem.labels.declared:
             about["classes"] = list(self.problem.labels.classes)
+        about |= facts_of(self.problem.persons)
         return {"method": self.name, **about, **self.method.parameters, "account": self.method.account}
 
     def fingerprint(self) -> Iterable[bytes]:

@@ -12,10 +12,12 @@ import typer
 from sabun.asking import settings_of
 from sabun.errors import ParameterError
 from sabun.learning.settings import KINDS
-from sabun.records import CategoryColumn, Chunks, Schema, chunks, open_unbounded
+from sabun.records import CategoryColumn, Chunks, Schema, chunks, open_source, open_unbounded
 from sabun.records.files import FilePart, objects_of
+from sabun.telling.terminal.asked import AskedPersons
 from sabun.telling.terminal.columns import listed
 from sabun.telling.terminal.output import new_file
+from sabun.telling.terminal.progress import busy
 from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = [
     "must_be_model",
     "must_be_new_table",
     "quoted",
+    "read_asked",
     "read_beside",
     "read_once",
 ]
@@ -98,6 +101,25 @@ def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunk
         raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
     rows, beside = read_beside(table, names, [target])
     return rows, [label for (label,) in beside]
+
+
+def read_asked(table: FilePart, persons: AskedPersons, classifier: PrivateClassifier, target: str) -> tuple[Any, Any, int]:
+    """What `fit` is given of a file as `--id` and its like say, read once, with how many records that is; for the owner.
+
+    Raises:
+        ParameterError: There is no such target; for persons also: nobody lists the labels, or a rule cannot be read.
+        DataError: The file cannot be read, or lacks an input.
+    """
+    from sabun.learning.features import persons_schema
+
+    assert classifier.schema is not None
+    with busy("Reading the table"):
+        if persons.id is None:
+            rows, answers = read_once(table, classifier.schema.names, target)
+            return rows, answers, len(answers)
+        whole = persons_schema(target, schema=classifier.schema, classes=classifier.classes)
+        people, count = open_source(persons.table(table), schema=whole, by_person=True).held()
+        return people, target, count
 
 
 def read_beside(table: FilePart, names: Sequence[str], others: Sequence[str]) -> tuple[Chunks, list[tuple[Any, ...]]]:

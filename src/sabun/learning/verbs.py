@@ -13,6 +13,7 @@ import typer
 from sabun.errors import ParameterError
 from sabun.learning import typed
 from sabun.learning.model_verbs import card, evaluate, predict, sign, verify
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -72,6 +73,7 @@ _Settings = Annotated[
 
 @app.command()
 @as_written
+@as_persons
 def train(
     table: PrivateTable,
     target: _Target,
@@ -80,6 +82,7 @@ def train(
     bounds: Bounds = None,
     columns: Columns = None,
     classes: _Classes = None,
+    persons: AskedPersons = EVERY_ROW,
     epsilon: Epsilon = "1",
     delta: _Delta = None,
     method: _Method = "dp-adam",
@@ -142,12 +145,12 @@ def train(
         retry_key=retry_key,
         checkpoint=checkpoint,
     )
-    rows, answers = typed.read_once(table.written(inputs.file), inputs.names, target)
+    rows, answers, count = typed.read_asked(table.written(inputs.file), persons, classifier, target)
     if not allow_per_parameter:
-        typed.must_be_joint(classifier, len(answers))
+        typed.must_be_joint(classifier, count)
     with payment:
         # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none.
-        guess = len(answers) if typed.counted(classifier) else n_public or n_records
+        guess = count if typed.counted(classifier) else n_public or n_records
         told = foretell(classifier, n_records=guess, n_classes=len(labels or "ab"), yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.asking import Ask, renamed
 from sabun.engine import Elsewhere
+from sabun.engine.by_person import here
 from sabun.errors import DataError, ParameterError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.laws import PowerTail, normal
@@ -33,6 +34,7 @@ from sabun.privacy.calibration import discrete_gaussian_variance, discrete_lapla
 from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import Coin, discrete_gaussian, discrete_laplace
 from sabun.privacy.pricing import Price
+from sabun.records.persons import facts_of
 
 __all__ = ["OutlierCount"]
 
@@ -157,9 +159,9 @@ class OutlierCount(OutlierQuestion):
         """Charges the ledger, counts, adds noise.
 
         Args:
-            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file, or a table in pieces
-                (`sabun.engine.spread`). Under add-remove a list needs a schema: without rows nobody could tell how many columns
-                it has.
+            X: A 2-D array, a list of rows, a frame, or (with a schema) the name of a CSV or Parquet file, a table in pieces
+                (`sabun.engine.spread`) or `persons` with several rows each. Under add-remove a list needs a schema: without
+                rows nobody could tell how many columns it has.
             y: Ignored.
 
         Raises:
@@ -185,8 +187,8 @@ class OutlierCount(OutlierQuestion):
             ask.answer(
                 lambda: self._draw(known, n, ask, amounts, public),
                 kind="outliers.count",
-                promise=promise(amounts, ask, assumptions_for(unit=ask.unit, bounded=self.schema is not None)),
-                facts=self._facts((n, d), ask, amounts),
+                promise=promise(amounts, ask, assumptions_for(X, unit=ask.unit, bounded=self.schema is not None)),
+                facts=self._facts((n, d), ask, amounts) | facts_of(X),
                 subject=columns_named(self.schema, self.columns),
                 schema=self.schema,
                 price=_price(ask, amounts, public),
@@ -199,7 +201,7 @@ class OutlierCount(OutlierQuestion):
 
     def _read(self, X: object) -> NDArray[np.float64] | SpreadPoints:
         """The points, here or elsewhere; how many columns the table has is learned on the way."""
-        columns = check_columns(self.columns)
+        columns, X = check_columns(self.columns), here(X, schema=self.schema)
         if isinstance(X, Elsewhere):
             checks.require(self.method != "paper", "another one for a table in pieces", method=self.method)
             self.n_features_in_ = 0 if self.schema is None else len(self.schema.names)

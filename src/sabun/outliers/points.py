@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.engine.by_person import here
 from sabun.errors import DataError
 from sabun.records import Schema, open_source, open_unbounded
 from sabun.records.cells import Floats
@@ -127,7 +128,8 @@ def read_table(
     """A table in its own units, then as coordinates.
 
     Args:
-        table: A 2-D array, a list of rows, a pandas, polars or pyarrow frame, or the name of a CSV or Parquet file.
+        table: A 2-D array, a list of rows, a pandas, polars or pyarrow frame, the name of a CSV or Parquet file, or (with a
+            schema) `persons` with several rows each.
         schema: Public bounds. With them every cell has a place: numbers are clipped to their bounds and mapped onto [0, 1],
             labels become one 0/1 column each. Without them the numbers are taken as they are.
         columns: Which columns are coordinates, by number or by name.
@@ -151,7 +153,7 @@ def read_views(
         names, values = _numbers(table)
         places = [places_of(columns, names, declared=False) for columns in choices]
         return Own(names, values), [np.ascontiguousarray(values[:, chosen]) for chosen in places]
-    own, views = open_source(table, schema=schema).matrix(), []
+    own, views = open_source(here(table, schema=schema), schema=schema, by_person=True).matrix(), []
     for columns in choices:
         chosen = places_of(columns, schema.names, declared=True)
         selected = schema.select([schema.names[place] for place in chosen])

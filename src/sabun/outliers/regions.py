@@ -26,6 +26,7 @@ from sabun.outliers.vector import PowerVector
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import Coin
 from sabun.records import CategoryColumn, Schema
+from sabun.records.persons import facts_of
 
 __all__ = ["RegionCount"]
 
@@ -145,9 +146,9 @@ class RegionCount(OutlierQuestion):
                 kind="outliers.regions",
                 promise=ask.guarantee(
                     "outlier counts by region: power",
-                    assumptions=assumptions_for(unit=ask.unit, bounded=self.schema is not None),
+                    assumptions=assumptions_for(X, unit=ask.unit, bounded=self.schema is not None),
                 ),
-                facts=self._facts(points, law),
+                facts=self._facts(points, law) | facts_of(X),
                 subject=columns_named(self.schema, self.columns),
                 schema=self.schema,
             )

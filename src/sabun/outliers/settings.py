@@ -15,6 +15,7 @@ from sabun.outliers.ladder import COVERS
 from sabun.outliers.laws import Gaussian, Laplace, Law, PowerTail
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 from sabun.privacy.guarantee import Guarantee
+from sabun.records.persons import assumptions_of
 
 __all__ = [
     "METHODS",
@@ -127,9 +128,10 @@ def check_cover(cover: str, relation: str) -> None:
     checks.one_of(RELATIONS, relation=relation)
 
 
-def assumptions_for(*, unit: str, bounded: bool) -> tuple[str, ...]:
+def assumptions_for(table: object, *, unit: str, bounded: bool) -> tuple[str, ...]:
     """What must hold outside the code."""
-    sentences = [f"each {unit} has at most one row", "k, radius, columns and scaling were fixed without looking at the table"]
+    sentences = [*assumptions_of(table, unit=unit)]
+    sentences.append("k, radius, columns and scaling were fixed without looking at the table")
     if not bounded:
         sentences.append("every cell is a finite number of at most 1e150 in size, for whoever the rows are about")
     return tuple(sentences)

@@ -26,6 +26,7 @@ from sabun.outliers.question import OutlierQuestion
 from sabun.outliers.sensitivity import rungs_of
 from sabun.outliers.settings import assumptions_for, load_loops
 from sabun.privacy.noise import Coin, bernoulli_exp, uniform_below
+from sabun.records.persons import facts_of
 
 __all__ = ["SubspaceChoice", "dampened_score", "permute_and_flip"]
 
@@ -120,7 +121,7 @@ class SubspaceChoice(OutlierQuestion):
                 kind="outliers.subspace",
                 promise=ask.guarantee(
                     "choice of a subspace: local dampening, permute and flip",
-                    assumptions=assumptions_for(unit=ask.unit, bounded=self.schema is not None),
+                    assumptions=assumptions_for(X, unit=ask.unit, bounded=self.schema is not None),
                 ),
                 facts={
                     "k": int(self.k),
@@ -128,6 +129,7 @@ class SubspaceChoice(OutlierQuestion):
                     "records": n,
                     "subspaces": {name: [str(column) for column in columns] for name, columns in self.subspaces.items()},
                     "cover": self.cover,
+                    **facts_of(X),
                 },
                 subject=tuple(views),
                 schema=self.schema,

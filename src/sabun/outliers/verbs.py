@@ -13,7 +13,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.foreign import parse_json
 from sabun.outliers.owner import sensitivity
 from sabun.records import FilePart
-from sabun.telling.terminal.asked import asked_table
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared, listed
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -82,6 +82,7 @@ _Share = Annotated[str, typer.Option(help="Share of epsilon that pays for the in
 
 @app.command()
 @as_written
+@as_persons
 def count(
     table: PrivateTable,
     radius: _Radius,
@@ -90,6 +91,7 @@ def count(
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    persons: AskedPersons = EVERY_ROW,
     delta: Annotated[str, typer.Option(help="Above 0 only for laplace, gaussian, global-gaussian.")] = "0",
     method: _Method = "power",
     relation: Relation = None,
@@ -134,8 +136,8 @@ def count(
         if like is not None:
             raise ParameterError("like must be left out with --regions, whose plan it cannot tell. Drop one of them.")
         by_region = RegionCount(regions=_regions(regions), **public)
-        with payment:
-            read, rows = _read(table, known)
+        with payment, asked_table(table, engine=None, persons=persons) as asked:
+            read, rows = _held(asked, known)
             told = foretell(by_region, n_records=rows, dimensions=_width(known, chosen), yes=yes, json=json)
             with busy("Counting outliers by region"):
                 by_region.fit(read)
@@ -143,22 +145,25 @@ def count(
         return
     if like is not None and same_table(like, table):
         raise ParameterError("like must be another table than the private one; got the same file. Name a public one.")
+    alike = None if like is None else persons.table(like)
     whole = OutlierCount(delta=delta, method=method, relation=relation, **public)
-    with payment, asked_table(table, engine=engine, id=None, rules=None) as asked:
-        whole_table: tuple[Any, int | None] = _read(table, known) if engine is None else (asked, n_records)
-        read, known_rows = whole_table
+    with payment, asked_table(table, engine=engine, persons=persons, quiet=json) as asked:
+        in_pieces = engine is not None and persons.id is None  # persons are put together first, and counted here
+        held: tuple[Any, int | None] = (asked, n_records) if in_pieces else _held(asked, known)
+        read, known_rows = held
         with busy("Planning"):
             guess = (
                 known_rows if payment.relation(relation) == "replace-one" else n_records
             )  # otherwise the number of rows is private, as is a refusal
-            told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=like, yes=yes, json=json)
-        with busy("Counting outliers") if engine is None else nullcontext():  # pieces have a bar of their own
+            told = foretell(whole, n_records=guess, dimensions=_width(known, chosen), like=alike, yes=yes, json=json)
+        with nullcontext() if in_pieces else busy("Counting outliers"):  # pieces have a bar of their own
             whole.fit(read)
         _tell_count(whole.release_, payment, out, told, json=json)
 
 
 @app.command()
 @as_written
+@as_persons
 def choose(
     table: PrivateTable,
     subspace: Annotated[list[str], typer.Option(help="name=column,column; give at least two.")],
@@ -167,6 +172,7 @@ def choose(
     k: _K = 5,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    persons: AskedPersons = EVERY_ROW,
     cover: _Cover = "degeneracy",
     ledger: LedgerFile = None,
     purpose: Purpose = None,
@@ -204,8 +210,8 @@ def choose(
         ledger=payment.book,
         retry_key=retry_key,
     )
-    with payment:
-        read, rows = _read(table, known)
+    with payment, asked_table(table, engine=None, persons=persons) as asked:
+        read, rows = _held(asked, known)
         widest = max(_width(known, side) for side in sides.values())
         told = foretell(choice, n_records=rows, dimensions=widest, yes=yes, json=json)
         with busy("Scoring the subspaces"):
@@ -330,12 +336,13 @@ def _regions(path: Path) -> dict[str, Any]:
     return found
 
 
-def _read(table: FilePart, known: Schema) -> tuple[Any, int]:
-    """A table in pieces, read once, with the number of its rows: what is counted is what the plan was for."""
+def _held(asked: Any, known: Schema) -> tuple[Any, int]:
+    """A table or its persons, read once, with how many there are: what is counted is what the plan was for."""
+    from sabun.engine.by_person import here
     from sabun.records import open_source
 
-    with busy("Reading the table"):
-        return open_source(table, schema=known).held()
+    with reading(asked):
+        return open_source(here(asked, schema=known), schema=known, by_person=True).held()
 
 
 def _width(known: Schema, chosen: Sequence[str] | None) -> int:

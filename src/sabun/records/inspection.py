@@ -6,6 +6,8 @@ labels with a misspelling, would be paid for in silence: this is where its owner
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import one_line, shown_width
-from sabun.records.cells import Cells, label_positions
+from sabun.records.cells import Cells, label_positions, text_of
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.forms import FileFormat
 from sabun.records.schema import Schema
@@ -27,6 +29,7 @@ __all__ = ["ColumnFit", "TableFit", "inspect_table"]
 
 NOT_PRIVATE = "NOT PRIVATE: these counts are about your own rows. They are for your eyes; do not publish them."
 _MANY = 0.2
+_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
 
 
 @final
@@ -81,11 +84,13 @@ class TableFit:
         rows: How many rows there are.
         columns: One entry for each declared column.
         repeated_ids: Rows whose id stood in an earlier row; None without ids.
+        alike_ids: Ids that differ only in case, width or leading zeros, those of one group together.
     """
 
     rows: int
     columns: tuple[ColumnFit, ...]
     repeated_ids: int | None = None
+    alike_ids: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         names = [one_line(column.name) for column in self.columns]
@@ -101,15 +106,21 @@ class TableFit:
             lines.append(f"{called}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
         if self.repeated_ids:
             lines.append(
-                f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less. "
-                "Make one row of each person's first."
+                f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less, unless --id names the "
+                "column when you ask: each person's rows then become one."
+            )
+        if self.alike_ids:
+            lines.append(
+                f"Groups of ids that differ only in case, width or leading zeros: {len(self.alike_ids):,}. "
+                "If one is of one person, that person is protected as several: write them alike first."
             )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain JSON values."""
         columns = [fit.to_dict() for fit in self.columns]
-        return {"notice": NOT_PRIVATE, "rows": self.rows, "repeated_ids": self.repeated_ids, "columns": columns}
+        found = {"notice": NOT_PRIVATE, "rows": self.rows, "repeated_ids": self.repeated_ids, "columns": columns}
+        return found if self.repeated_ids is None else found | {"alike_ids": len(self.alike_ids)}
 
     def __reduce__(self) -> NoReturn:
         raise ParameterError(f"{NOT_PRIVATE} They must not be stored.")
@@ -143,7 +154,17 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
     if ids is not None and len(ids) != rows:
         raise DataError("ids must be as many as the rows; they are not.")
     repeated = None if ids is None else len(ids) - len(set(ids))
-    return TableFit(rows=rows, columns=fits, repeated_ids=repeated)
+    return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or ()))
+
+
+def _alike(ids: Sequence[object]) -> tuple[tuple[str, ...], ...]:
+    """Groups of ids that a person would take for one."""
+    groups: dict[str, dict[str, None]] = {}
+    for text in dict.fromkeys(map(text_of, ids)):
+        if text:
+            plain = _ZEROS.sub("", unicodedata.normalize("NFKC", text).strip().casefold())
+            groups.setdefault(plain, {})[text] = None
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def _kind(column: Column) -> str:

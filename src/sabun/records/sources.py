@@ -12,11 +12,12 @@ import numpy as np
 from sabun import checks
 from sabun.errors import DataError
 from sabun.records.cells import Floats
+from sabun.records.collapsing import collapsed
 from sabun.records.databases import DatabaseTable, is_database
 from sabun.records.files import FilePart
 from sabun.records.forms import PLAIN, FileFormat
 from sabun.records.matrix import encoded, unbounded
-from sabun.records.persons import Persons, collapsed
+from sabun.records.persons import Collapsed, Persons
 from sabun.records.schema import Schema
 from sabun.records.tables import Table, as_table, check_columns, names_in
 
@@ -115,17 +116,23 @@ class Source:
             raise DataError("a table of persons must be read as encoded rows; its own rows belong to nobody yet.")
         return _stream(self.origin, self.names, rows, self.form)
 
-    def held(self) -> tuple[Chunks, int]:
-        """The records as they are, read once and kept, with how many there are; for their owner."""
+    def held(self) -> tuple[Chunks | Persons, int]:
+        """The records as they are, or one row for each person, read once and kept, with how many there are; for their owner."""
+        if isinstance(self.origin, Persons):
+            assert self.schema is not None
+            rows = self.matrix()
+            return replace(self.origin, table=Collapsed(schema=self.schema, rows=rows)), len(rows)
         pieces = list(self.tables())
         return Chunks(pieces=lambda: iter(pieces), form=self.form), sum(map(len, pieces))
 
     def _persons(self, how: Persons, schema: Schema) -> Floats:
         """One row for each person; read once, for each reading would draw another order."""
+        if isinstance(how.table, Collapsed):
+            return how.table.rows[:, [how.table.schema.names.index(name) for name in schema.names]]
         if "rows" not in self._once:
             names = how.read(schema)
             stream = _stream(_settled(how.table, names, self.form), names, CHUNK_ROWS, self.form)
-            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream, keep_missing=self.keep_missing)
+            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream)
         return self._once["rows"]
 
     def _matrices(self, rows: int) -> Iterator[Floats]:
@@ -170,6 +177,7 @@ def open_source(source: object, *, schema: Schema, keep_missing: bool = False, b
     if isinstance(source, Persons):
         if not by_person:
             raise DataError("a table with several rows per person is not taken here. Collapse it to one row per person first.")
+        checks.require(not keep_missing, "False for persons", keep_missing=keep_missing)
         how = _of_persons(source, schema)
         form = _form(how.table, schema.file)
         return Source(names=schema.names, schema=schema, keep_missing=keep_missing, origin=how, form=form)
@@ -191,6 +199,8 @@ def open_unbounded(source: object, *, columns: Sequence[str] | None = None) -> S
         checks.require(
             not isinstance(columns, str) and len(set(columns)) == len(columns) > 0, "distinct names", columns=columns
         )
+    if isinstance(source, Persons):
+        raise DataError("a table with several rows per person must have a schema, which says what its columns hold; got none.")
     origin = _settled(source, columns, PLAIN)
     names = _all_names(origin) if columns is None else tuple(columns)
     if not names:
@@ -255,6 +265,10 @@ def _settled(source: object, names: Sequence[str] | None, form: FileFormat) -> T
 def _of_persons(how: Persons, schema: Schema) -> Persons:
     """The same, refused at once where that does not depend on records."""
     checks.require(how.id not in schema.names, "no declared column; it is not used but for telling persons apart", id=how.id)
+    if isinstance(how.table, Collapsed):
+        same = all(column in how.table.schema.columns for column in schema.columns)
+        checks.require(same, "declared as they were when the persons were read", "Read the table again.", columns=schema.names)
+        return how
     settled = _settled(how.table, how.read(schema), schema.file)
     if isinstance(settled, np.ndarray):
         raise DataError("a table with several rows per person must have column names; got an array.")

@@ -15,7 +15,7 @@ from sabun.privacy.guarantee import Guarantee
 from sabun.regression.design import Floats
 from sabun.regression.perturbation import coefficients_of
 from sabun.regression.pooling import pooled
-from sabun.regression.promise import guarantee_of, release_promise
+from sabun.regression.promise import ONE_OF_TWO, guarantee_of, release_promise
 from sabun.regression.sharing import released_shares
 from sabun.regression.stages import LARGEST_START, LEVELS, RADII, RESIDUALS
 from sabun.regression.study import LARGEST_FILE, STAGED, STATISTICS, Study
@@ -86,7 +86,10 @@ class Contribution:
     def promise(self) -> Guarantee:
         """What the organisation's releases in this study promise: with `rounds`, both of them together."""
         own = self.release.guarantee
-        return replace(guarantee_of(self.study), simulated=own.simulated) if self.study.method == "rounds" else own
+        if self.study.method != "rounds":
+            return own
+        kept = tuple(words for words in own.assumptions if not words.startswith(ONE_OF_TWO))
+        return replace(guarantee_of(self.study), simulated=own.simulated, assumptions=kept)
 
     @property
     def numbers(self) -> bytes:

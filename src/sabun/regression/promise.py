@@ -9,11 +9,15 @@ from fractions import Fraction
 
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import Guarantee
+from sabun.records import Persons
 from sabun.regression.paper import warning_of
 from sabun.regression.sharing import round_terms
 from sabun.regression.study import Study
 
-__all__ = ["guarantee_of", "release_promise"]
+__all__ = ["ONE_OF_TWO", "guarantee_of", "release_promise"]
+
+ONE_OF_TWO = "this is one of two rounds"
+"""How the sentence begins by which the promise of one round speaks of the other."""
 
 _NAMES = {
     "staged": "rounded Gaussian noise on sums of weighted rows, then of residuals",
@@ -25,16 +29,20 @@ _NAMES = {
 }
 
 
-def guarantee_of(study: Study) -> Guarantee:
-    """The promise about all that one organisation releases in a study: one file, or two of `rounds` together."""
+def guarantee_of(study: Study, persons: Persons | None = None) -> Guarantee:
+    """The promise about all that one organisation releases in a study: one file, or two of `rounds` together.
+
+    Its rows may have been made into persons first.
+    """
     rows = "one row" if study.records_per_person == 1 else f"{study.records_per_person} rows"
+    own = f"each {study.unit} has at most {rows} in the organisation's table"
     assumptions = [
-        f"each {study.unit} has at most {rows} in the organisation's table",
+        *((own,) if persons is None else persons.assumptions),
         f"a {study.unit} in the tables of several organisations gets the sum of their epsilons",
         "bounds, radius and all other terms of the study were chosen without looking at the data",
     ]
     if study.relation == "replace-one":
-        assumptions.append("the number of rows is public")
+        assumptions.append(f"the number of {'rows' if persons is None else 'persons'} is public")
         if study.records_per_person > 1:
             assumptions.append(f"how many rows one {study.unit} has is not hidden: they are replaced by as many others")
     if study.method == "paper":
@@ -51,14 +59,14 @@ def guarantee_of(study: Study) -> Guarantee:
 
 
 @functools.lru_cache(maxsize=256)
-def release_promise(study: Study) -> Guarantee:
+def release_promise(study: Study, persons: Persons | None = None) -> Guarantee:
     """The promise of one file: with `rounds` that of either round by itself, which is also what a ledger is charged."""
-    whole = guarantee_of(study)
+    whole = guarantee_of(study, persons)
     if study.method != "rounds":
         return whole
     epsilon, delta = round_terms(study)
     together = (
-        f"this is one of two rounds, each with this promise; both together promise epsilon {plain(Fraction(study.epsilon))}, "
+        f"{ONE_OF_TWO}, each with this promise; both together promise epsilon {plain(Fraction(study.epsilon))}, "
         f"delta {plain(Fraction(study.delta or 0))}, if each was released once"
     )
     return replace(

@@ -10,6 +10,8 @@ from typing import Any
 from sabun.asking import Ask
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.keys import LONGEST_KEY
+from sabun.records import Persons
+from sabun.records.persons import facts_of
 from sabun.regression.contribution import KIND
 from sabun.regression.paper import printed_estimate, warning_of
 from sabun.regression.perturbation import perturbed_minimiser
@@ -56,7 +58,9 @@ def request_key(study: Study, organisation: str | None, *, second: bool = False)
     return whole if short else f"{room} {study.hash} {_DIGEST}{digest}"
 
 
-def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None) -> Release:
+def release_totals(
+    study: Study, totals: Totals | Reading, ask: Ask, *, organisation: str | None = None, persons: Persons | None = None
+) -> Release:
     """Charges the ledger, adds the noise, returns the release.
 
     In a study, the ledger returns the identical bytes when the same organisation asks again; nothing is charged then.
@@ -81,8 +85,8 @@ def release_totals(study: Study, totals: Totals | Reading, ask: Ask, *, organisa
     return ask.answer(
         draw,
         kind=KIND + study.method,
-        promise=release_promise(study),
-        facts=_facts(study, organisation) | ({"round": 1} if study.method == "rounds" else {}),
+        promise=release_promise(study, persons),
+        facts=_facts(study, organisation) | ({"round": 1} if study.method == "rounds" else {}) | facts_of(persons),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=_notes(study),
@@ -104,8 +108,8 @@ def release_second(second: Second, ask: Ask, *, organisation: str | None = None)
     return ask.answer(
         draw,
         kind=KIND + study.method,
-        promise=release_promise(study),
-        facts=_facts(study, organisation) | {"round": 2, **second.facts},
+        promise=release_promise(study, second.persons),
+        facts=_facts(study, organisation) | {"round": 2, **second.facts} | facts_of(second.persons),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=(_SECOND,),

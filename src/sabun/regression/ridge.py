@@ -13,9 +13,12 @@ from sklearn.base import RegressorMixin
 from sabun import checks
 from sabun.asking import Ask, Part, Question, renamed, state_of
 from sabun.asking.fitting import check_shape, check_target
-from sabun.errors import BoundsError, ParameterError
+from sabun.engine.by_person import here
+from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.noise import coin_for
+from sabun.records import Persons, open_source
+from sabun.records.persons import terms_of
 from sabun.regression.combining import own_model
 from sabun.regression.declared import is_pair, names_of, study_of, width_of
 from sabun.regression.design import Floats
@@ -137,7 +140,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
 
         Args:
             X: Features: a table; or, without `y`, a table, file, folder of Parquet files or stream that also holds the target
-                under its name (files are read in bounded memory), or what `read` made of one.
+                under its name (files are read in bounded memory), `persons` with several rows each of such a table, or what
+                `read` made of one.
             y: Targets.
 
         Raises:
@@ -153,7 +157,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
             release = release_second(sums, ask, organisation=self.organisation)
         else:
             totals = sums if isinstance(sums, Reading) else sums.whole()
-            release = release_totals(study, totals, ask, organisation=self.organisation)
+            release = release_totals(study, totals, ask, organisation=self.organisation, persons=terms_of(X))
         if signer is not None:
             release = release.sign(signer)
         self._learned(release)
@@ -163,11 +167,12 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         return self
 
-    def read(self, X: object, y: object = None) -> Part[Totals] | Reading:
+    def read(self, X: object, y: object = None) -> Part[Totals] | Reading | Persons:
         """What `fit` needs to know of a table before it charges, for whoever looks at a plan in between. PRIVATE.
 
         With most methods these are all sums that there are. `staged` reads the table twice more when it draws: a file must stay
-        where it is, and a stream that can be read only once is kept in memory.
+        where it is, and a stream that can be read only once is kept in memory. Of persons it is one row each, in the order that
+        was drawn for them.
 
         Args:
             X: As in `fit`.
@@ -176,6 +181,8 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         Raises:
             DataError: The tables do not fit the declared columns.
         """
+        if isinstance(X, Persons) and y is None:
+            return self._people(X)
         return self._read(X, y)[1]
 
     def refine(self, X: object, y: object = None, *, first: Any, around: Any) -> Self:
@@ -198,7 +205,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         """What `refine` needs to know of a table before it charges, to be passed to `fit`. PRIVATE."""
         refuse_seeded(coin_for(self.random_state), self.ledger)
         study, source = self._source(X, y)
-        return Second.of(study, source, first=first, around=around, organisation=self.organisation)
+        return Second.of(study, source, first=first, around=around, organisation=self.organisation, persons=terms_of(X))
 
     def _read(self, X: object, y: object) -> tuple[Study, Part[Totals] | Reading]:
         study, source = self._source(X, y)
@@ -207,8 +214,20 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         moments = Moments(design=study.design)
         return study, Part(statistic=moments, state=state_of(moments, source))
 
+    def _people(self, X: Persons) -> Persons:
+        """One row each, in the one order that is drawn for them."""
+        schema = Moments(design=self._terms(names_of(X, self.x_bounds)).design).schema
+        found, _ = open_source(here(X, schema=schema), schema=schema, by_person=True).held()
+        assert isinstance(found, Persons)
+        return found
+
     def _source(self, X: object, y: object) -> tuple[Study, object]:
         check_shape(X, owner=self)
+        if isinstance(X, Persons):
+            if y is not None:
+                raise DataError("y must be left out for persons, whose target is a column of their table; got one.")
+            checks.require(self.records_per_person == 1, "1 for persons", records_per_person=self.records_per_person)
+            X = self._people(X)
         if y is not None or isinstance(X, np.ndarray | list | tuple):  # only files and frames can hold both
             check_target(y, owner=self)
         if self.study is None and is_pair(self.x_bounds) and isinstance(X, list | tuple):

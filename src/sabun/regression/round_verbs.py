@@ -9,6 +9,7 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.regression.typed import must_be_free, save_once, signer_of, terms_of
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons
 from sabun.telling.terminal.charging import Payment
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import Json, LedgerFile, PrivateTable, Purpose, Yes, as_written
@@ -19,6 +20,7 @@ __all__ = ["refine"]
 
 
 @as_written
+@as_persons
 def refine(
     table: PrivateTable,
     out: Annotated[Path, typer.Option(help="The release file to write; it counts beside that of the first round.")],
@@ -29,6 +31,7 @@ def refine(
     signing_key: Annotated[
         Path | None, typer.Option("--signing-key", help="The organisation's private key; the release is signed with it.")
     ] = None,
+    persons: AskedPersons = EVERY_ROW,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
     n_records: Guess = None,
@@ -62,7 +65,7 @@ def refine(
     must_be_free(out, request_key(agreed, organisation, second=True), payment.book, signer)
     with payment:
         with busy(f"Reading {table} ..."):
-            residuals = model.read_again(table, first=first, around=around)
+            residuals = model.read_again(persons.table(table), first=first, around=around)
         rows = residuals.state.rows if agreed.relation == "replace-one" else n_records  # otherwise their number is private
         told = foretell(model, n_records=rows, organisations=len(agreed.organisations) or 1, yes=yes, json=json)
         release = model.fit(residuals).release_

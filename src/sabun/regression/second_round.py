@@ -17,6 +17,8 @@ import numpy as np
 from sabun.asking import Part, state_of
 from sabun.errors import DataError, ParameterError
 from sabun.privacy.noise import Coin
+from sabun.records import Persons
+from sabun.records.persons import facts_of
 from sabun.regression.contribution import Contribution, read_one
 from sabun.regression.models import PublicModel
 from sabun.regression.sharing import shares_of
@@ -41,11 +43,13 @@ class Second:
         study: The terms.
         first: The same organisation's release of the first round.
         part: The residual sums.
+        persons: How rows were made into persons, if they were.
     """
 
     study: Study
     first: Contribution
     part: Part[Tally]
+    persons: Persons | None = None
 
     @property
     def state(self) -> Tally:
@@ -65,7 +69,16 @@ class Second:
         return {"first": self.first.digest, "start": list(self.statistic.start), "level": self.statistic.level}
 
     @classmethod
-    def of(cls, study: Study, source: object, *, first: Any, around: Any, organisation: str | None) -> Second:
+    def of(
+        cls,
+        study: Study,
+        source: object,
+        *,
+        first: Any,
+        around: Any,
+        organisation: str | None,
+        persons: Persons | None = None,
+    ) -> Second:
         """Reads the residuals of a table.
 
         Args:
@@ -74,6 +87,7 @@ class Second:
             first: The release of the first round, or its path.
             around: The public model of all first rounds, or its path.
             organisation: Who releases.
+            persons: How rows were made into persons, as in the first round.
 
         Raises:
             ParameterError: The release is no first round of this organisation in this study, or the model is of another study.
@@ -92,6 +106,10 @@ class Second:
                 "first must be the release of the first round by the same organisation; it is not. "
                 "Pass the file that its `fit` wrote."
             )
+        if own.release.provenance.parameters.get("persons") != facts_of(persons).get("persons"):
+            raise ParameterError(
+                "the table must be read as in the first round, with the same column of ids and the same rules; it is not."
+            )
         model = PublicModel.load(around) if isinstance(around, str | os.PathLike) else around
         if not isinstance(model, PublicModel) or model.study.hash != study.hash or model.method != "pool":
             raise ParameterError(
@@ -99,7 +117,8 @@ class Second:
                 "Combine all first releases without home data."
             )
         statistic = residuals_around(study, own.value, model)
-        found = cls(study=study, first=own, part=Part(statistic=statistic, state=state_of(statistic, source)))
+        part = Part(statistic=statistic, state=state_of(statistic, source))
+        found = cls(study=study, first=own, part=part, persons=persons)
         if study.relation == "replace-one" and found.state.rows != own.value["rows"]:  # proof: same-rows
             raise DataError("the table must be that of the first round; it has another number of rows. Nothing was charged.")
         return found

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.errors import DataError, InternalError
-from sabun.records import Chunks, NumberColumn, Schema, open_source
+from sabun.records import Chunks, NumberColumn, Persons, Schema, open_source
 from sabun.records.tables import as_table
 from sabun.regression.design import UNIT, Design, Floats
 
@@ -80,16 +80,25 @@ class Moments:
     def blocks(self, source: object) -> Iterator[Block]:
         """The records of a file, folder, stream or table that holds features and target under their names, or of two tables.
 
+        Of `persons` there is one record each, in an order of their own at each call; the pieces of a stream are no persons.
+
         Raises:
             DataError: It does not fit the declared columns, or the two tables differ in length.
         """
         if isinstance(source, Chunks):
             for piece in source.pieces():
+                if isinstance(piece, Persons):
+                    raise DataError("a table with several rows per person must be whole; got one in a stream of tables.")
                 yield from self.blocks(piece)
         elif isinstance(source, Labelled):
             yield self._pair(source)
         else:
             yield from self._together(source)
+
+    @property
+    def schema(self) -> Schema:
+        """What is declared about a table that holds features and target."""
+        return Schema(columns=(*self.design.features.columns, self.design.target), file=self.design.features.file)
 
     def zero(self) -> Totals:
         """No records."""
@@ -144,12 +153,11 @@ class Moments:
         return self.design.feature_values(open_source(features, schema=self.design.features).matrix())
 
     def _together(self, source: object) -> Iterator[Block]:
-        schema = Schema(columns=(*self.design.features.columns, self.design.target), file=self.design.features.file)
         if _is_plain(source) and self.design.takes_arrays:
-            table = as_table(source, width=len(schema.columns))
+            table = as_table(source, width=len(self.schema.columns))
             yield table[:, :-1], self.design.encoded_target(table[:, -1])  # type: ignore[misc]
             return
-        for piece in open_source(source, schema=schema).partitions():
+        for piece in open_source(source, schema=self.schema, by_person=True).partitions():
             yield self.design.feature_values(piece[:, :-1]), piece[:, -1]
 
 

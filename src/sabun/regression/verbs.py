@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sabun.errors import DataError, ParameterError
-from sabun.records import FilePart
+from sabun.records import FilePart, Persons
 from sabun.regression.round_verbs import refine
 from sabun.regression.study_verbs import risk_bound, study_app
 from sabun.regression.typed import (
@@ -26,7 +26,7 @@ from sabun.regression.typed import (
     tell_model,
     terms_of,
 )
-from sabun.telling.terminal.asked import asked_table, reading
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
@@ -91,6 +91,7 @@ def keygen(
 
 @app.command()
 @as_written
+@as_persons
 def fit(
     table: PrivateTable,
     out: Annotated[Path, typer.Option(help="The release file to write.")],
@@ -103,6 +104,7 @@ def fit(
     columns: Columns = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
+    persons: AskedPersons = EVERY_ROW,
     method: Method = None,
     relation: Relation = None,
     engine: EngineName = None,
@@ -134,12 +136,13 @@ def fit(
     model = PrivateRidge(**terms, organisation=organisation, signing_key=signer, ledger=payment.book, retry_key=retry_key)
     request = retry_key or (None if agreed is None else request_key(agreed, organisation))
     must_be_free(out, request, payment.book, signer)
-    with payment, asked_table(table, engine=engine, quiet=json) as asked:
+    with payment, asked_table(table, engine=engine, persons=persons, quiet=json) as asked:
         with reading(asked, f"Reading {table} ..."):
             sums = model.read(asked)
         together = len(agreed.organisations) or 1 if agreed else 1
         stated = agreed.relation if agreed else payment.relation(relation)
-        rows = sums.state.rows if stated == "replace-one" else n_records  # otherwise their number is private
+        counted = sums.count if isinstance(sums, Persons) else sums.state.rows
+        rows = counted if stated == "replace-one" else n_records  # otherwise their number is private
         told = foretell(model, n_records=rows, organisations=together, yes=yes, json=json)
         release = model.fit(sums).release_
         with payment.writing(release):

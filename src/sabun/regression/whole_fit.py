@@ -134,8 +134,7 @@ def _either_round_has_noise_for_the_farthest_neighbours(bench: Bench, relation: 
             one = PrivateRidge(study=study).fit(rows[:, :2], rows[:, 2]).release_
             variances = [np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])]
             # Around the same first round for both, as composition has it.
-            own = PrivateRidge(study=study).read(rows[:, :2], rows[:, 2]).state.rows
-            frozen = replace(one, value=dict(made.release_.value) | {"rows": None if one.value["rows"] is None else own})
+            frozen = replace(one, value=dict(made.release_.value) | {"rows": None if one.value["rows"] is None else len(rows)})
             heard.draws.clear()
             again = PrivateRidge(study=study).refine(rows[:, :2], rows[:, 2], first=frozen, around=around).release_.value
             variances.append(np.concatenate([[draw.parameter] * draw.count for draw in heard.draws]))

@@ -14,6 +14,7 @@ from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.pricing import Price
 from sabun.records import Persons, Schema
+from sabun.records.persons import assumptions_of, facts_of, terms_of
 from sabun.summaries.kinds import ANSWERS
 from sabun.summaries.people import EVERYBODY, People, Where
 from sabun.summaries.plan import SummaryPlan
@@ -214,7 +215,7 @@ class Summary(Question):
         rows = recipe.sums.rows(state) if recipe.terms.counted else None
         if rows == 0:
             raise DataError("a table must have at least one row; got none.")
-        return Read(recipe.sums, state, rows, X if isinstance(X, Persons) else None)
+        return Read(recipe.sums, state, rows, terms_of(X))
 
     def fit(self, X: object, y: object = None) -> Self:
         """Sums the table up, charges the ledger, adds noise.
@@ -236,8 +237,8 @@ class Summary(Question):
         if read.sums != recipe.sums:
             raise ParameterError("X must be read with the parameters it is asked with; it was read with others. Read it again.")
         known = {} if read.rows is None else {"records": read.rows}
-        collapsed = {} if read.persons is None else {"persons": read.persons.facts()}
-        chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts, **collapsed}
+        chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts}
+        chosen |= facts_of(read.persons)
         release = ask.answer(
             lambda: self._value(recipe.draw(read.state), people.groups),
             kind=f"summaries.{self.word}",
@@ -267,6 +268,6 @@ class Summary(Question):
 
 def _assumptions(ask: Ask, persons: Persons | None) -> tuple[str, ...]:
     return (
-        *(persons.assumptions if persons is not None else (f"each {ask.unit} has at most one row",)),
+        *assumptions_of(persons, unit=ask.unit),
         "schema, groups, condition and confidence were fixed without looking at the table",
     )

@@ -10,7 +10,7 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
-from sabun.telling.terminal.asked import asked_table, reading
+from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
@@ -25,8 +25,6 @@ from sabun.telling.terminal.options import (
     LedgerFile,
     NRecords,
     Out,
-    PersonId,
-    PersonRules,
     PrivateTable,
     Purpose,
     Relation,
@@ -74,6 +72,7 @@ _Asked = tuple[str, dict[str, Any]]
 
 
 @as_written
+@as_persons
 def _ask(
     asked: _Asked,
     table: PrivateTable,
@@ -82,8 +81,7 @@ def _ask(
     where: _Where = None,
     bounds: Bounds = None,
     schema: SchemaFile = None,
-    id: PersonId = None,
-    rule: PersonRules = None,
+    persons: AskedPersons = EVERY_ROW,
     engine: EngineName = None,
     relation: Relation = None,
     confidence: Confidence = 0.95,
@@ -105,7 +103,7 @@ def _ask(
     how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
     question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
     with payment:
-        with asked_table(table, engine=engine, id=id, rules=rule, quiet=json) as asked_of, reading(asked_of):
+        with asked_table(table, engine=engine, persons=persons, quiet=json) as asked_of, reading(asked_of):
             read = question.read(asked_of)
         told = foretell(question, n_records=n_records if read.rows is None else read.rows, yes=yes, json=json)
         release: Release = question.fit(read).release_

@@ -31,8 +31,6 @@ __all__ = [
     "NRecords",
     "Out",
     "Overwrite",
-    "PersonId",
-    "PersonRules",
     "PrivateTable",
     "Purpose",
     "Relation",
@@ -71,13 +69,6 @@ TrustedKeys: TypeAlias = Annotated[
 EngineName: TypeAlias = Annotated[
     str | None,
     typer.Option("--engine", help="Count in pieces: serial, processes:4, dask, dask://host:port, spark, spark://host:port."),
-]
-PersonId: TypeAlias = Annotated[
-    str | None, typer.Option("--id", help="The column that tells persons apart, where a person may have several rows.")
-]
-PersonRules: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--rule", help="With --id, how a person's cells become one: cost=mean, age=last, sex=mode; repeat it."),
 ]
 Out: TypeAlias = Annotated[Path | None, typer.Option("--out", help="Where to save the release (JSON).")]
 Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]

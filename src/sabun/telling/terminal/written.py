@@ -26,6 +26,7 @@ __all__ = [
     "form_of",
     "same_table",
     "typed_table",
+    "widened",
 ]
 
 _KINDS = ".csv, .tsv, .xlsx, .parquet, a folder of .parquet files, a URL, or a database's table (postgresql://…::table)"
@@ -74,22 +75,39 @@ def form_of(**said: str | None) -> FileFormat | None:
 
 def as_written(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command the options that say how its tables are written; what they say goes before what a schema says."""
-    own = inspect.signature(command, eval_str=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    more = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in _OPTIONS.items()]
 
-    @wraps(command)
-    def reading(*first: Any, **given: Any) -> Any:
+    def told(given: dict[str, Any]) -> dict[str, Any]:
         form = form_of(**{name: given.pop(name, None) for name in _OPTIONS})
-        told = {
+        return {
             name: replace(value, form=form) if form is not None and isinstance(value, FilePart) else value
             for name, value in given.items()
         }
-        return command(*first, **told)
+
+    return widened(command, _OPTIONS, told)
+
+
+def widened(
+    command: Callable[..., Any], options: dict[str, Any], told: Callable[[dict[str, Any]], dict[str, Any]], *, instead: str = ""
+) -> Callable[..., Any]:
+    """Gives a command more options, none of which need be said.
+
+    Args:
+        command: The command.
+        options: Their names and kinds.
+        told: What the command is called with, of all that was given.
+        instead: The parameter in whose place they stand; before `json` when left out.
+    """
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in options.items()]
+
+    @wraps(command)
+    def reading(*first: Any, **given: Any) -> Any:
+        return command(*first, **told(given))
 
     listed = [option.replace(kind=kind) for option in own.parameters.values()]
-    last = next((place for place, option in enumerate(listed) if option.name == "json"), len(listed))
-    taken = [*listed[:last], *more, *listed[last:]]
+    last = next((place for place, option in enumerate(listed) if option.name == (instead or "json")), len(listed))
+    taken = [*listed[:last], *more, *listed[last + bool(instead) :]]
     reading.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # what typer reads
     reading.__annotations__ = {option.name: option.annotation for option in taken}
     return reading

@@ -1,0 +1,60 @@
+"""How `sabun density weights` weights a public table: read, tell the plan, draw."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from sabun.errors import DataError
+from sabun.records import Persons
+from sabun.telling.terminal.asked import reading
+from sabun.telling.terminal.foretelling import foretell
+from sabun.telling.terminal.progress import busy
+
+if TYPE_CHECKING:
+    from sabun.density import DensityRatio
+
+__all__ = ["weighted"]
+
+
+def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: bool) -> dict[str, Any]:
+    """Reads, tells the plan, releases; what `--json` says of the plan.
+
+    Raises:
+        DataError: A table does not fit, or persons come without a schema.
+    """
+    from sabun.density import CoverageWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)  # said in the result
+        if str(ratio.method) != "rkhs":
+            told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
+            with reading(private, "Reading the private table, drawing noise, weighting the public table"):
+                ratio.fit(private=private, public=public)
+            return told
+        if isinstance(private, Persons):
+            with reading(private, "Reading the tables"):
+                people, count = _people(ratio.set_public(public), private)
+            told = foretell(ratio, n_records=count, yes=yes, json=json)
+            with busy("Drawing noise, weighting the public table"):
+                ratio.fit(private=people, public=public)
+            return told
+        with reading(private, "Reading the tables"):
+            ratio.set_public(public).partial_fit(private=private)
+        with busy("Planning"):
+            rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read
+            told = foretell(ratio, n_records=rows, yes=yes, json=json)
+        with busy("Drawing noise, weighting the public table"):
+            ratio.finalize()
+    return told
+
+
+def _people(ratio: DensityRatio, private: Persons) -> tuple[Any, int | None]:
+    """Persons read once, and how many a plan may be made for: their number where it is public, else a guess, if any."""
+    from sabun.engine.by_person import here
+    from sabun.records import open_source
+
+    if ratio.schema is None:
+        raise DataError("--id must come with --schema or --bounds, which say what a person's cells can hold.")
+    people, count = open_source(here(private, schema=ratio.schema), schema=ratio.schema, by_person=True).held()
+    return people, ratio.n_public if ratio.rows_read is None else count
