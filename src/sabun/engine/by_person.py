@@ -14,7 +14,8 @@ from sabun.engine.statistic import Elsewhere, Grouped, Statistic, state_of
 from sabun.errors import DataError
 from sabun.records import Chunks, FileFormat, Persons, Schema, chunks, open_source
 from sabun.records.cells import Floats, label_positions
-from sabun.records.collapsing import in_random_order, spelt
+from sabun.records.collapsing import in_random_order
+from sabun.records.ids import spelt
 from sabun.records.persons import Collapsed
 
 __all__ = ["ByPerson", "PersonRows", "by_person", "here"]

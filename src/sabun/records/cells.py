@@ -77,13 +77,7 @@ def numbers(cells: Cells, *, name: str, form: FileFormat = PLAIN) -> Floats:
     return _numbers_from_arrow(cells, name, form)
 
 
-def label_positions(
-    cells: Cells,
-    position: Callable[[str | None], int],
-    *,
-    name: str,
-    ahead: Callable[[list[str | None]], None] | None = None,
-) -> NDArray[np.int64]:
+def label_positions(cells: Cells, position: Callable[[str | None], int], *, name: str) -> NDArray[np.int64]:
     """Applies a public map from a cell's text to a position, to each cell of a column.
 
     The text of a whole number has no decimal point (``1.0`` reads ``1``), that of a boolean is ``true`` or ``false``; null and
@@ -93,7 +87,6 @@ def label_positions(
         cells: The column.
         position: The map; it sees each distinct text once or more.
         name: The column's name, for the message when its type is refused.
-        ahead: Told of many texts at once before they are looked up, where that saves time; it cannot change any result.
 
     Raises:
         DataError: The column as a whole holds dates, bytes, lists or complex numbers.
@@ -106,7 +99,7 @@ def label_positions(
     if isinstance(cells, list):
         with np.errstate(all="ignore"):
             return np.array([position(text_of(cell)) for cell in cells], dtype=np.int64)
-    return _positions_from_arrow(cells, position, name, ahead or _unheard)
+    return _positions_from_arrow(cells, position, name)
 
 
 def folded(text: str) -> str:
@@ -284,38 +277,29 @@ def _numbers_of_piece(piece: Any, kind: str, form: FileFormat) -> Floats:
     return _nan_for_null(pc.cast(piece, pa.float64(), safe=False))
 
 
-def _unheard(texts: list[str | None]) -> None:
-    """Nobody wants to know ahead."""
-
-
-def _positions_from_arrow(
-    cells: Any, position: Callable[[str | None], int], name: str, ahead: Callable[[list[str | None]], None]
-) -> NDArray[np.int64]:
+def _positions_from_arrow(cells: Any, position: Callable[[str | None], int], name: str) -> NDArray[np.int64]:
     kind = _arrow_kind(cells.type, name)
-    pieces = [_positions_of_piece(piece, kind, position, ahead) for piece in _pieces(cells)]
+    pieces = [_positions_of_piece(piece, kind, position) for piece in _pieces(cells)]
     return np.concatenate([np.empty(0, dtype=np.int64), *pieces])
 
 
-def _positions_of_piece(
-    piece: Any, kind: str, position: Callable[[str | None], int], ahead: Callable[[list[str | None]], None]
-) -> NDArray[np.int64]:
+def _positions_of_piece(piece: Any, kind: str, position: Callable[[str | None], int]) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(piece, pa.DictionaryArray):
         return _through_dictionary(
-            piece, lambda entries: _positions_of_piece(entries, kind, position, ahead), np.int64(position(None))
+            piece, lambda entries: _positions_of_piece(entries, kind, position), np.int64(position(None))
         )
     if kind in ("decimal", "null", "boolean"):
         return label_positions(piece.to_pylist(), position, name="")
     if kind == "text":
         encoded = pc.dictionary_encode(pc.ascii_trim_whitespace(pc.cast(piece, pa.large_string())))
-        distinct = _texts(encoded.dictionary)
+        distinct = [_decoded(value) for value in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     else:
         encoded = pc.dictionary_encode(pc.cast(piece, pa.float64()) if pa.types.is_floating(piece.type) else piece)
         distinct = [text_of(value) for value in encoded.dictionary.to_pylist()]
-    ahead(distinct)
-    table = np.array([*map(position, distinct), position(None)], dtype=np.int64)
+    table = np.array([*(position(text) for text in distinct), position(None)], dtype=np.int64)
     return table[_places(encoded)]
 
 
@@ -344,16 +328,6 @@ def _places(encoded: Any) -> NDArray[np.int64]:
     count = len(encoded.dictionary)
     indices = pc.fill_null(pc.cast(encoded.indices, pa.int64(), safe=False), count).to_numpy(zero_copy_only=False)
     return np.where((indices < 0) | (indices > count), count, indices)
-
-
-def _texts(entries: Any) -> list[str | None]:
-    """Texts as Python has them; all at once where each of them is one."""
-    import pyarrow as pa
-
-    with contextlib.suppress(UnicodeDecodeError, pa.ArrowException):
-        found: list[str | None] = entries.to_numpy(zero_copy_only=False).tolist()
-        return found
-    return [_decoded(value) for value in entries.cast(pa.large_binary()).to_pylist()]
 
 
 def _decoded(text: bytes) -> str | None:

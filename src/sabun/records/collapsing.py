@@ -7,27 +7,25 @@ system's randomness. What does not fit into memory waits in temporary files: a p
 from __future__ import annotations
 
 import os
-import re
-import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun.errors import DataError
-from sabun.records.cells import Cells, Floats, folded, label_positions, numbers
+from sabun.records.cells import Cells, Floats, numbers
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.dates import days
 from sabun.records.forms import FileFormat
+from sabun.records.ids import IdKeys, Keys, numbered
 from sabun.records.matrix import encoded
 from sabun.records.persons import Persons
 from sabun.records.schema import Schema
-from sabun.records.spilling import Spilled, Waiting
+from sabun.records.spilling import Rows, Spilled
 from sabun.records.tables import as_table, cells_of
 
-__all__ = ["collapsed", "in_random_order", "spelt"]
+__all__ = ["collapsed", "in_random_order"]
 
 _BITS = 32
 """Numbers are summed in steps of 2**-32 of the power of two above their bounds: whole numbers below 2**32 exactly."""
@@ -35,33 +33,20 @@ _BITS = 32
 _FINEST = -1022
 """The exponent of the smallest step; below it a step could not be divided by."""
 
-_LATER = -2
-"""Places from here downwards are of persons who come later; -1 is nobody's."""
-
-_BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
-"""What `str.strip` takes from the ends of a plain text."""
-
-_DIGITS = re.compile(r"[+-]?[0-9]+")
+_BATCH = 1 << 19
+"""Rows that are looked up at a time, where there is room; cannot change any result."""
 
 
 class _Kept(Protocol):
     """What is remembered of one column, one place for each person."""
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
         """Some rows: whose they are, their cells (none for a count), when they were; how many persons there are now."""
         ...
 
     def result(self) -> Floats:
         """One cell for each person, NaN where nothing was said."""
         ...
-
-
-class _Piece(NamedTuple):
-    """Some rows on their way to their persons. PRIVATE."""
-
-    places: Callable[[_Places], NDArray[np.int64]]
-    cells: Floats
-    when: Floats
 
 
 @np.errstate(all="ignore")  # whoever made numpy raise would hear of a private cell
@@ -74,105 +59,79 @@ def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any]) -> Floats:
         chunks: The rows, as tables.
     """
     read = [column for column in schema.columns if how.rule(column) != "count"]
-    parts = [*_put_together(how, schema, [column.name for column in read], _pieces(how, schema, read, chunks))]
+    parts = [*_put_together(how, schema, [column.name for column in read], _identified(how, schema, read, chunks))]
     matrix = np.concatenate([np.empty((0, len(schema.columns))), *parts])
     return in_random_order(matrix)
 
 
-def _pieces(how: Persons, schema: Schema, read: Sequence[Column], chunks: Iterable[Any]) -> Iterator[_Piece]:
-    """The rows of a table, their cells encoded one by one."""
-    names = how.read(schema)
+def _identified(how: Persons, schema: Schema, read: Sequence[Column], chunks: Iterable[Any]) -> Iterator[Rows]:
+    """The rows of a table that have an id, their cells encoded one by one."""
+    names, ids = how.read(schema), IdKeys(how.spelling)
     for chunk in chunks:
         table = as_table(chunk)
-        ids, *_, last = cells_of(table, names)
+        first, *_, last = cells_of(table, names)
+        keys = ids.of(first, name=how.id)
         # The table has more columns than those: encoded finds them by name.
-        cells = encoded(read, table, keep_missing=True, form=schema.file) if read else np.zeros((len(table), 0))
-        when = np.zeros(len(table)) if how.order is None else _moments(last, name=how.order, form=schema.file)
-        yield _Piece(partial(_placed, ids, how.id), cells, when)
+        cells = encoded(read, table, keep_missing=True, form=schema.file) if read else np.zeros((len(keys), 0))
+        when = None if how.order is None else _moments(last, name=how.order, form=schema.file)
+        rows, known = Rows(keys, cells, when), (keys[:, 0] | keys[:, 1]) != 0
+        yield rows if known.all() else rows.where(known)  # proof: left-out
 
 
-def _placed(ids: Cells, name: str, places: _Places) -> NDArray[np.int64]:
-    return label_positions(ids, places.__getitem__, name=name, ahead=places.admit)
-
-
-def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Iterable[_Piece]) -> Iterator[Floats]:
+def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Iterable[Rows]) -> Iterator[Floats]:
     """Rows of persons, a few persons at a time where not all have room in memory; all rows of one in one place."""
     kept = {column.name: _kept(how.rule(column), column) for column in schema.columns}
-    places = _Places(room=max(1, how.memory // _size(how, schema)), spelling=how.spelling)
+    places = _Places(room=max(1, how.memory // _size(how, schema)))
     with Spilled(len(read)) as spilled:
-        for who, cells, when in ((piece.places(places), piece.cells, piece.when) for piece in pieces):
-            here, later = who >= 0, who <= _LATER
-            columns = dict(zip(read, cells[here].T, strict=True))
+        for rows, who in _placed(pieces, places, most=how.memory // (16 * (len(read) + 3))):
+            here = who < places.room
+            if not here.all():
+                spilled.add(rows.where(~here))  # proof: one-place
+                rows, who = rows.where(here), who[here]
+            columns = dict(zip(read, rows.cells.T, strict=True))
             for name, each in kept.items():
-                each.add(who[here], columns.get(name, np.empty(0)), when[here], places.count)
-            if places.later:
-                spilled.add(list(places.later), _LATER - who[later], cells[later], when[later])  # proof: one-place
-                places.later.clear()
+                each.add(who, columns.get(name, np.empty(0)), rows.when, places.count)
         count = places.count
         if count:
             yield np.column_stack([_filled(column, kept[column.name].result()[:count]) for column in schema.columns])
         del kept, places
         for part in spilled.parts():
-            yield from _put_together(how, schema, read, map(_waited, part))
+            yield from _put_together(how, schema, read, part)
 
 
-def _waited(rows: Waiting) -> _Piece:
-    return _Piece(lambda places: np.array([*map(places.__getitem__, rows.keys)], dtype=np.int64), rows.cells, rows.when)
+def _placed(pieces: Iterable[Rows], places: _Places, *, most: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
+    """The same rows with the places of their persons.
 
-
-class _Places(dict[Hashable, int]):
-    """The place of each person in the order of first sight, while there is room; the others' come later.
-
-    An id is looked up as it is written, and worked out where it was not seen before: `_spelled` leaves its own results alone,
-    so that every way to write an id leads to one place.
+    Looking some up takes as long as there are persons: about as many rows are looked up together.
     """
-
-    def __init__(self, *, room: int, spelling: str) -> None:
-        self._room, self._plain = room, spelling == "text"
-        self._spelled = partial(_spelled, spelling=spelling)
-        self.count = 0
-        self.later: dict[Hashable, int] = {}
-
-    def __missing__(self, written: Hashable) -> int:
-        key = self._spelled(written)
-        if not key:
-            return -1
-        if key not in self:
-            if self.count >= self._room:
-                return _LATER - self.later.setdefault(key, len(self.later))
-            self[key] = self.count
-            self.count += 1
-        self[written] = self[key]
-        return self[key]
-
-    def admit(self, written: list[Any]) -> None:
-        """Gives places to new persons all at once, where their ids are plain texts; the same places as one by one."""
-        new = [*dict.fromkeys(text for text in written if text not in self)]
-        if None in new or not (text := "".join(new)).isascii() or any(blank in text for blank in _BLANKS):
-            return
-        if self._plain and "" not in new:
-            fresh = new[: max(0, self._room - self.count)]
-            self.update(zip(fresh, range(self.count, self.count + len(fresh)), strict=True))
-            self.count += len(fresh)
+    held, count = list[Rows](), 0
+    for rows in pieces:
+        held.append(rows)
+        count += len(rows.keys)
+        if count >= min(max(_BATCH, places.count), most):
+            yield from zip(held, places.of([each.keys for each in held]), strict=True)
+            held, count = [], 0
+    yield from zip(held, places.of([each.keys for each in held]), strict=True)
 
 
-def _spelled(text: Hashable, *, spelling: str) -> Hashable:
-    """The one spelling of an id, or the digest that stands for one; nothing for what is none."""
-    return spelt(text, spelling) if isinstance(text, str) else text
+class _Places:
+    """The place of each person in the order of first sight, while there is room; from there on are the others'."""
 
+    def __init__(self, *, room: int) -> None:
+        self.room, self._keys = room, np.empty((0, 2), dtype=np.uint64)
 
-def spelt(text: str | None, spelling: str) -> str:
-    """An id as it is compared; empty for none."""
-    if text is None:
-        return ""
-    plain = text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
-    if spelling != "number" or not plain:
-        return plain
-    plain = folded(plain)
-    if not _DIGITS.fullmatch(plain) or not plain.isascii():
-        return ""
-    sign = "-" if plain[0] == "-" and plain.strip("+-0") else ""
-    return sign + (plain.lstrip("+-").lstrip("0") or "0")
+    @property
+    def count(self) -> int:
+        """How many persons have a place."""
+        return len(self._keys)
+
+    def of(self, pieces: Sequence[Keys]) -> list[NDArray[np.int64]]:
+        """The places of rows; new persons get theirs."""
+        whole = np.concatenate([self._keys, *pieces])
+        who, first = numbered(whole)
+        ends = np.cumsum([self.count, *map(len, pieces)])
+        self._keys = whole[first[: self.room]]
+        return np.split(who[: ends[-1]], ends[:-1])[1:]
 
 
 def _moments(cells: Cells, *, name: str, form: FileFormat) -> Floats:
@@ -192,8 +151,11 @@ def _size(how: Persons, schema: Schema) -> int:
 
 def in_random_order(rows: Floats) -> Floats:
     """The same rows in an order that is uniformly random: sorted by 128 fresh bits each, so that no two are equal."""
-    bits = np.frombuffer(os.urandom(16 * len(rows)), dtype="<u8").reshape(-1, 2)
-    return rows[np.lexsort((bits[:, 0], bits[:, 1]))]  # proof: random-order
+    bits = np.frombuffer(os.urandom(16 * len(rows)), dtype=np.uint64).reshape(2, -1)
+    order = np.argsort(bits[1])
+    if not np.diff(bits[1][order]).all():  # the other half decides; that takes longer, and is hardly ever needed
+        order = np.lexsort(bits)
+    return rows[order]  # proof: random-order
 
 
 def _kept(rule: str, column: Column) -> _Kept:
@@ -228,10 +190,9 @@ class _Extreme:
     def __init__(self, *, largest: bool) -> None:
         self._largest, self._best = largest, np.empty(0)
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
         self._best = _grown(self._best, count, np.nan)
-        said = ~np.isnan(cells)
-        (np.fmax if self._largest else np.fmin).at(self._best, who[said], cells[said])
+        (np.fmax if self._largest else np.fmin).at(self._best, who, cells)  # which pass over what says nothing
 
     def result(self) -> Floats:
         return self._best
@@ -246,11 +207,12 @@ class _Mean:
         self._sum, self._said = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self._low, self._high = _Extreme(largest=False), _Extreme(largest=True)
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
         self._sum, self._said = _grown(self._sum, count, 0), _grown(self._said, count, 0)
         said = ~np.isnan(cells)
-        np.add.at(self._sum, who[said], np.rint(cells[said] / self._step).astype(np.int64))  # proof: whole-steps
-        np.add.at(self._said, who[said], 1)
+        steps = np.rint(np.where(said, cells, 0.0) / self._step).astype(np.int64)
+        np.add.at(self._sum, who, steps)  # proof: whole-steps
+        np.add.at(self._said, who, said.astype(np.int64))
         self._low.add(who, cells, when, count)
         self._high.add(who, cells, when, count)
 
@@ -267,7 +229,7 @@ class _Count:
     def __init__(self) -> None:
         self._rows = np.empty(0)
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
         self._rows = _grown(self._rows, count, 0.0)
         np.add.at(self._rows, who, 1.0)
 
@@ -280,7 +242,7 @@ class _Mode:
         self._counts = np.empty((0, labels), dtype=np.int64)
         self._strange = np.empty(0)
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
         self._counts, self._strange = _grown(self._counts, count, 0), _grown(self._strange, count, np.nan)
         known = cells >= 0
         flat = who[known] * self._counts.shape[1] + cells[known].astype(np.int64)
@@ -296,27 +258,30 @@ class _Edge:
     """The first or the last cell that says something; of rows with the same `when`, the earlier or later one."""
 
     def __init__(self, *, last: bool) -> None:
-        self._last = last
-        self._cell, self._when = np.empty(0), np.empty(0)
+        self._last, self._never = last, -np.inf if last else np.inf
+        self._cell, self._when, self._row = np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
 
-    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats, count: int) -> None:
-        self._cell = _grown(self._cell, count, np.nan)
-        self._when = _grown(self._when, count, -np.inf if self._last else np.inf)
+    def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
+        self._cell, self._when = _grown(self._cell, count, np.nan), _grown(self._when, count, self._never)
         said = ~np.isnan(cells)
         # A row that does not say when is taken only where no other does.
-        when = np.where(np.isnan(when), -np.inf if self._last else np.inf, when)
-        who, cells, when = who[said], cells[said], when[said]
-        if not self._last:
-            who, cells, when = who[::-1], cells[::-1], when[::-1]
-        # Among rows of one moment the order stays. Written one after the other, the last one stays: of each person the one.
-        order = np.argsort(when if self._last else -when, kind="stable")
-        ends = np.full(count, -1)
-        ends[who[order]] = order
-        ends = ends[ends >= 0]
-        who, cells, when = who[ends], cells[ends], when[ends]
-        better = when >= self._when[who] if self._last else when < self._when[who]
-        better |= np.isnan(self._cell[who])
-        self._cell[who[better]], self._when[who[better]] = cells[better], when[better]
+        times = np.zeros(len(cells)) if when is None else np.where(np.isnan(when), self._never, when)
+        who, cells, times = (part[said] if self._last else part[said][::-1] for part in (who, cells, times))
+        if when is not None:
+            who, cells, times = self._best(who, cells, times, count)
+        better = times >= self._when[who] if self._last else times < self._when[who]
+        if not self._last or when is not None:
+            better |= np.isnan(self._cell[who])
+        # Written one after the other, the last one stays: of each person the one that is wanted.
+        self._cell[who[better]], self._when[who[better]] = cells[better], times[better]
+
+    def _best(self, who: NDArray[np.int64], cells: Floats, times: Floats, count: int) -> tuple[Any, Floats, Floats]:
+        """Of each person the one row that is wanted; among rows of one moment the order stays."""
+        self._row = _grown(self._row, count, 0)
+        order = np.argsort(times if self._last else -times, kind="stable")
+        self._row[who[order]] = order
+        chosen = self._row[who] == np.arange(len(who))
+        return who[chosen], cells[chosen], times[chosen]
 
     def result(self) -> Floats:
         return self._cell

@@ -13,13 +13,13 @@ from typing import Any, Self, final
 from sabun import checks
 from sabun.records.cells import Floats
 from sabun.records.columns import Column, NumberColumn
+from sabun.records.ids import SPELLINGS
 from sabun.records.schema import Schema
 
 __all__ = ["Collapsed", "Persons", "assumptions_of", "facts_of", "persons", "terms_of"]
 
 _NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
 _LABEL_RULES = ("mode", "any", "first", "last")
-_SPELLINGS = ("text", "number")
 
 
 @final
@@ -132,7 +132,7 @@ def persons(
         [20.0, 40.0]
     """
     checks.require(isinstance(id, str) and id != "", "the name of a column", id=id)
-    checks.one_of(_SPELLINGS, spelling=spelling)
+    checks.one_of(SPELLINGS, spelling=spelling)
     checks.require(order is None or (isinstance(order, str) and order != ""), "the name of a column", order=order)
     checks.require(rules is None or isinstance(rules, Mapping), "a mapping from columns to rules", rules=rules)
     checks.whole(minimum=1, memory=memory)

@@ -1,14 +1,13 @@
 """Rows that wait on disk until their persons are put together: temporary files without a name, which the owner alone can read.
 
-An id is not written: its keyed digest stands for it, under a key that is forgotten with the files. The cells are private data.
+They hold private data: ids and cells, as numbers.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import IO, NamedTuple, NoReturn, Self, final
 
@@ -17,23 +16,25 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError
 from sabun.records.cells import Floats
+from sabun.records.ids import Keys
 
-__all__ = ["Spilled", "Waiting"]
+__all__ = ["Rows", "Spilled"]
 
 _FILES = 16
-_DIGEST = 16
-"""Bytes of a digest: that two ids share one is as likely as guessing a key of 128 bits."""
-
-_PIECE = 65_536
+_PIECE = 1 << 16
 """Rows read back at a time."""
 
 
-class Waiting(NamedTuple):
-    """Some rows that were read back, in the order they were written: whose they are, their cells, when they were. PRIVATE."""
+class Rows(NamedTuple):
+    """Some rows in the order of the table: whose they are, their cells, when they were (None where nobody asks). PRIVATE."""
 
-    keys: list[bytes]
+    keys: Keys
     cells: Floats
-    when: Floats
+    when: Floats | None
+
+    def where(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Only the chosen ones."""
+        return Rows(self.keys[chosen], self.cells[chosen], None if self.when is None else self.when[chosen])
 
 
 @final
@@ -49,7 +50,8 @@ class Spilled:
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._key = os.urandom(32)
+        self._factors = np.frombuffer(os.urandom(16), dtype=np.uint64) | np.uint64(1)
+        self._timed = False
         self._open = ExitStack()
         self._files: list[IO[bytes]] = []
 
@@ -60,55 +62,46 @@ class Spilled:
         with suppress(OSError):  # what a full disk could not take is not wanted any more
             self._open.close()
 
-    def add(self, ids: Sequence[Hashable], which: NDArray[np.int64], cells: Floats, when: Floats) -> None:
+    def add(self, rows: Rows) -> None:
         """Writes rows down.
-
-        Args:
-            ids: Different ids, as text or bytes.
-            which: The place in `ids` of each row's.
-            cells: One line for each row.
-            when: One number for each row.
 
         Raises:
             DataError: The disk is full, or there is none to write to.
         """
-        digests = np.frombuffer(b"".join(map(self._digest, ids)), dtype="<u8").reshape(-1, 2)
-        numbers = np.column_stack([cells, when]).astype("<f8")
-        rows = np.column_stack([digests[which], numbers.view("<u8")])  # bits are moved, never computed with
-        homes = rows[:, 0] % _FILES
+        self._timed = rows.when is not None
+        homes = (rows.keys @ self._factors >> np.uint64(60)).astype(np.uint8)  # proof: one-file
+        order = np.argsort(homes, kind="stable")
+        parts = [rows.keys, rows.cells.view(np.uint64), *([] if rows.when is None else [rows.when.view(np.uint64)[:, None]])]
+        lines = np.hstack(parts)[order]  # bits are moved, never computed with
+        ends = np.searchsorted(homes[order], np.arange(_FILES + 1))
         try:
             if not self._files:
                 self._files = [self._open.enter_context(tempfile.TemporaryFile()) for _ in range(_FILES)]  # noqa: SIM115
-            for home in range(_FILES):
-                self._files[home].write(rows[homes == home].tobytes())
+            for home, file in enumerate(self._files):
+                file.write(lines[ends[home] : ends[home + 1]].data)
         except OSError:
             _refuse()
 
-    def parts(self) -> Iterator[Iterator[Waiting]]:
+    def parts(self) -> Iterator[Iterator[Rows]]:
         """The files one after the other, each in pieces; a file is closed when the next one is asked for."""
         for file in self._files:
             with file:
                 yield self._read(file)
 
-    def _read(self, file: IO[bytes]) -> Iterator[Waiting]:
+    def _read(self, file: IO[bytes]) -> Iterator[Rows]:
+        words = self._width + 2 + self._timed
         try:
             file.seek(0)
-            size = 8 * (self._width + 3)
-            while content := file.read(size * _PIECE):
-                rows = np.frombuffer(content, dtype="<u8").reshape(-1, self._width + 3)
-                raw, cells = rows[:, :2].tobytes(), np.ascontiguousarray(rows[:, 2:]).view("<f8")
-                keys = [raw[start : start + _DIGEST] for start in range(0, len(raw), _DIGEST)]
-                yield Waiting(keys, cells[:, :-1], cells[:, -1])
+            while content := file.read(8 * words * _PIECE):
+                lines = np.frombuffer(content, dtype=np.uint64).reshape(-1, words)
+                cells = np.ascontiguousarray(lines[:, 2:]).view(np.float64)
+                yield Rows(lines[:, :2], cells[:, : self._width], cells[:, -1] if self._timed else None)
         except OSError:
             _refuse()
-
-    def _digest(self, key: Hashable) -> bytes:
-        content = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(content, digest_size=_DIGEST, key=self._key).digest()
 
 
 def _refuse() -> NoReturn:
     raise DataError(
         f"temporary files must fit into {tempfile.gettempdir()!r}: rows of persons that do not fit into memory wait in them. "
-        "Make room there, name another folder (TMPDIR), or allow more memory (persons(memory=...))."
+        "Make room there, name another folder (TMPDIR), or allow more memory (persons(memory=...), --memory)."
     ) from None
