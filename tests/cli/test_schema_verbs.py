@@ -144,6 +144,19 @@ def test_a_schema_by_question_and_answer(
     assert out.startswith("age: a number from 0 to 120")
 
 
+def test_an_id_is_known_to_the_questions_and_stays_out_of_the_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("patient no,age\n987,30\n")
+    _answering(monkeypatch, "i", "n", "0", "120", "")
+    assert exit_code("schema", "new", "a.json", "--ask", "--names-of", "t.csv") == 0
+    out, err = capsys.readouterr()
+    assert Schema.load("a.json").names == ("age",)
+    assert "ask with --id 'patient no'" in err
+    assert "987" not in out + err
+
+
 def test_names_are_asked_for_where_no_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _answering(monkeypatch, "age", "n", "0", "120", "40", "age", "")

@@ -25,7 +25,7 @@ from sabun.learning import PrivateClassifier
 from sabun.learning.training import Run
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
 from sabun.records import Column, Persons, Schema, chunks, persons
-from sabun.regression import PrivateRidge
+from sabun.regression import PrivateRidge, Study, combine
 from sabun.regression.stages import Lengths, Residuals
 from sabun.regression.statistic import Moments
 from sabun.summaries import Mean
@@ -65,8 +65,8 @@ def frame(rows: Rows, rng: np.random.Generator) -> pd.DataFrame:
     return found.astype({"who": object, "ward": object, "state": object})
 
 
-def people(table: Any) -> Persons:
-    return persons(table, id="who", rules=RULES)
+def people(table: Any, **more: Any) -> Persons:
+    return persons(table, id="who", rules=RULES, **more)
 
 
 def ridge(method: str = "staged", **more: Any) -> PrivateRidge:
@@ -138,15 +138,17 @@ def seen_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Persons], Any]:
     return ask
 
 
-@pytest.mark.parametrize("count", [1, 3, 10_000])
-def test_a_person_replaced_is_one_row_replaced_whatever_the_room(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "memory"), [(1, 1 << 30), (3, 5_000), (10_000, 1 << 30), (10_000, 1)])
+def test_a_person_replaced_is_one_row_replaced_whatever_the_room(
+    count: int, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(count)
     others = [row for number in range(30) for row in made_up(rng, f"p{number}", int(rng.integers(1, 9)))]
     one, another = made_up(rng, "me", 4), made_up(rng, "another", count)
     tables = [frame(others + mine, rng) for mine in (one, another)]
     rows = seen_by(monkeypatch)
     for room in ROOMS.keys() - {"mean", "ulsif", "ssp-laplace", "synthetic"}:
-        before, after = (Counter(line.tobytes() for line in rows(room, people(table))) for table in tables)
+        before, after = (Counter(line.tobytes() for line in rows(room, people(table, memory=memory))) for table in tables)
         assert before.total() == after.total() == 31, room
         assert (before - after).total() <= 1, room
 
@@ -298,6 +300,93 @@ def test_a_command_about_persons_tells_persons_alone(
     assert kept.provenance.parameters["persons"]["rules"] == {"age": "max"}
     assert "rows without a 'who' are left out" in kept.guarantee.assumptions
     assert not tells_rows(Path(release).read_text(encoding="utf-8"))
-    assert exit_code(*asked[:-1], f"again-{out}", "--rule", "age=max") == 2
-    assert "--rule must come with --id" in "".join(capsys.readouterr())
+    for option, value in (("--rule", "age=max"), ("--order", "age"), ("--spelling", "number"), ("--memory", "4M")):
+        assert exit_code(*asked[:-1], f"again-{out}", option, value) == 2
+        assert f"{option} must come with --id" in "".join(capsys.readouterr())
     assert len(Ledger.open("book").entries()) == 1
+
+
+def test_a_repeat_about_the_same_persons_is_free_and_one_about_others_is_not(
+    visits: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    numbers = visits["who"].str.replace("p", "1").replace("many", "007")
+    visits.assign(day=range(len(visits)), who=numbers).to_csv("visits.csv", index=False)
+    SCHEMA.save("all.json")
+    Ledger.create("book", name="book", unit="patient", epsilon=99)
+    asked = ["summaries", "mean", "visits.csv", "--schema", "all.json", "--column", "cost", "--epsilon", "1", "--yes"]
+    asked += ["--ledger", "book", "--label", "visits of 2026"]
+
+    def charges(*more: str) -> int:
+        assert exit_code(*asked, *more) == 0, capsys.readouterr()
+        return len(Ledger.open("book").entries())
+
+    assert charges() == 1  # as if each row were one person's: another question
+    assert charges("--id", "who") == 2
+    for same in (["--memory", "20k"], ["--memory", "2G"], ["--spelling", "text"], ["--engine", "serial"]):
+        assert charges("--id", "who", *same) == 2
+    others = (
+        ["--rule", "cost=last"],
+        ["--rule", "cost=last", "--order", "day"],
+        ["--spelling", "number"],
+        ["--rule", "age=max"],
+    )
+    for place, other in enumerate(others):
+        assert charges("--id", "who", *other) == 3 + place
+    capsys.readouterr()
+    for words, wrong in (
+        ("--memory must be a number of bytes, such as 500M or 4G; got 'much'", ["--memory", "much"]),
+        ("--memory must be a number of bytes", ["--memory", "0"]),
+        ("--rule must be a column and a rule", ["--rule", "mean"]),
+        ("spelling must be one of 'text', 'number'; got 'roman'", ["--spelling", "roman"]),
+        ("no column 'when'", ["--order", "when"]),
+    ):
+        assert exit_code(*asked, "--id", "who", *wrong) in (2, 4)
+        assert words in "".join(capsys.readouterr())
+    assert len(Ledger.open("book").entries()) == 6
+
+
+@pytest.mark.parametrize("command", COMMANDS.keys() - {"learning train", "outliers choose"})
+def test_a_command_about_persons_in_pieces_says_what_one_about_the_table_does(
+    command: str, visits: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits.to_csv("visits.csv", index=False)
+    PUBLIC.to_csv("public.csv", index=False)
+    SCHEMA.save("all.json")
+    room, verb = command.split()
+    given = [part for part in COMMANDS[command] if part not in ("--like", "visits2.csv")]
+    found = list[Release]()
+    for place, more in enumerate(([], ["--engine", "serial"])):
+        out = f"{place}.csv" if room == "density" else f"{place}.json"
+        asked = [room, verb, *given, "--epsilon", "8", "--yes", "--out", out, "--id", "who", *more]
+        assert exit_code(*asked) == 0, capsys.readouterr()
+        assert not tells_rows("".join(capsys.readouterr()))
+        found.append(Release.load(f"{out}.release.json" if room == "density" else out))
+    assert found[0].guarantee == found[1].guarantee
+    assert found[0].provenance.parameters == found[1].provenance.parameters
+
+
+def test_the_second_of_two_rounds_is_about_the_persons_of_the_first(visits: pd.DataFrame) -> None:
+    terms: dict[str, Any] = {"name": "s", "epsilon": 4, "delta": "1e-6", "method": "rounds", "unit": "patient"}
+    agreed = Study(features=SCHEMA.select(["age", "ward"]), target=NUMBERS.columns[1], **terms)
+    north = PrivateRidge(study=agreed, organisation="north")
+    first = north.fit(people(visits)).release_
+    around = combine([first])
+    with pytest.raises(ParameterError, match="with the same column of ids and the same rules"):
+        north.refine(persons(visits, id="who"), first=first, around=around)
+    with pytest.raises(ParameterError, match="with the same column of ids and the same rules"):
+        north.refine(visits, first=first, around=around)
+    second = PrivateRidge(study=agreed, organisation="north").refine(people(visits), first=first, around=around).release_
+    assert second.provenance.parameters["persons"] == first.provenance.parameters["persons"]
+    for promise in (first.guarantee, second.guarantee, combine([first, second]).release().guarantee):
+        assert promise.assumptions.count("rows without a 'who' are left out") == 1
+        assert not any("at most one row" in words for words in promise.assumptions)
+
+
+def test_a_device_is_one_persons_whatever_the_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study, out = str(tmp_path / "study.json"), str(tmp_path / "reports.bin")
+    assert exit_code("keyvalue", "study", study, "--keys", "a,b", "--epsilon", "2") == 0
+    assert exit_code("keyvalue", "report", study, "--table", "visits.csv", "--id", "who", "--out", out) == 2
+    assert "Make one line of each person's rows first." in "".join(capsys.readouterr())
+    assert not Path(out).exists()

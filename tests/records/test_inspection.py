@@ -83,6 +83,9 @@ def test_ids_that_a_person_would_take_for_one_are_told_to_their_owner() -> None:
     assert found.alike_ids == (("P007", "p007", "P7", "Ｐ７"), ("12", "012"))
     assert "Groups of ids that differ only in case, width or leading zeros: 2." in str(found)
     assert found.to_dict()["alike_ids"] == 2
+    assert found.without_id == found.to_dict()["without_id"] == 2
+    assert "2 rows have no id: with --id they are left out" in str(found)
+    assert found.repeated_ids == 2  # a wide P7, and Q1 twice
     assert "P007" not in str(found) + repr(found) + str(found.to_dict())
     assert "alike_ids" not in inspect_table([[22, "no"]], schema=SCHEMA).to_dict()
     assert "that differ only" not in str(inspect_table([[22, "no"]] * 2, schema=SCHEMA, ids=["a", "b"]))

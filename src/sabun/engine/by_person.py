@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.engine.pieces import Piece
 from sabun.engine.statistic import Elsewhere, Grouped, Statistic, state_of
 from sabun.errors import DataError
 from sabun.records import Chunks, FileFormat, Persons, Schema, chunks, open_source
-from sabun.records.cells import Floats, label_positions
+from sabun.records.cells import Floats
 from sabun.records.collapsing import in_random_order
-from sabun.records.ids import spelt
+from sabun.records.ids import IdKeys
 from sabun.records.persons import Collapsed
 
 __all__ = ["ByPerson", "PersonRows", "by_person", "here"]
@@ -24,6 +24,9 @@ State = TypeVar("State")
 
 _ROWS = 1 << 18
 """Rows parted at a time."""
+
+_SECRET, _FACTORS = b"buckets", np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64)
+"""No secret at all: workers must agree. Who shares a bucket with whom cannot change any result."""
 
 
 class OfTables(Statistic[State], Protocol):
@@ -54,7 +57,7 @@ class ByPerson:
         """The rows of a piece that have an id, as arrow's own bytes; of the columns that are needed, and no others."""
         schema, id = self.statistic.schema, self.how.id
         for table in piece.part.written(schema.file).chunks(self.how.read(schema), rows=_ROWS):
-            where = label_positions(table.column(id), _Bucket(self.how.spelling, buckets), name=id)
+            where = _buckets(table.column(id), self.how, buckets)
             order = np.argsort(where, kind="stable")
             ordered = _taken(table, order)
             ends = np.searchsorted(where[order], np.arange(buckets + 1))
@@ -148,18 +151,11 @@ class PersonRows:
         return np.arange(3.0 * len(self.schema.columns)).reshape(3, -1)
 
 
-class _Bucket:
-    """The bucket of an id; -1 for none."""
-
-    def __init__(self, spelling: str, buckets: int) -> None:
-        self._spelling, self._buckets = spelling, buckets
-
-    def __call__(self, text: str | None) -> int:
-        plain = spelt(text, self._spelling)
-        if not plain:
-            return -1
-        digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "big") % self._buckets
+def _buckets(column: Any, how: Persons, buckets: int) -> NDArray[np.int64]:
+    """The bucket of each row's id, the same on every worker; -1 for none."""
+    keys = IdKeys(how.spelling, secret=_SECRET).of(column, name=how.id)
+    mixed = keys[:, 0] * _FACTORS[0] + keys[:, 1] * _FACTORS[1] >> np.uint64(32)
+    return np.where(keys.any(axis=1), (mixed % np.uint64(buckets)).astype(np.int64), -1)
 
 
 def _taken(table: Any, order: Any) -> Any:

@@ -175,6 +175,7 @@ def report(
         Path | None, typer.Option(help="The means published last (key, mean), for privkvm's later rounds; see `means`.")
     ] = None,
     index_seed: _Seed = "",
+    id: Annotated[str | None, typer.Option("--id", hidden=True, help="Refused: a device is one person's.")] = None,
     json: Json = False,
 ) -> None:
     """Play the device: turn what a person holds into a private report.
@@ -189,6 +190,11 @@ def report(
     from sabun.keyvalue.batches import write_reports
     from sabun.keyvalue.client import ClientError
 
+    if id is not None:
+        raise ParameterError(
+            "--id must be left out: each device is one person's, and --table plays one for each line. "
+            "Make one line of each person's rows first."
+        )
     made, seed = Study.load(file), bytes_of(index_seed)
     new_file(out)
     published = read_means(means, made, round_number)

@@ -86,7 +86,7 @@ def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Ite
         for rows, who in _placed(pieces, places, most=how.memory // (16 * (len(read) + 3))):
             here = who < places.room
             if not here.all():
-                spilled.add(rows.where(~here))  # proof: one-place
+                spilled.add(rows, np.flatnonzero(~here))  # proof: one-place
                 rows, who = rows.where(here), who[here]
             columns = dict(zip(read, rows.cells.T, strict=True))
             for name, each in kept.items():
@@ -266,7 +266,8 @@ class _Edge:
         said = ~np.isnan(cells)
         # A row that does not say when is taken only where no other does.
         times = np.zeros(len(cells)) if when is None else np.where(np.isnan(when), self._never, when)
-        who, cells, times = (part[said] if self._last else part[said][::-1] for part in (who, cells, times))
+        rows = np.flatnonzero(said)[:: 1 if self._last else -1]
+        who, cells, times = who[rows], cells[rows], times[rows]
         if when is not None:
             who, cells, times = self._best(who, cells, times, count)
         better = times >= self._when[who] if self._last else times < self._when[who]

@@ -54,10 +54,11 @@ class IdKeys:
 
     Args:
         spelling: How ids are read.
+        secret: For digests that others must find too; drawn anew when left out.
     """
 
-    def __init__(self, spelling: str) -> None:
-        self._spelling, self._secret = spelling, os.urandom(32)
+    def __init__(self, spelling: str, *, secret: bytes | None = None) -> None:
+        self._spelling, self._secret = spelling, secret or os.urandom(32)
 
     def of(self, cells: Cells, *, name: str) -> Keys:
         """The key of each cell of a column.

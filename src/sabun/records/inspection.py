@@ -21,6 +21,7 @@ from sabun.foreign import one_line, shown_width
 from sabun.records.cells import Cells, label_positions, text_of
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.forms import FileFormat
+from sabun.records.ids import spelt
 from sabun.records.schema import Schema
 from sabun.records.sources import open_source
 from sabun.records.tables import as_table, cells_of
@@ -85,12 +86,14 @@ class TableFit:
         columns: One entry for each declared column.
         repeated_ids: Rows whose id stood in an earlier row; None without ids.
         alike_ids: Ids that differ only in case, width or leading zeros, those of one group together.
+        without_id: Rows that have none.
     """
 
     rows: int
     columns: tuple[ColumnFit, ...]
     repeated_ids: int | None = None
     alike_ids: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    without_id: int = 0
 
     def __str__(self) -> str:
         names = [one_line(column.name) for column in self.columns]
@@ -109,6 +112,8 @@ class TableFit:
                 f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less, unless --id names the "
                 "column when you ask: each person's rows then become one."
             )
+        if self.without_id:
+            lines.append(f"{self.without_id:,} rows have no id: with --id they are left out, and the promise says so.")
         if self.alike_ids:
             lines.append(
                 f"Groups of ids that differ only in case, width or leading zeros: {len(self.alike_ids):,}. "
@@ -120,7 +125,7 @@ class TableFit:
         """The counts as plain JSON values."""
         columns = [fit.to_dict() for fit in self.columns]
         found = {"notice": NOT_PRIVATE, "rows": self.rows, "repeated_ids": self.repeated_ids, "columns": columns}
-        return found if self.repeated_ids is None else found | {"alike_ids": len(self.alike_ids)}
+        return found if self.repeated_ids is None else found | {"without_id": self.without_id, "alike_ids": len(self.alike_ids)}
 
     def __reduce__(self) -> NoReturn:
         raise ParameterError(f"{NOT_PRIVATE} They must not be stored.")
@@ -153,8 +158,10 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
             _count(column, fit, cells, opened.form)
     if ids is not None and len(ids) != rows:
         raise DataError("ids must be as many as the rows; they are not.")
-    repeated = None if ids is None else len(ids) - len(set(ids))
-    return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or ()))
+    known = [text for text in (spelt(text_of(each), "text") for each in ids or ()) if text]
+    repeated = None if ids is None else len(known) - len(set(known))
+    without = 0 if ids is None else rows - len(known)
+    return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or ()), without_id=without)
 
 
 def _alike(ids: Sequence[object]) -> tuple[tuple[str, ...], ...]:

@@ -62,17 +62,18 @@ class Spilled:
         with suppress(OSError):  # what a full disk could not take is not wanted any more
             self._open.close()
 
-    def add(self, rows: Rows) -> None:
-        """Writes rows down.
+    def add(self, rows: Rows, chosen: NDArray[np.int64]) -> None:
+        """Writes some of the rows down, in their order.
 
         Raises:
             DataError: The disk is full, or there is none to write to.
         """
         self._timed = rows.when is not None
-        homes = (rows.keys @ self._factors >> np.uint64(60)).astype(np.uint8)  # proof: one-file
-        order = np.argsort(homes, kind="stable")
+        keys = rows.keys[chosen]
+        homes = (keys[:, 0] * self._factors[0] + keys[:, 1] * self._factors[1] >> np.uint64(60)).astype(np.uint8)
+        order = np.argsort(homes, kind="stable")  # proof: one-file
         parts = [rows.keys, rows.cells.view(np.uint64), *([] if rows.when is None else [rows.when.view(np.uint64)[:, None]])]
-        lines = np.hstack(parts)[order]  # bits are moved, never computed with
+        lines = np.hstack(parts)[chosen[order]]  # bits are moved, never computed with
         ends = np.searchsorted(homes[order], np.arange(_FILES + 1))
         try:
             if not self._files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ _Answer = TypeVar("_Answer")
 
 _BEGIN = """For each column say what everybody knows without the table: from the form, the code book, the law.
 Never take bounds from the rows: the largest age in a table is one person's age."""
-_KINDS = {"n": "number", "c": "category", "d": "date", "s": "skip"}
+_KINDS = {"n": "number", "c": "category", "d": "date", "i": "id", "s": "skip"}
 _MOST = 1000
 
 
@@ -65,8 +66,13 @@ def _typed_names(known: set[str]) -> Iterator[str]:
 
 def _asked_column(name: str) -> Column | None:
     shown = one_line(name)
-    kind = _until(lambda: _kind(_prompt(f"{shown}: number (n), category (c), date (d) or skip (s)", "s")))
-    if kind == "skip":
+    kind = _until(lambda: _kind(_prompt(f"{shown}: number (n), category (c), date (d), id of a person (i) or skip (s)", "s")))
+    if kind == "id":
+        remark(
+            f"{shown} stays out of the schema. Where a person may have several rows, ask with --id {shlex.quote(shown)}; "
+            f"to see whether some have: sabun schema check TABLE --schema FILE --id {shlex.quote(shown)}."
+        )
+    if kind in ("id", "skip"):
         return None
     if kind == "category":
         return _until(

@@ -1,0 +1,106 @@
+"""Ids as whole numbers: equal exactly where the ids are, whatever the column is made of."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sabun.errors import DataError
+from sabun.records import ids
+from sabun.records.cells import text_of
+from sabun.records.ids import SPELLINGS, IdKeys, numbered, spelt
+
+TEXTS = [
+    "",
+    " ",
+    "7",
+    "007",
+    "+7",
+    "-7",
+    "-0",
+    "7.0",
+    "a",
+    "a ",
+    "\u3000a",
+    "Ａ",
+    "A",
+    "ä",
+    "a\x1c",
+    "x" * 16,
+    "x" * 17,
+    "\x7f",
+]
+SOME = st.lists(st.one_of(st.none(), st.sampled_from(TEXTS), st.text(max_size=20), st.from_regex(r"[+-]?0*[0-9]{1,18}")))
+
+
+def groups(keys: Any) -> list[Any]:
+    """For each row the first one that has its key; None without one."""
+    rows = [row.tobytes() for row in keys]
+    return [None if not row.strip(b"\0") else rows.index(row) for row in rows]
+
+
+def by_hand(texts: list[Any], spelling: str) -> list[Any]:
+    plain = [spelt(text_of(text), spelling) for text in texts]
+    return [plain.index(text) if text else None for text in plain]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@given(texts=SOME)
+@settings(max_examples=150, deadline=None)
+def test_keys_are_equal_exactly_where_ids_are(spelling: str, texts: list[str | None]) -> None:
+    truth = by_hand(texts, spelling)
+    of_bytes = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
+    whole = pa.array(of_bytes, pa.large_binary()).view(pa.large_string())
+    columns: list[Any] = [
+        texts,
+        whole,
+        pa.chunked_array([whole[:1], whole[1:]]),
+        pa.concat_arrays([whole.slice(0, 0), pa.array(["before", *[None]], pa.large_string()), whole])[2:],
+    ]
+    if all(text is None or text.isascii() for text in texts):
+        columns += [pa.array(texts, pa.string()), pa.array(texts, pa.string_view()), whole.dictionary_encode()]
+    for column in columns:
+        assert groups(IdKeys(spelling).of(column, name="who")) == truth
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_numbers_are_the_ids_that_their_texts_are(spelling: str) -> None:
+    keys = IdKeys(spelling)
+    cells = [7, -7, 0, 10**15, 2**62, -(2**62), 7]
+    texts = keys.of([str(cell) for cell in cells], name="who").tolist()
+    for column in (np.array(cells), pa.array(cells), pa.array(cells, pa.int64()).dictionary_encode(), cells):
+        assert keys.of(column, name="who").tolist() == texts
+    small = [7.0, -0.0, 1.5, float("nan"), float("inf")]
+    truth = by_hand(small, spelling)
+    for floats in (np.array(small), pa.array(small), small, [Decimal("7.00"), *small[1:]]):
+        assert groups(keys.of(floats, name="who")) == truth
+    with pytest.raises(DataError, match="column 'who' must hold numbers or text; got dates"):
+        keys.of(np.array(["2024-01-01"], dtype="M8[D]"), name="who")
+    with pytest.raises(DataError, match="column 'who' must hold numbers or text; got dates"):
+        keys.of(pa.array([0], pa.date32()), name="who")
+
+
+def test_a_short_plain_id_is_its_own_key_and_no_digest_looks_like_one() -> None:
+    plain, digests = IdKeys("text").of(["ab", "x" * 16], name="who"), IdKeys("text").of(["x" * 17, "ä"], name="who")
+    assert [row.tobytes() for row in plain] == [b"ab" + bytes(14), b"x" * 16]
+    assert all(row.tobytes()[-1] >= 128 for row in digests)
+    assert not np.array_equal(digests, IdKeys("text").of(["x" * 17, "ä"], name="who")), "a secret of its own"
+    shared = [IdKeys("text", secret=b"one").of(["ä"], name="who").tolist() for _ in range(2)]
+    assert shared[0] == shared[1]
+
+
+def test_keys_that_are_mixed_into_one_are_told_apart_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = np.array([[1, 5], [2, 5], [1, 5], [1, 6], [2, 5]], dtype=np.uint64)
+    for factor in (ids._ODD, np.uint64(0)):  # with 0 the second word plays no part
+        monkeypatch.setattr(ids, "_ODD", factor)
+        who, first = numbered(keys)
+        assert who.tolist() == [0, 1, 0, 2, 1]
+        assert first.tolist() == [0, 1, 3]
+    who, first = numbered(keys[:0])
+    assert len(who) == len(first) == 0
