@@ -71,6 +71,48 @@ def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
         connection.close()
 
 
+def _stalled(server: Running, begun: bytes) -> socket.socket:
+    """A client that begins a request of the largest size and never ends it."""
+    line = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    line.sendall(begun)
+    return line
+
+
+def _quick(server: Running, *, seed: int) -> float:
+    """Seconds that an honest client takes, who is never sent away."""
+    path, reports = f"/v1/studies/{KV3.terms.short_id.hex()}/rounds/0/reports", made_up(KV3, 20, seed=seed)
+    start = time.perf_counter()
+    status, content = server.ask("POST", path, b"".join(reports))
+    assert (status, json.loads(content).get("accepted")) == (200, 20)
+    return time.perf_counter() - start
+
+
+def test_slow_senders_of_large_bodies_keep_nobody_out(tmp_path: Path) -> None:
+    """All bodies together may take 64 MiB; here eighty of nearly 1 MiB stall, and the oldest of them make room."""
+    path = f"/v1/studies/{KV3.terms.short_id.hex()}/rounds/0/reports"
+    begun = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 20}\r\n\r\n".encode() + b"x" * ((1 << 20) - 1)
+    with running(dataclasses.replace(settings_in(tmp_path), body_seconds=600)) as server, contextlib.ExitStack() as lines:
+        stalled = [lines.enter_context(_stalled(server, begun)) for _ in range(80)]
+        slowest = max(_quick(server, seed=number) for number in range(5))
+        first = stalled[0].recv(1000)
+    assert slowest < 15  # they waited for as long as a body may take: here ten minutes
+    assert b" 503 " in first
+    assert b"retry-after" in first
+
+
+def test_connections_on_which_nothing_comes_keep_nobody_out(tmp_path: Path) -> None:
+    """Three times as many as a process listens to: silent ones, half a request, and one that was answered before."""
+    settings = dataclasses.replace(settings_in(tmp_path), connections=50, header_seconds=600, body_seconds=600)
+    with running(settings) as server, contextlib.ExitStack() as lines:
+        stalled = []
+        for words in (b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"):
+            stalled += [lines.enter_context(_stalled(server, words)) for _ in range(50)]
+            assert _quick(server, seed=len(words)) < 15
+        for line in stalled[:60]:  # hung up on, long before their time
+            with contextlib.suppress(ConnectionResetError):
+                assert line.recv(1000) == b""
+
+
 def test_an_answer_leaves_at_once_although_the_client_delays_its_acknowledgement(tmp_path: Path) -> None:
     """Nagle's algorithm would hold each second answer back for some 40 ms; medians of many are far below that."""
     with running(settings_in(tmp_path)) as server:
