@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sabun.errors import MissingExtra, ParameterError
+from sabun.errors import ParameterError
+from sabun.service.extra import require_extra
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def serve(
     from sabun.keyvalue import Study
     from sabun.keyvalue.typed import bytes_of
 
-    _require_extra()
+    require_extra()
     from sabun.service.launcher import launch, prepare
     from sabun.service.settings import Settings
 
@@ -263,7 +264,7 @@ def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store,
     """
     from sabun.keyvalue import Study
 
-    _require_extra()
+    require_extra()
     from sabun.service.settings import is_server, opened_store
 
     place, folder = _places(file, database, keys)
@@ -284,13 +285,3 @@ def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store,
 def _places(file: Path, database: str | None, keys: Path | None) -> tuple[str, Path]:
     stem = file.with_suffix("")
     return database or f"{stem}.reports", keys or Path(f"{stem}.keys")
-
-
-def _require_extra() -> None:
-    try:
-        import msgspec
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtra(job="the collector", package=str(error.name), extra="service") from None
-    del msgspec, starlette, uvicorn
