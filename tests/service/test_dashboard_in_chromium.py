@@ -101,7 +101,8 @@ def test_an_operator_needs_no_mouse(chromium: Any, board: Dashboard) -> None:
 
 
 def test_every_field_and_every_button_has_a_name(chromium: Any, board: Dashboard) -> None:
-    nameless = """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")].filter((one) =>
+    nameless = """() => [
+        ...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")].filter((one) =>
         !(one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label") || one.getAttribute("aria-hidden")
           || one.closest("[hidden]"))).map((one) => one.outerHTML)"""
     with tab(chromium) as page:

@@ -20,6 +20,7 @@ from .terms import Terms
 __all__ = ["assigned_index", "assigned_indices", "check_seed", "new_credential", "new_seed", "report_id"]
 
 _INDEX = b"sabun index\0"
+_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
 def new_credential() -> bytes:
@@ -73,8 +74,8 @@ def assigned_indices(terms: Terms, identities: Iterable[bytes], seed: bytes = b"
     limit = (1 << 64) // keys * keys
     key = _INDEX + seed
     block = (key if len(key) <= 64 else hashlib.sha256(key).digest()).ljust(64, b"\0")
-    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block) + terms.short_id)
-    outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+    inner = hashlib.sha256(block.translate(_INNER) + terms.short_id)
+    outer = hashlib.sha256(block.translate(_OUTER))
     found = []
     for identity in identities:
         inside, outside = inner.copy(), outer.copy()
