@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,11 +111,35 @@ def serve(
             print_line(f"Dashboard: {address}/", style="bold")
             for task in tasks:
                 print_line(f"Devices report to {address}/v1/studies/{task}")
-        import sys
-
         sys.stdout.flush()
 
     launch(settings, told=told)
+
+
+@app.command()
+def page(
+    file: _Study,
+    server: Annotated[str, typer.Option(help="The collector's address, as `sabun keyvalue serve` prints it.")],
+    out: Annotated[Path, typer.Option(help="The new folder for the page and the client it loads.")],
+    json: Json = False,
+) -> None:
+    """Write a web page on which people take part: serve its folder from anywhere, or make it your own.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue page study.json --server http://127.0.0.1:8000 --out page
+    """
+    from sabun.keyvalue import Study
+    from sabun.service.own_page import write_page
+
+    written = write_page(Study.load(file), server, out)
+    if json:
+        print_json({"out": str(out), "files": [str(one) for one in written]})
+    else:
+        print_line(f"Wrote a page and its client to {str(out)!r}.", style="bold")
+        print_line(f"  {Path(sys.executable).name} -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(out))} 8080")
 
 
 @app.command()
