@@ -98,6 +98,7 @@ def serve(
     if tls_cert is None and host not in ("127.0.0.1", "localhost", "::1"):
         warn("reports travel unencrypted unless a proxy with TLS stands in front; an id that is seen can be used by others.")
     if check:
+        _compile_estimates()
         if json:
             print_json({"studies": tasks, "address": settings.address(port)})
         else:
@@ -280,6 +281,16 @@ def listed(file: _Study, database: _Database = None, keys: _Keys = None, json: J
         print_line(f"{line['name']}: {', '.join(line['scopes'])}, {line['study']} study, until {line['until']}")
     if not found:
         print_line("Nobody has a token.")
+
+
+def _compile_estimates() -> None:
+    """The first estimate after an installation is compiled, which takes seconds: now, so that no page waits for it."""
+    from sabun.keyvalue import Study
+
+    study = Study(keys=["a", "b"], epsilon=1, protocol="kv3", min_batch=1)
+    tally = study.tally()
+    tally.add_reports([study.client().report({"a": 0.5}) for _ in range(20)])
+    tally.estimate()
 
 
 def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store, Served]:
