@@ -8,12 +8,16 @@ import http.client
 import json
 import socket
 import sqlite3
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ledger.servers import NoServer, Server
+from sabun.service.served import require_equal
+from sabun.service.settings import opened_store
 from service.devices import KV3, Running, Uploader, made_up, running
 from service.faults import kill_and_start, killed, settings_in
 
@@ -47,6 +51,47 @@ def test_a_postgresql_server_that_is_killed_and_started_again(tmp_path: Path) ->
         assert seen["retries"] >= 1
     finally:
         server.remove()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB, where one may be made."""
+    place = tmp_path / "small"
+    place.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root can make a small file system")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_disk_that_is_full_loses_nothing_that_was_answered(tmp_path: Path, small_disk: Path) -> None:
+    """Devices are told to come again; once there is room, the same server takes everything, and counts it once."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(1 << 20))
+    path = f"/v1/studies/{KV3.terms.short_id.hex()}/rounds/0/reports"
+    batches = [made_up(KV3, 1000, seed=number) for number in range(20)]
+    with running(settings_in(tmp_path, str(small_disk / "study.reports"))) as server:
+        answers = [server.ask("POST", path, b"".join(batch)) for batch in batches]
+        statuses = [status for status, _ in answers]
+        assert set(statuses) == {200, 503}
+        assert json.loads(answers[-1][1])["code"] == "unavailable"
+        ballast.unlink()
+        uploader = Uploader(server.port, KV3)
+        for batch in batches[:12]:
+            uploader.send(batch)
+        uploader.close()
+    counted = [status == 200 or number < 12 for number, status in enumerate(statuses)]
+    again = [taken["duplicate"] == 1000 for taken in uploader.taken]
+    assert again == [status == 200 for status in statuses[:12]]
+    expected = KV3.tally()
+    expected.add_reports([report for batch, here in zip(batches, counted, strict=True) if here for report in batch])
+    store = opened_store(str(small_disk / "study.reports"), str(tmp_path / "keys"))
+    [served] = store.all_served()
+    assert store.tally(served, 0) == expected
+    require_equal(store.counters(served, 0), store.recount(served, 0))
+    store.database.close()
 
 
 def test_a_silent_client_is_hung_up_on(tmp_path: Path) -> None:

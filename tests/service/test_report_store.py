@@ -107,6 +107,20 @@ def test_a_report_counts_in_its_own_round_only(store: Store) -> None:
     assert store.tally(served, 1).n == 10
 
 
+def test_no_table_holds_an_id_or_a_time_finer_than_an_hour(opened: Callable[..., Store]) -> None:
+    store = opened(clock=lambda: 1_800_000_123.0)
+    reports = made_up(KV3, 60, seed=13)
+    served = store.register(KV3)
+    store.commit([batch(served, reports)])
+    tables = ("study", "round", "report", "counter", "outcome", "ticket", "credential", "operator", "version")
+    with store.database.look() as session:
+        kept = [value for name in tables for row in session.rows(f"SELECT * FROM {name}") for value in row]
+    assert sum(value == served.number for value in kept) >= 60
+    whole = b"".join(bytes(value) for value in kept if isinstance(value, bytes | memoryview))
+    assert not any(report[21:37] in whole for report in reports)
+    assert max(value for value in kept if isinstance(value, int)) == 500_000, "hours since 1970"
+
+
 @pytest.mark.parametrize(("today", "reason"), [("2026-01-01", "early"), ("2026-03-01", "late"), ("2026-02-01", None)])
 def test_days_outside_the_studys_own_are_refused(opened: Callable[..., Store], today: str, reason: str | None) -> None:
     study = Study(keys=["a", "b"], epsilon=1, protocol="kv3", not_before="2026-01-15", not_after="2026-02-15")
