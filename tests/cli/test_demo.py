@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import re
 import shlex
+import urllib.request
 import webbrowser
 from pathlib import Path
 
@@ -11,8 +15,10 @@ from cli.terminal import exit_code, process
 from reports.html_checks import Page
 from sabun.cli import demo
 from sabun.cli.demo import jobs
+from sabun.errors import MissingExtra
 from sabun.ledger import Ledger
 from sabun.release import Release, load_key
+from sabun.service import demo as collector
 from sabun.summaries.demo import count_old_patients
 from sabun.telling.demo import Bench
 
@@ -137,3 +143,50 @@ def test_the_demo_speaks_japanese(tmp_path: Path, capsys: pytest.CaptureFixture[
     page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
     for words in ('lang="ja"', "患者のうち 65 歳以上は何人か", "約束されていること", "使った予算"):
         assert words in page
+
+
+def test_without_the_extra_the_demo_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> None:
+        raise MissingExtra(job="the collector", package="starlette", extra="service")
+
+    two = [job for job in jobs() if job.name in ("count", "collector")]
+    monkeypatch.setattr(demo, "jobs", lambda: two)
+    monkeypatch.setattr(demo, "require_extra", missing)
+    assert exit_code("demo", "--quick", "--folder", tmp_path / "d") == 0
+    assert "Not shown: the collector needs starlette. Install it with: pip install 'sabun[service]'" in capsys.readouterr().out
+    assert not (tmp_path / "d" / "collector.json").exists()
+
+
+def test_the_collector_of_the_demo_shows_its_dashboard_and_is_gone_afterwards(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code("demo", "--quick", "--job", "collector", "--folder", tmp_path / "d") == 0
+    out = capsys.readouterr().out
+    found = re.search(r"dashboard: (http://127.0.0.1:\d+/)", out)
+    assert found is not None
+    assert "60 made-up phones enrolled with a ticket each" in out
+    assert re.search(r"while the round was open: Messages \d+ %", out)
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(found[1], timeout=5)
+
+
+@pytest.mark.parametrize("goes_on", ["Enter", "an interrupt", "time"])
+def test_a_dashboard_is_kept_open_until_somebody_goes_on(goes_on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[int] = []
+
+    def phone() -> None:
+        reported.append(len(reported))
+        if len(reported) == 6 and goes_on == "Enter":
+            os.write(typed, b"\n")
+        if len(reported) == 6 and goes_on == "an interrupt":
+            raise KeyboardInterrupt
+
+    read, typed = os.pipe()
+    with os.fdopen(read) as stdin, os.fdopen(typed, "w"):
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr(collector, "_PAUSE", 0.01)
+        monkeypatch.setattr(collector, "_KEPT_OPEN", 0.3 if goes_on == "time" else 600.0)
+        collector._keep_open(itertools.repeat(phone), lambda share, doing: None)
+    assert len(reported) == 6 or goes_on == "time"

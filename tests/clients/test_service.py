@@ -121,15 +121,14 @@ def test_a_device_in_chromium_is_counted_once_from_a_page_of_another_origin(
     assert "OPTIONS" not in methods  # nothing that a browser would ask about first
 
 
-@needs_js
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-def test_the_example_page_takes_a_person_to_a_counted_report(study: Path, address: str, tickets: Iterator[str]) -> None:
+def test_a_page_of_ones_own_takes_a_person_to_a_counted_report(study: Path, address: str, tickets: Iterator[str]) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    task = Study.load(study).terms.task_id
-    with served(ROOT / "js") as site, playwright.sync_playwright() as driver:
+    sabun("page", study, "--server", address, "--out", study.with_name("page"))
+    with served(study.with_name("page")) as site, playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        page.goto(f"{site}/example/index.html?server={address}&task={task}&ticket={next(tickets)}")
+        page.goto(f"{site}/index.html?ticket={next(tickets)}")
         page.get_by_label("地図").fill("0.5")
         page.get_by_role("button").click()
         playwright.expect(page.get_by_role("status")).to_contain_text("counted; 38 bytes left this browser")

@@ -10,6 +10,7 @@ from sabun.keyvalue import Study
 from sabun.service.application import application
 from sabun.service.arrivals import read_reports
 from sabun.service.endpoints import Collecting
+from sabun.service.limits import RateLimit
 from sabun.service.operators import add_operator
 from sabun.service.process import listening, web_server
 from sabun.service.report_store import Batch, Served, Store
@@ -42,7 +43,8 @@ class Dashboard:
         self._made = listening("127.0.0.1", 0, shared=False)
         self.port = self._made.getsockname()[1]
         self.origin = f"http://127.0.0.1:{self.port}"
-        collecting = Collecting(store=self.store, writer=self.writer, url=url or self.origin)
+        attempts = RateLimit(most=30, seconds=60, clock=lambda: self.now)
+        collecting = Collecting(store=self.store, writer=self.writer, url=url or self.origin, attempts=attempts)
         self._server: Any = web_server(application(collecting), Settings(database="", keys=""))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._made]})
         self._thread.start()

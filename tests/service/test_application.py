@@ -33,6 +33,7 @@ from sabun.service.bodies import Intake
 from sabun.service.closing import close_round
 from sabun.service.endpoints import Collecting
 from sabun.service.enrolment import issue_tickets
+from sabun.service.limits import RateLimit
 from sabun.service.operators import add_operator
 from sabun.service.problems import CODES
 from sabun.service.process import listening, web_server
@@ -61,7 +62,9 @@ class Here:
         self.tokens = {
             scope: add_operator(self.store, scope, scopes=[scope], served=self.open) for scope in ("read", "close")
         } | {"admin": add_operator(self.store, "admin", scopes=["admin"])}
-        self.collecting = Collecting(store=self.store, writer=self.writer)
+        # A clock that stands: otherwise a minute may end between two attempts.
+        attempts = RateLimit(most=30, seconds=60, clock=lambda: 0.0)
+        self.collecting = Collecting(store=self.store, writer=self.writer, attempts=attempts)
         self.client = self.served_by(self.collecting)
 
     def served_by(self, collecting: Collecting) -> httpx.Client:

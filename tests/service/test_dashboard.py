@@ -19,7 +19,7 @@ from sabun.keyvalue.client import Report, assigned_index
 from sabun.release import Release
 from sabun.service import dashboard
 from sabun.service.arrivals import REASONS
-from sabun.service.operators import add_operator, revoke_operator
+from sabun.service.operators import add_operator, operators, revoke_operator
 from sabun.service.pages_try import inferred
 from sabun.service.picture import KeyRow, RoundPicture
 from sabun.service.problems import CODES
@@ -314,6 +314,103 @@ def test_a_round_is_closed_by_form_and_its_files_can_be_had(board: Dashboard) ->
     assert Tally.from_bytes(tally, study=APPS).n == 720
     assert operator.get(operator.study("/rounds/0/other")).status_code == 404
     assert operator.get(operator.study("/rounds/1/estimates.csv")).status_code == 404
+
+
+def test_a_round_is_abandoned_by_form_and_only_by_who_is_sure(board: Dashboard) -> None:
+    operator = Visitor(board, board.tokens["admin"])
+    close = f"{operator.home}/{board.sleep.task}/rounds/0/close"
+    assert "fewer reports than the study shows" in words(operator.get(close))
+    fields = operator.form(close, act="abandon")
+    assert operator.post(close, fields).status_code == 400, "not sure"
+    assert operator.post(close, {"token": fields["token"]}).status_code == 409, "too few to be closed"
+    assert operator.post(close, fields | {"sure": "on"}).status_code == 303
+    gone = board.store.round(board.sleep, 0)
+    assert gone is not None
+    assert (gone.state, gone.release) == ("purged", None)
+    assert board.store.recount(board.sleep, 0).n == 0
+
+
+def test_an_administrator_gives_and_ends_tokens(board: Dashboard) -> None:
+    admin = Visitor(board, board.tokens["admin"])
+    page = admin.home.replace("studies", "operators")
+    assert "looks read" in words(admin.get(page))
+    fields = admin.form(page, name="new <b>", study=board.apps.task, read="on", days="5")
+    given = re.search(r"<code>(sabun-[0-9a-f]{64})</code>", admin.post(page, fields).text)
+    assert given is not None
+    assert given[1] not in admin.get(page).text, "it is shown once"
+    visitor = Visitor(board, given[1])
+    assert visitor.get(visitor.study()).status_code == 200
+    assert visitor.get(visitor.study("/rounds/0/close")).status_code == 403
+    assert "The token of “new <b>” ends in 5 days." in words(visitor.get(visitor.home))
+    assert admin.post(page, admin.form(page, name="new <b>", study=board.apps.task, end="1")).status_code == 303
+    assert visitor.get(visitor.home).status_code == 303
+    for wrong in ({"name": ""}, {"days": "91"}, {"days": "x"}, {"read": None}):
+        sent = {name: value for name, value in (fields | wrong).items() if value is not None}
+        assert admin.post(page, sent).status_code == 400, wrong
+    assert admin.post(page, fields | {"study": "0" * 32}).status_code == 403
+
+
+def test_nobody_gives_more_than_they_may(board: Dashboard) -> None:
+    """Who administers one study gives tokens for that one; who administers none finds no such pages."""
+    one = Visitor(board, add_operator(board.store, "one", scopes=["admin"], served=board.apps))
+    page = one.home.replace("studies", "operators")
+    seen = words(one.get(page))
+    assert "one admin" in seen
+    assert "every study" not in seen
+    for study in ("every", board.sleep.task):
+        assert one.post(page, one.form(page, name="x", study=study, read="on")).status_code == 403
+    assert one.post(page, one.form(page, name="admin", study="every", end="1")).status_code == 403
+    assert one.get(f"{one.home}/new").status_code == 403
+    looks = Visitor(board, board.tokens["looks"])
+    token = token_in(looks.get(looks.home).text)
+    for path in (page.replace(one.home[:-8], looks.home[:-8]), f"{looks.home}/new"):
+        assert looks.get(path).status_code == 403
+        fields = {"token": token, "name": "x", "study": board.apps.task, "admin": "on", "keys": "a\nb", "epsilon": "1"}
+        assert looks.post(path, fields).status_code == 403
+    assert looks.post(looks.study("/tickets"), {"token": token, "count": "5"}).status_code == 403
+    assert "Operators" not in words(looks.get(looks.home))
+    assert {one.name for one in operators(board.store)} == {"admin", "looks", "one"}
+    assert len(board.store.all_served()) == 2
+
+
+def test_a_study_is_made_and_its_tickets_issued_by_form(board: Dashboard) -> None:
+    admin = Visitor(board, board.tokens["admin"])
+    page = f"{admin.home}/new"
+    assert "one in each line" in words(admin.get(page))
+    fields = admin.form(page, keys="Tea\r\n\r\nCoffee\r\n", epsilon="1.5", least="0", most="10", min_batch="60", tickets="on")
+    fields |= {"rounds": "2", "not_before": "", "not_after": "2027-02-01"}
+    for wrong in ({"epsilon": "much"}, {"keys": ""}, {"min_batch": "0"}, {"not_after": "soon"}, {"least": "11"}):
+        assert admin.post(page, fields | wrong).status_code == 400, wrong
+    assert len(board.store.all_served()) == 2
+    assert admin.post(page, fields | {"token": "0" * 64}).status_code == 403
+    made = admin.post(page, fields)
+    [served] = [one for one in board.store.all_served() if one.tickets]
+    assert (made.status_code, made.headers["location"]) == (303, f"{admin.home}/{served.task}")
+    terms = served.study.terms
+    assert (terms.keys, float(terms.epsilon), terms.value_range, terms.min_batch) == (("Tea", "Coffee"), 1.5, (0, 10), 60)
+    assert (terms.rounds, str(terms.not_after)) == (2, "2027-02-01")
+    study = made.headers["location"]
+    issued = admin.post(f"{study}/tickets", admin.form(study, count="7"))
+    assert issued.headers["content-disposition"].endswith('-tickets.txt"')
+    assert len(set(issued.text.split())) == 7
+    assert "0 enrolled with one of 7 tickets" in words(admin.get(study))
+    for count in ("0", "10001", "x", ""):
+        assert admin.post(f"{study}/tickets", admin.form(study, count=count)).status_code == 400
+    assert admin.post(admin.study("/tickets"), admin.form(study, count="7")).status_code == 400, "it takes none"
+
+
+def test_what_waits_for_an_operator_is_said(board: Dashboard) -> None:
+    operator = Visitor(board, board.tokens["admin"])
+    assert "To do Nothing." in words(operator.get(operator.home))
+    board.now += 3 * 86_400
+    again = Visitor(board, board.tokens["admin"])
+    page = words(again.get(again.home))
+    assert "and 2 more” has had no report for two days" in page
+    assert page.count("two days") == 1, "a round below its smallest batch tells nothing"
+    board.now += 80 * 86_400
+    late = Visitor(board, board.tokens["looks"])
+    assert "The token of “looks” ends in" in words(late.get(late.home))
+    assert "admin" not in words(late.get(late.home)), "others' tokens are none of theirs"
 
 
 def test_pages_speak_japanese_when_asked_and_go_on_so(board: Dashboard) -> None:

@@ -101,7 +101,8 @@ def test_an_operator_needs_no_mouse(chromium: Any, board: Dashboard) -> None:
 
 
 def test_every_field_and_every_button_has_a_name(chromium: Any, board: Dashboard) -> None:
-    nameless = """() => [...document.querySelectorAll("input:not([type=hidden]), button, a, nav, svg")].filter((one) =>
+    nameless = """() => [
+        ...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")].filter((one) =>
         !(one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label") || one.getAttribute("aria-hidden")
           || one.closest("[hidden]"))).map((one) => one.outerHTML)"""
     with tab(chromium) as page:
@@ -112,6 +113,9 @@ def test_every_field_and_every_button_has_a_name(chromium: Any, board: Dashboard
             f"{board.origin}/sign-in",
             page.url,
             f"{page.url}/{board.apps.task}",
+            f"{page.url}/{board.apps.task}/rounds/0/close",
+            f"{page.url}/new",
+            page.url.replace("/studies", "/operators"),
         ]
         for address in addresses:
             page.goto(address)
@@ -128,8 +132,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(chromium: Any, boar
             *(f"{board.origin}{path}" for path in ("/", "/sign-in", "/try")),
             *(
                 f"{studies}{path}"
-                for path in ("", f"/{board.apps.task}", f"/{board.sleep.task}", f"/{board.apps.task}/rounds/0/close")
+                for path in ("", "/new", f"/{board.apps.task}", f"/{board.sleep.task}", f"/{board.apps.task}/rounds/0/close")
             ),
+            studies.replace("/studies", "/operators"),
         ]
         for address in addresses:
             page.goto(address)

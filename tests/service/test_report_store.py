@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -105,6 +107,41 @@ def test_a_report_counts_in_its_own_round_only(store: Store) -> None:
     assert store.commit([batch(served, first)])[0].rejected == [(place, "late") for place in range(20)]
     assert store.commit([batch(served, second, number=1)])[0].accepted == 10
     assert store.tally(served, 1).n == 10
+
+
+def test_a_backup_that_was_made_while_reports_came_can_be_gone_on_from(tmp_path: Path) -> None:
+    """As the documentation says it: by the database's own means, with the folder of keys kept apart."""
+    keys, reports = RoundKeys(tmp_path / "keys"), made_up(KV3, 90, seed=14)
+    store = Store(SqliteDatabase(tmp_path / "s"), keys)
+    served = store.register(KV3)
+    store.commit([batch(served, reports[:60])])
+    with (
+        contextlib.closing(sqlite3.connect(tmp_path / "s")) as kept,
+        contextlib.closing(sqlite3.connect(tmp_path / "copy")) as to,
+    ):
+        kept.backup(to)
+    store.commit([batch(served, reports[60:])])
+    store.database.close()
+    restored = Store(SqliteDatabase(tmp_path / "copy"), keys)
+    [served] = restored.all_served()
+    agrees(restored, served, reports[:60])
+    restored.commit([batch(served, reports)])  # devices that were never answered, and some that were
+    agrees(restored, served, reports)
+    restored.database.close()
+
+
+def test_no_table_holds_an_id_or_a_time_finer_than_an_hour(opened: Callable[..., Store]) -> None:
+    store = opened(clock=lambda: 1_800_000_123.0)
+    reports = made_up(KV3, 60, seed=13)
+    served = store.register(KV3)
+    store.commit([batch(served, reports)])
+    tables = ("study", "round", "report", "counter", "outcome", "ticket", "credential", "operator", "version")
+    with store.database.look() as session:
+        kept = [value for name in tables for row in session.rows(f"SELECT * FROM {name}") for value in row]
+    assert sum(value == served.number for value in kept) >= 60
+    whole = b"".join(bytes(value) for value in kept if isinstance(value, bytes | memoryview))
+    assert not any(report[21:37] in whole for report in reports)
+    assert max(value for value in kept if isinstance(value, int)) == 500_000, "hours since 1970"
 
 
 @pytest.mark.parametrize(("today", "reason"), [("2026-01-01", "early"), ("2026-03-01", "late"), ("2026-02-01", None)])

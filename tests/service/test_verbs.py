@@ -6,6 +6,7 @@ import datetime
 import ipaddress
 import json
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -24,6 +25,8 @@ from ledger.servers import Server
 from sabun.keyvalue import Study
 from sabun.service.settings import opened_store
 from service.devices import KV3, PATIENCE, Uploader, made_up
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -208,3 +211,22 @@ def test_several_studies_are_served_from_one_line(study: Path, capsys: pytest.Ca
     Study(keys=["a", "b"], epsilon=1).save("other.json")
     assert exit_code("keyvalue", "serve", "study.json", "other.json", "--check", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)["studies"]) == 2
+
+
+def test_a_page_of_ones_own_is_the_clients_example_with_the_study_filled_in(study: Path) -> None:
+    assert exit_code("keyvalue", "page", "study.json", "--server", 'http://x:1/"a&b/', "--out", "page") == 0
+    text = Path("page/index.html").read_text(encoding="utf-8")
+    task = KV3.terms.short_id.hex()
+    for value in (' value="http://x:1/&quot;a&amp;b"', f' value="{task}"'):
+        assert text.count(value) == 1
+        text = text.replace(value, "")
+    if (ROOT / "js").is_dir():
+        example = (ROOT / "js" / "example" / "index.html").read_text(encoding="utf-8")
+        assert text == example.replace('"../src/index.js"', '"./client/index.js"')
+    loaded = re.findall(
+        r'from "\./([a-z]+\.js)"', "".join(file.read_text("utf-8") for file in Path("page/client").glob("*.js"))
+    )
+    assert {*loaded, "index.js"} == {file.name for file in Path("page/client").iterdir()}
+    assert exit_code("keyvalue", "page", "study.json", "--server", "http://x:1", "--out", "page") == 2, "it is there already"
+    assert exit_code("keyvalue", "page", "study.json", "--server", "x:1", "--out", "other") == 2
+    assert not Path("other").exists()

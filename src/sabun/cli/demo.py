@@ -16,10 +16,11 @@ import typer
 
 from sabun import checks
 from sabun.asking.directory import rooms
-from sabun.errors import ParameterError
+from sabun.errors import MissingExtra, ParameterError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, generate_key, save_key
+from sabun.service.extra import require_extra
 from sabun.telling.demo import Bench, Job, Outcome
 from sabun.telling.language import retold, said, speaking
 from sabun.telling.terminal.options import Lang
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from sabun.reports import Answer, Chapter, Grid
 
 __all__ = ["command"]
+
+_NEEDS_EXTRA = "collector"
 
 
 def command(
@@ -52,23 +55,26 @@ def command(
         sabun demo --job count --folder demo
     """
     with speaking(lang):
-        _run(_chosen(job), folder, quick=quick, open_page=open_page, json=json)
+        _run(_chosen(job), folder, named=bool(job), quick=quick, open_page=open_page, json=json)
 
 
-def _run(chosen: tuple[Job, ...], folder: Path | None, *, quick: bool, open_page: bool, json: bool) -> None:
+def _run(chosen: tuple[Job, ...], folder: Path | None, *, named: bool, quick: bool, open_page: bool, json: bool) -> None:
     place = _new_folder(folder)
     key = generate_key()
     save_key(key, place / "publisher.pem")
     save_key(key.public_key(), place / "publisher.pub.pem")
     if not json:
         print_line(f"The files of this demo go into {str(place)!r}.\n")
+    watched = not (json or quick) and sys.stdin.isatty() and sys.stdout.isatty()
     books: dict[str, Ledger] = {}
     chapters: list[Chapter] = []
     records: list[dict[str, Any]] = []
     for number, item in enumerate(chosen, start=1):
         clock = time.perf_counter()
         with progress_bar(f"{number}/{len(chosen)} {item.name}", quiet=json) as step:
-            outcome = item.run(Bench(folder=place, quick=quick, progress=step, books=books))
+            tell = {} if json else {"tell": print_line}
+            bench = Bench(folder=place, quick=quick, progress=step, books=books, watched=watched, **tell)
+            outcome = item.run(bench)
         files = _save(item, outcome, place, key)
         chapter = _chapter(item, outcome, Release.load(files[0]))
         chapters.append(chapter)
@@ -81,14 +87,18 @@ def _run(chosen: tuple[Job, ...], folder: Path | None, *, quick: bool, open_page
         print_json({"out": str(place), "folder": str(place), "page": str(page), "jobs": records, "remaining": left})
     else:
         _close(place, page, books, chosen)
+        if not named and (missing := _left_out()) is not None:
+            print_line(f"Not shown: {missing}")
     if open_page:
         webbrowser.open(page.resolve().as_uri())
 
 
 def jobs() -> tuple[Job, ...]:
-    """What there is to show: the jobs of every room that has some."""
+    """What there is to show: the jobs of every room that has some, then that of the collector."""
+    from sabun.service.demo import JOBS
+
     shown = [part.JOBS for room in rooms() if (part := room.part("demo")) is not None]
-    return tuple(job for some in shown for job in some)
+    return tuple(job for some in (*shown, JOBS) for job in some)
 
 
 def _chosen(names: list[str] | None) -> tuple[Job, ...]:
@@ -96,7 +106,18 @@ def _chosen(names: list[str] | None) -> tuple[Job, ...]:
     known = tuple(job.name for job in everything)
     for name in names or ():
         checks.one_of(known, job=name)
-    return tuple(job for job in everything if not names or job.name in names)
+    if names:
+        return tuple(job for job in everything if job.name in names)
+    return tuple(job for job in everything if job.name != _NEEDS_EXTRA or _left_out() is None)
+
+
+def _left_out() -> MissingExtra | None:
+    """Why the collector is not shown; None where it is."""
+    try:
+        require_extra()
+    except MissingExtra as error:
+        return error
+    return None
 
 
 def _new_folder(folder: Path | None) -> Path:

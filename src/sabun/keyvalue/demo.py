@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sabun.privacy.noise import seeded_coin, uniform_below
 from sabun.telling.demo import Bench, Job, Outcome
 
-__all__ = ["JOBS"]
+__all__ = ["APPS", "JOBS", "made_up"]
 
-_APPS = {
+APPS = {
     "Messages": (0.90, 0.4),
     "Camera": (0.75, -0.2),
     "Maps": (0.60, -0.5),
@@ -30,11 +30,11 @@ def usage_of_apps(bench: Bench) -> Outcome:
     from sabun.keyvalue import Study
 
     people = 2000 if bench.quick else 20_000
-    study = Study(keys=list(_APPS), epsilon=2)
+    study = Study(keys=list(APPS), epsilon=2)
     study.save(bench.folder / "apps.study.json")
     tally = study.tally()
-    holds, uses = _made_up(people)
-    names = list(_APPS)
+    holds, uses = made_up(people)
+    names = list(APPS)
     for person in range(people):
         held: dict[str | int, float] = {names[app]: float(uses[person, app]) for app in np.flatnonzero(holds[person])}
         tally.add(study.client().report(held))
@@ -53,13 +53,13 @@ def usage_of_apps(bench: Bench) -> Outcome:
     )
 
 
-def _made_up(people: int) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def made_up(people: int) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Who uses which app, and how much; the same people in every demo."""
     coin = seeded_coin(1)
-    shape = (people, len(_APPS))
-    chance = np.asarray(uniform_below(_FINE, coin=coin, size=people * len(_APPS)), dtype=np.float64).reshape(shape) / _FINE
-    scatter = np.asarray(uniform_below(_FINE, coin=coin, size=people * len(_APPS)), dtype=np.float64).reshape(shape) / _FINE
-    shares, means = (np.array(column) for column in zip(*_APPS.values(), strict=True))
+    shape = (people, len(APPS))
+    chance = np.asarray(uniform_below(_FINE, coin=coin, size=people * len(APPS)), dtype=np.float64).reshape(shape) / _FINE
+    scatter = np.asarray(uniform_below(_FINE, coin=coin, size=people * len(APPS)), dtype=np.float64).reshape(shape) / _FINE
+    shares, means = (np.array(column) for column in zip(*APPS.values(), strict=True))
     return chance < shares, np.clip(means + 0.4 * (scatter - 0.5), -1, 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.keyvalue.client import assigned_index
+from sabun.keyvalue.client import assigned_indices
 from sabun.keyvalue.client.probabilities import JOINT, PER_KEY
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.client.wire import HEADER, VERSION, report_size
@@ -93,7 +93,7 @@ def _answers(collector: Collector, ids: Bytes, said: Bytes, part: int) -> Answer
         places = _numbers(said[:, :4])
     else:
         seed, raw = collector.seed or b"", ids.tobytes()
-        places = np.fromiter((assigned_index(terms, raw[at : at + 16], seed) for at in range(0, len(raw), 16)), dtype=np.int64)
+        places = np.array(assigned_indices(terms, (raw[at : at + 16] for at in range(0, len(raw), 16)), seed), dtype=np.int64)
     return Answers(symbols=said[:, -1].astype(np.int64), indices=places, part=part)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.keyvalue import Study
-from sabun.keyvalue.client import assigned_index
+from sabun.keyvalue.client import assigned_indices
 from sabun.keyvalue.client.probabilities import JOINT, PER_KEY
 from sabun.keyvalue.client.wire import HEADER, header, report_size
 from sabun.keyvalue.statistic import Answers
@@ -119,7 +119,7 @@ def _answers(study: Study, rows: NDArray[np.uint8], ids: Sequence[bytes], seed: 
     if terms.index_mode == "chosen":
         index = _words(rows[:, HEADER : HEADER + 4])
     else:
-        index = np.array([assigned_index(terms, id, seed) for id in ids], dtype=np.int64)
+        index = np.array(assigned_indices(terms, ids, seed), dtype=np.int64)
     return _pieces((3 * index + rows[:, -1]).astype(_WORD), 4)
 
 

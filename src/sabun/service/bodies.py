@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeVar, final
 
 import msgspec
@@ -23,13 +21,16 @@ class Intake:
 
     Args:
         most_bytes: Of one body.
-        most_together: Of all bodies at once; more are sent away, so that memory stays where it is.
+        most_together: Of all bodies at once, so that memory stays where it is. Where there is no room for more, those that
+            have been read for longest are given up: whoever sends slowly keeps nobody out who is quick.
         seconds: For one body.
     """
 
     def __init__(self, *, most_bytes: int = 1 << 20, most_together: int = 64 << 20, seconds: float = 20.0) -> None:
         self.most_bytes, self._most_together, self._seconds = most_bytes, most_together, seconds
         self._together = 0
+        self._reading: dict[_Held, None] = {}
+        """In the order in which they began."""
 
     async def body(self, request: Request, *, most_bytes: int | None = None) -> bytes:
         """All of a body.
@@ -42,53 +43,63 @@ class Intake:
             raise Problem("encoding")
         if _announced(request) > limit:
             raise Problem("too-large")
-        pieces: list[bytes] = []
-        size = 0
+        held = _Held()
+        self._reading[held] = None
         try:
-            with self._counted() as more:
-                async with asyncio.timeout(self._seconds):
-                    async for piece in request.stream():
-                        size += len(piece)
-                        if size > limit:  # a chunked body announces nothing
-                            raise Problem("too-large")
-                        more.send(len(piece))
-                        pieces.append(piece)
+            async with asyncio.timeout(self._seconds) as held.patience:
+                async for piece in request.stream():
+                    if held.size + len(piece) > limit:  # a chunked body announces nothing
+                        raise Problem("too-large")
+                    self._take(held, piece)
         except TimeoutError:
-            raise Problem("slow-body") from None
+            raise Problem("busy" if held.given_up else "slow-body") from None
         except ClientDisconnect:
             raise Problem("disconnected") from None
-        request.state.read = True
-        return b"".join(pieces)
-
-    @contextmanager
-    def _counted(self) -> Iterator[_Held]:
-        held = _Held(self)
-        try:
-            yield held
         finally:
-            self._together -= held.size
+            self._let_go(held)
+        if held.given_up:  # and its last piece came at the same moment
+            raise Problem("busy")
+        request.state.read = True
+        return b"".join(held.pieces)
 
-    def take(self, size: int) -> None:
-        """Makes room for some more bytes.
+    def _take(self, held: _Held, piece: bytes) -> None:
+        """Keeps some more of a body.
 
         Raises:
-            Problem: There is none.
+            Problem: There is no room, though no other is being read; or it was given up.
         """
-        if self._together + size > self._most_together:
+        if held.given_up:
             raise Problem("busy")
-        self._together += size
+        while self._together + len(piece) > self._most_together:
+            longest = next((one for one in self._reading if one is not held and one.size), None)
+            if longest is None:
+                raise Problem("busy")
+            longest.give_up()
+            self._let_go(longest)
+        self._together += len(piece)
+        held.size += len(piece)
+        held.pieces.append(piece)
+
+    def _let_go(self, held: _Held) -> None:
+        if self._reading.pop(held, held) is None:
+            self._together -= held.size
 
 
+@final
 class _Held:
-    """The bytes of one body so far."""
+    """What has come of one body."""
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake, self.size = intake, 0
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size, self.given_up = 0, False
+        self.patience: asyncio.Timeout
 
-    def send(self, size: int) -> None:
-        """Counts some more."""
-        self._intake.take(size)
-        self.size += size
+    def give_up(self) -> None:
+        """Makes whoever reads it stop at once."""
+        self.given_up = True
+        self.pieces.clear()
+        if not self.patience.expired():
+            self.patience.reschedule(0.0)  # long ago
 
 
 def json_body(body: bytes, kind: type[T]) -> T:

@@ -1,21 +1,29 @@
-"""One connection of a client: what it announces is bounded in bytes and in time, and costs no line in the log."""
+"""One connection of a client: what it announces is bounded in bytes and in time, and costs no line in the log.
+
+Whoever waits does not keep others out: where there are as many connections as there may be, a new one takes the place of the
+one from which no whole request came for longest. An honest client is done long before its turn comes.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+import resource
+from typing import Any, final
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sabun.service.problems import Problem, problem_response
 
-__all__ = ["PatientProtocol"]
+__all__ = ["Crowd", "PatientProtocol"]
 
 _MOST_URL = 8 << 10
 _MOST_HEAD = 32 << 10
 """Bytes of the address and the headers of one request, trailers included."""
 _FRAMING = (b"content-length", b"transfer-encoding")
+
+_SPARE_FILES = 128
+"""Open files of the process that are no connections of clients."""
 
 # Its warnings are one line per malformed request, for whoever likes to fill a disk; its errors are ours.
 _quiet = logging.getLogger("uvicorn.error.requests")
@@ -26,10 +34,51 @@ class _TooLong(Exception):
     """A request announces more than anybody needs."""
 
 
+@final
+class Crowd:
+    """The connections of a process, the one that has been waited for longest first.
+
+    Args:
+        most: How many there may be; fewer where the system lets the process open fewer files.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = max(1, min(most, _open_files(most + _SPARE_FILES) - _SPARE_FILES))
+        self._waiting: dict[PatientProtocol, None] = {}
+
+    def join(self, one: PatientProtocol) -> None:
+        """A new connection; where there is no room it takes the place of another."""
+        if len(self._waiting) >= self._most:
+            longest = next(iter(self._waiting))
+            del self._waiting[longest]
+            longest.transport.abort()
+        self._waiting[one] = None
+
+    def heard(self, one: PatientProtocol) -> None:
+        """A whole request came: its turn is last again."""
+        if self._waiting.pop(one, one) is None:
+            self._waiting[one] = None
+
+    def leave(self, one: PatientProtocol) -> None:
+        """A connection ended."""
+        self._waiting.pop(one, None)
+
+
+def _open_files(wanted: int) -> int:
+    """How many files this process may open; as many as wanted, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed
+
+
 class PatientProtocol(HttpToolsProtocol):
     """Ends connections on which no request is announced in time, or too long a one: uvicorn waits and reads for ever."""
 
     seconds: float
+    crowd: Crowd
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -40,6 +89,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Starts the clock."""
         super().connection_made(transport)
+        self.crowd.join(self)
         self._late = self.loop.call_later(self.seconds, self._end_if_silent)
 
     def _end_if_silent(self) -> None:
@@ -129,6 +179,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of it came, unless the parser thinks that what follows is no longer HTTP."""
         if not self.parser.should_upgrade():
+            self.crowd.heard(self)
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -142,4 +193,5 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the clock."""
         self._late.cancel()
+        self.crowd.leave(self)
         super().connection_lost(exc)

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from sabun.service.endpoints import Collecting
+from sabun.service.pages_admin import new_study, people, tickets
 from sabun.service.pages_front import front, sign_in, sign_out
 from sabun.service.pages_study import close, download, studies, study
 from sabun.service.pages_try import try_it
@@ -92,7 +93,10 @@ PAGES = [
     _route("/try", try_it, "GET", "POST"),
     *_signed("/sign-out", sign_out, "POST"),
     *_signed("/studies", studies),
+    *_signed("/operators", people, "GET", "POST"),
+    *_signed("/studies/new", new_study, "GET", "POST"),
     *_signed("/studies/{task}", study),
+    *_signed("/studies/{task}/tickets", tickets, "POST"),
     *_signed(f"/studies/{{task}}/rounds/{NUMBER}/close", close, "GET", "POST"),
     *_signed(f"/studies/{{task}}/rounds/{NUMBER}/{{file}}", download),
     Route("/assets/{name:path}", _asset, middleware=_GUARDED),

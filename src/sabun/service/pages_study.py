@@ -8,10 +8,22 @@ import sabun
 from sabun.release import Release
 from sabun.reports import report
 from sabun.service.endpoints import closed_or_problem
-from sabun.service.picture import RoundPicture, StudyPicture, server_picture, study_picture
+from sabun.service.operators import operators
+from sabun.service.picture import RoundPicture, ServerPicture, StudyPicture, server_picture, study_picture
 from sabun.service.problems import Problem
 from sabun.service.report_store import Round, Served, TooFew
-from sabun.service.told import arrived, days, headline, key_rows, name_of, sorts, spent_rows, state_of
+from sabun.service.told import (
+    arrived,
+    days,
+    ends_soon,
+    headline,
+    key_rows,
+    name_of,
+    sorts,
+    spent_rows,
+    state_of,
+    to_do,
+)
 from sabun.service.visitors import Asked
 from sabun.telling.words import guess, promise
 
@@ -29,11 +41,27 @@ def studies(asked: Asked) -> Response:
         here="studies",
         scripts=("live.js",),
         rows=rows,
+        todo=[(words, f"{asked.root}{path}" if path else "") for words, path in _todo(asked, picture)],
+        may_add=asked.operator is not None and asked.operator.may("admin", None),
         database=picture.database,
         figures=here.writer.figures,
         alive=here.writer.alive,
         version=sabun.__version__,
     )
+
+
+def _todo(asked: Asked, picture: ServerPicture) -> list[tuple[str, str]]:
+    """What waits for this operator, and where: rounds, and tokens that end soon."""
+    store, visitor = asked.collecting.store, asked.operator
+    found = [(words, f"studies/{one.task}") for one in picture.studies for words in to_do(one, store.clock())]
+    if visitor is None:
+        return found
+    for one in operators(store):
+        own = (one.study, one.name) == (visitor.study, visitor.name)
+        given = "admin" in visitor.scopes and visitor.study in (None, one.study)
+        if (own or given) and (words := ends_soon(one.name, one.expires - store.today)):
+            found.append((words, "operators" if given else ""))
+    return found
 
 
 def study(asked: Asked) -> Response:
@@ -60,6 +88,7 @@ def study(asked: Asked) -> Response:
         guess=guess(*picture.guarantee.cost),
         spent=spent_rows(picture),
         address=f"{asked.root}studies/{picture.task}",
+        may_admin=asked.operator is not None and asked.operator.may("admin", served),
         may_close=asked.operator is not None and asked.operator.may("close", served) and shown.state == "open",
         terms=served.study.to_json(),
     )
@@ -82,8 +111,11 @@ def close(asked: Asked) -> Response:
         [shown] = [one for one in picture.rounds if one.number == opened.number]
         return asked.page("close.html", name=name_of(picture), study=picture, shown=shown, address=address)
     asked.require_token()
+    abandon = asked.form.get("act") == "abandon"
+    if abandon and "sure" not in asked.form:
+        raise Problem("bad-form")
     try:
-        closed_or_problem(asked.collecting.store, served, opened.number)
+        closed_or_problem(asked.collecting.store, served, opened.number, abandon=abandon)
     except TooFew:
         raise Problem("too-few") from None
     return RedirectResponse(f"{address}?round={opened.number}", 303)

@@ -19,6 +19,7 @@ from sabun.privacy import Guarantee
 from sabun.service.report_store import Round, Served, Store
 
 __all__ = [
+    "EPOCH",
     "Arrived",
     "KeyRow",
     "RoundPicture",
@@ -30,7 +31,7 @@ __all__ = [
     "study_picture",
 ]
 
-_EPOCH = date(1970, 1, 1)
+EPOCH = date(1970, 1, 1)
 
 
 @final
@@ -236,7 +237,7 @@ def _round(
     confidence: float,
 ) -> RoundPicture:
     terms = served.study.terms
-    frozen = None if opened.frozen_day is None else _EPOCH + timedelta(days=opened.frozen_day)
+    frozen = None if opened.frozen_day is None else EPOCH + timedelta(days=opened.frozen_day)
     tally = store.tally(served, opened.number)
     counts = tally.counts(served.part(opened.number) if served.together else None)
     arrived, by_hour = Counter[str](), Counter[int]()

@@ -15,6 +15,7 @@ CODES: dict[str, tuple[int, str]] = {
     "empty": (400, "The body must hold at least one report; it is empty."),
     "bad-json": (400, "The body must be JSON as the description says; it is not."),
     "bad-hex": (400, "Tickets, promises and secrets must be hexadecimal digits of the right length; they are not."),
+    "bad-form": (400, "The form must be filled in as its page asks; it is not."),
     "no-report": (400, "This is no report of the study on this page."),
     "disconnected": (400, "The body ended before it was complete."),
     "unauthorised": (401, "A token must be sent as `Authorization: Bearer ...`; it is missing, unknown or has ended."),

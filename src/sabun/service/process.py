@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from sabun.service.application import application
 from sabun.service.bodies import Intake
 from sabun.service.closing import purge_expired, scrub, tidy
-from sabun.service.connections import PatientProtocol
+from sabun.service.connections import Crowd, PatientProtocol
 from sabun.service.endpoints import Collecting
 from sabun.service.log import say, start_log
 from sabun.service.problems import Problem
@@ -64,9 +64,10 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
 
 def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
     """The server of an application: no access log, no headers of proxies, nothing said about itself."""
+    waited = {"seconds": settings.header_seconds, "crowd": Crowd(settings.connections)}
     config = uvicorn.Config(
         app,
-        http=type("_Patient", (PatientProtocol,), {"seconds": settings.header_seconds}),
+        http=type("_Patient", (PatientProtocol,), waited),
         loop="uvloop",
         ws="none",
         log_config=None,

@@ -54,6 +54,7 @@ class Settings:
         retention_days: How long reports stay after a round is frozen.
         header_seconds: How long a client may take to announce a request.
         body_seconds: How long it may take to send it.
+        connections: How many clients a process listens to at once.
 
     Raises:
         ParameterError: One of them breaks its rule.
@@ -71,6 +72,7 @@ class Settings:
     retention_days: int = 30
     header_seconds: float = 15.0
     body_seconds: float = 20.0
+    connections: int = 4096
 
     def __post_init__(self) -> None:
         checks.require(0 <= self.port < 65_536, "from 0 to 65535", port=self.port)

@@ -26,7 +26,15 @@ _INSERT = (
     "(SELECT 0 UNION ALL SELECT i + 1 FROM g WHERE i < ?1) "
     "SELECT ?2, substr(?3, i * 16 + 1, 16), substr(?4, i * ?5 + 1, ?5) FROM g"
 )
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-4096", "secure_delete=ON", "foreign_keys=ON")
+# Ids lie in no order, so a batch changes pages all over the file; a longer log brings each of them home once for many batches.
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "cache_size=-4096",
+    "secure_delete=ON",
+    "foreign_keys=ON",
+    "wal_autocheckpoint=16384",
+)
 
 
 class _Session:

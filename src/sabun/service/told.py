@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
 from markupsafe import Markup
@@ -16,9 +16,25 @@ from sabun.telling.language import phrase, said
 from sabun.telling.words import listed, number
 from sabun.web.marks import columns, dot
 
-__all__ = ["Days", "Row", "arrived", "days", "headline", "key_rows", "name_of", "sorts", "spent_rows", "state_of"]
+__all__ = [
+    "Days",
+    "Row",
+    "arrived",
+    "days",
+    "ends_soon",
+    "headline",
+    "key_rows",
+    "name_of",
+    "sorts",
+    "spent_rows",
+    "state_of",
+    "to_do",
+]
 
 _NAMED = 3
+_SILENCE = timedelta(days=2)
+_SOON = 14
+"""Days."""
 _STATES = {
     "waiting": (phrase("waits"), ""),
     "open": (phrase("open"), "good"),
@@ -41,6 +57,32 @@ def state_of(shown: RoundPicture) -> tuple[str, str]:
         return said("not enough yet"), "part"
     words, look = _STATES[shown.state]
     return said(words), look
+
+
+def to_do(study: StudyPicture, now: float) -> list[str]:
+    """What a study waits for; nothing that tells more of a round below its smallest batch than its state does."""
+    name, shown = name_of(study), study.current
+    today, found = datetime.fromtimestamp(now, UTC), list[str]()
+    if shown.state == "closed":
+        found.append(said("“{study}” is closed but not signed; the server's log says why.", study=name))
+    if shown.uniformity is not None and shown.uniformity.suspicious:
+        found.append(said("Somebody may be aiming at “{study}”: look at its reports before you use a number.", study=name))
+    if shown.state != "open":
+        return found
+    if study.not_after is not None and study.not_after < today.date():
+        found.append(said("The last day of “{study}” is over: close the round, or abandon it.", study=name))
+    elif shown.by_hour and today - shown.by_hour[-1][0] > _SILENCE:
+        found.append(said("“{study}” has had no report for two days.", study=name))
+    return found
+
+
+def ends_soon(name: str, days: int) -> str:
+    """That a token ends soon; nothing where it does not, or has ended long ago."""
+    if not -_SOON < days <= _SOON:
+        return ""
+    if days <= 0:
+        return said("The token of “{name}” has ended.", name=name)
+    return said("The token of “{name}” ends in {days} days.", name=name, days=days)
 
 
 def headline(shown: RoundPicture) -> str:

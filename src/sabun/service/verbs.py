@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sabun.errors import MissingExtra, ParameterError
+from sabun.errors import ParameterError
+from sabun.service.extra import require_extra
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ def serve(
     from sabun.keyvalue import Study
     from sabun.keyvalue.typed import bytes_of
 
-    _require_extra()
+    require_extra()
     from sabun.service.launcher import launch, prepare
     from sabun.service.settings import Settings
 
@@ -95,6 +98,7 @@ def serve(
     if tls_cert is None and host not in ("127.0.0.1", "localhost", "::1"):
         warn("reports travel unencrypted unless a proxy with TLS stands in front; an id that is seen can be used by others.")
     if check:
+        _compile_estimates()
         if json:
             print_json({"studies": tasks, "address": settings.address(port)})
         else:
@@ -108,11 +112,35 @@ def serve(
             print_line(f"Dashboard: {address}/", style="bold")
             for task in tasks:
                 print_line(f"Devices report to {address}/v1/studies/{task}")
-        import sys
-
         sys.stdout.flush()
 
     launch(settings, told=told)
+
+
+@app.command()
+def page(
+    file: _Study,
+    server: Annotated[str, typer.Option(help="The collector's address, as `sabun keyvalue serve` prints it.")],
+    out: Annotated[Path, typer.Option(help="The new folder for the page and the client it loads.")],
+    json: Json = False,
+) -> None:
+    """Write a web page on which people take part: serve its folder from anywhere, or make it your own.
+
+    Example:
+
+        sabun keyvalue study study.json --keys YouTube,LINE --epsilon 2
+
+        sabun keyvalue page study.json --server http://127.0.0.1:8000 --out page
+    """
+    from sabun.keyvalue import Study
+    from sabun.service.own_page import write_page
+
+    written = write_page(Study.load(file), server, out)
+    if json:
+        print_json({"out": str(out), "files": [str(one) for one in written]})
+    else:
+        print_line(f"Wrote a page and its client to {str(out)!r}.", style="bold")
+        print_line(f"  {Path(sys.executable).name} -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(out))} 8080")
 
 
 @app.command()
@@ -255,6 +283,16 @@ def listed(file: _Study, database: _Database = None, keys: _Keys = None, json: J
         print_line("Nobody has a token.")
 
 
+def _compile_estimates() -> None:
+    """The first estimate after an installation is compiled, which takes seconds: now, so that no page waits for it."""
+    from sabun.keyvalue import Study
+
+    study = Study(keys=["a", "b"], epsilon=1, protocol="kv3", min_batch=1)
+    tally = study.tally()
+    tally.add_reports([study.client().report({"a": 0.5}) for _ in range(20)])
+    tally.estimate()
+
+
 def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store, Served]:
     """The store that serves a study.
 
@@ -263,7 +301,7 @@ def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store,
     """
     from sabun.keyvalue import Study
 
-    _require_extra()
+    require_extra()
     from sabun.service.settings import is_server, opened_store
 
     place, folder = _places(file, database, keys)
@@ -284,13 +322,3 @@ def _opened(file: Path, database: str | None, keys: Path | None) -> tuple[Store,
 def _places(file: Path, database: str | None, keys: Path | None) -> tuple[str, Path]:
     stem = file.with_suffix("")
     return database or f"{stem}.reports", keys or Path(f"{stem}.keys")
-
-
-def _require_extra() -> None:
-    try:
-        import msgspec
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtra(job="the collector", package=str(error.name), extra="service") from None
-    del msgspec, starlette, uvicorn

@@ -76,14 +76,13 @@ class Asked:
         return HTMLResponse(framed(_PACKAGE, template, frame, **content), status)
 
     def _places(self, here: str) -> tuple[Place, ...]:
-        places = [
-            Place(name=said("Studies"), address=f"{self.root}studies", here=here == "studies"),
-            Place(name=said("Try it"), address="/try", here=here == "try"),
-            Place(name=said("Sign in"), address="/sign-in", here=here == "sign-in"),
-        ]
+        tried = Place(name=said("Try it"), address="/try", here=here == "try")
         if self.operator is None:
-            return tuple(places[1:])
-        return (*places[:2], Place(name=said("Sign out"), address=f"{self.root}sign-out", act=True))
+            return tried, Place(name=said("Sign in"), address="/sign-in", here=here == "sign-in")
+        studies = Place(name=said("Studies"), address=f"{self.root}studies", here=here == "studies")
+        people = Place(name=said("Operators"), address=f"{self.root}operators", here=here == "operators")
+        out = Place(name=said("Sign out"), address=f"{self.root}sign-out", act=True)
+        return studies, tried, *((people,) if "admin" in self.operator.scopes else ()), out
 
     def _other(self) -> tuple[str, str]:
         [other] = [lang for lang in LANGUAGES if lang != self.lang]

@@ -23,6 +23,10 @@ __all__ = ["Bench", "Job", "Outcome"]
 _QUICK = 8000
 
 
+def _told_nobody(sentence: str) -> None:
+    """For jobs that nobody reads."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """The place a job works in.
@@ -31,12 +35,17 @@ class Bench:
         folder: Where files go.
         quick: Whether to use less data.
         progress: Called with the share of this job that is done and what is being done.
+        books: The ledgers so far.
+        tell: Called with a sentence that a person should read at once.
+        watched: Whether a person sits in front of it, for whom something may be kept open for a moment.
     """
 
     folder: Path
     quick: bool
     progress: Callable[[float, str], None]
     books: dict[str, Ledger] = field(default_factory=dict)
+    tell: Callable[[str], None] = _told_nobody
+    watched: bool = False
 
     def ledger(
         self, name: str, *, unit: str, epsilon: AmountLike, delta: AmountLike = 0, relation: str = "replace-one"

@@ -4,7 +4,8 @@ import json
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from sabun.keyvalue.client import (
     ReportError,
     Terms,
     assigned_index,
+    assigned_indices,
     from_json,
     pack,
     report_id,
@@ -154,6 +156,15 @@ def test_assigned_keys_are_uniform_and_cannot_be_aimed_with_a_secret_seed() -> N
         for number in range(1000)
     )
     assert 700 < moved < 900
+
+
+@pytest.mark.parametrize("seed", [b"", b"s" * 32, b"s" * 52, b"s" * 53, b"s" * 200], ids=len)
+def test_many_assigned_keys_are_those_of_each(seed: bytes) -> None:
+    """A seed up to and beyond one block of the hash; and so many keys that a quarter of all first draws is rejected."""
+    many = cast("Terms", SimpleNamespace(keys=range((1 << 62) + 1), short_id=bytes(16)))
+    ids = [number.to_bytes(16, "big") for number in range(200)]
+    for study in (terms("kv3"), many):
+        assert assigned_indices(study, ids, seed) == [assigned_index(study, id, seed) for id in ids]
 
 
 def test_the_report_id_is_the_same_in_every_round_and_another_in_every_study() -> None:

@@ -10,7 +10,7 @@ Example:
 
 from __future__ import annotations
 
-from .assignment import assigned_index, new_credential, new_seed, report_id
+from .assignment import assigned_index, assigned_indices, new_credential, new_seed, report_id
 from .classic import Harmony, RandomizedResponse
 from .device import Client
 from .diary import Diary
@@ -39,6 +39,7 @@ __all__ = [
     "UploadError",
     "Uploader",
     "assigned_index",
+    "assigned_indices",
     "certified_epsilon",
     "from_json",
     "new_credential",

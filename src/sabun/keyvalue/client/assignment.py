@@ -12,11 +12,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable
 
 from .refusals import StudyRefused, require
 from .terms import Terms
 
-__all__ = ["assigned_index", "check_seed", "new_credential", "new_seed", "report_id"]
+__all__ = ["assigned_index", "assigned_indices", "check_seed", "new_credential", "new_seed", "report_id"]
+
+_INDEX = b"sabun index\0"
+_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
 def new_credential() -> bytes:
@@ -58,7 +62,25 @@ def assigned_index(terms: Terms, identity: bytes, seed: bytes = b"") -> int:
     counter = 0
     while True:
         message = terms.short_id + identity + counter.to_bytes(4, "big")
-        drawn = int.from_bytes(hmac.digest(b"sabun index\0" + seed, message, "sha256")[:8], "big")
+        drawn = int.from_bytes(hmac.digest(_INDEX + seed, message, "sha256")[:8], "big")
         if drawn < limit:
             return drawn % keys
         counter += 1
+
+
+def assigned_indices(terms: Terms, identities: Iterable[bytes], seed: bytes = b"") -> list[int]:
+    """The keys of many report ids, in less than half the time: what HMAC hashes of its key is hashed once for all of them."""
+    keys, first = len(terms.keys), bytes(4)
+    limit = (1 << 64) // keys * keys
+    key = _INDEX + seed
+    block = (key if len(key) <= 64 else hashlib.sha256(key).digest()).ljust(64, b"\0")
+    inner = hashlib.sha256(block.translate(_INNER) + terms.short_id)
+    outer = hashlib.sha256(block.translate(_OUTER))
+    found = []
+    for identity in identities:
+        inside, outside = inner.copy(), outer.copy()
+        inside.update(identity + first)
+        outside.update(inside.digest())
+        drawn = int.from_bytes(outside.digest()[:8], "big")
+        found.append(drawn % keys if drawn < limit else assigned_index(terms, identity, seed))
+    return found

@@ -1,0 +1,38 @@
+"""A page on which people take part, for whoever has a study: one file to begin with, and the JavaScript client it loads."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sabun.errors import ParameterError
+from sabun.keyvalue import Study
+from sabun.release.files import write_whole
+
+__all__ = ["write_page"]
+
+
+def write_page(study: Study, server: str, folder: Path) -> list[Path]:
+    """Writes the page and its client into a new folder; returns the files.
+
+    Raises:
+        ParameterError: The address is none, or the folder is not new.
+    """
+    split = urlsplit(server)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise ParameterError(f"server must be an address such as http://127.0.0.1:8000; got {server!r}.")
+    if folder.exists():
+        raise ParameterError(f"out must be a new folder; got {str(folder)!r}, which exists.")
+    text = (resources.files(__name__) / "index.html").read_text(encoding="utf-8")
+    for name, value in (("server", server.rstrip("/")), ("task", study.terms.short_id.hex())):
+        text = text.replace(f'<input name="{name}" ', f'<input name="{name}" value="{html.escape(value)}" ')
+    content = {"index.html": text.encode("utf-8")}
+    for one in (resources.files("sabun.service") / "assets" / "client").iterdir():
+        if one.name.endswith((".js", ".d.ts")):
+            content[f"client/{one.name}"] = one.read_bytes()
+    (folder / "client").mkdir(parents=True)
+    for name, body in content.items():
+        write_whole(folder / name, body)
+    return [folder / name for name in content]
