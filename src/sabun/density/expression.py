@@ -170,8 +170,8 @@ class Expression:
                     self._condition(table, text[found[1] :], depth + 1),
                 )
                 return np.asarray(join(first, second), dtype=np.bool_)
-        if (found := re.match(r"not\b", plain)) is not None:
-            return ~self._condition(table, text[found.end() :], depth + 1)
+        if (denied := re.match(r"not\b", plain)) is not None:
+            return ~self._condition(table, text[denied.end() :], depth + 1)
         if plain.startswith("(") and _closing(plain, 0) == len(plain) - 1:
             return self._condition(table, text[1:-1], depth + 1)
         return _compared(table, text, part=depth > 0)
