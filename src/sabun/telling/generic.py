@@ -12,6 +12,7 @@ from sabun.release import Release
 from sabun.telling.charts import bars, histogram
 from sabun.telling.language import said
 from sabun.telling.reading import Unfit, has, number_at, pair_at
+from sabun.telling.rounding import between, give_or_take, rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number, shown
 
@@ -99,8 +100,9 @@ def spread(centre: float, low: float, high: float, *, level: str) -> str:
     left, right = centre - low, high - centre
     sure = f" ({level})" if level else ""
     if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
-        return f"± {number(max(left, right), 3)}{sure}"
-    return said("between {low} and {high}{sure}", low=number(low), high=number(high), sure=sure)
+        return f"± {give_or_take(max(left, right))}{sure}"
+    least, most = between(low, high)
+    return said("between {low} and {high}{sure}", low=least, high=most, sure=sure)
 
 
 def level_of(facts: Mapping[str, Any]) -> str:
@@ -126,14 +128,15 @@ def _answer(release: Release) -> Answer:
     name = _headline(release)
     if name is None:
         return Answer(big=count(len(release.value), "result"), sentence=said("They are in the table below."))
-    value = number_at(release.value, name)
+    value, told, around = number_at(release.value, name), number(release.value[name]), ""
     try:
-        around = spread(value, *pair_at(release.value, "interval"), level=level_of(release.provenance.parameters))
+        low, high = pair_at(release.value, "interval")
+        told, around = rounded(value, low, high), spread(value, low, high, level=level_of(release.provenance.parameters))
     except Unfit:
-        around = ""
+        pass
     others = len(release.value) - 1 - bool(around)
     return Answer(
-        big=number(release.value[name]),
+        big=told,
         spread=around,
         sentence=_named(name, others),
     )
