@@ -14,6 +14,7 @@ from sabun.telling.language import said
 from sabun.telling.reading import Unfit, has, number_at, pair_at
 from sabun.telling.rounding import between, give_or_take, rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.terms import term
 from sabun.telling.words import count, number, shown
 
 __all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]
@@ -79,7 +80,7 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
 def results(release: Release, *, short: bool = False) -> Grid:
     """All results by name, long ones in a few words; or the short ones only."""
     found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
-    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple((shown(term(name)), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
     more = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(more, "more result")) if more > 0 else ""
     title = said("Other results") if short else said("All results")
@@ -144,7 +145,7 @@ def _answer(release: Release) -> Answer:
 
 def _named(name: str, others: int) -> str:
     more = count(others, "other result")
-    return said("This is “{name}”; {more} in the table below.", name=name, more=more) if others else ""
+    return said("This is “{name}”; {more} in the table below.", name=term(name), more=more) if others else ""
 
 
 def _charts(release: Release) -> Iterator[Chart]:
@@ -174,9 +175,13 @@ def _chart(name: str, values: np.ndarray[Any, Any] | None) -> Chart | None:
         return None
     if len(values) <= _FEW:
         return bars(
-            [str(place + 1) for place in range(len(values))], values, title=name, axis=said("value"), heading=said("place")
+            [str(place + 1) for place in range(len(values))],
+            values,
+            title=term(name),
+            axis=said("value"),
+            heading=said("place"),
         )
-    return histogram(values, title=name, axis=said("value"))
+    return histogram(values, title=term(name), axis=said("value"))
 
 
 def _sentence(kind: str) -> str:
