@@ -146,7 +146,7 @@ def _cell(one: Quantity | None) -> str:
     if math.isnan(one.low):
         return rounded(one.value, one.value, one.value)
     low, high = between(one.low, one.high)
-    return said("{value} (from {low} to {high})", value=rounded(one.value, one.low, one.high), low=low, high=high)
+    return said("{value} ({low} to {high})", value=rounded(one.value, one.low, one.high), low=low, high=high)
 
 
 def _difference(found: Sequence[Quantity]) -> str:

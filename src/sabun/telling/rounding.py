@@ -60,7 +60,8 @@ def _place(error: float, *values: float) -> int | None:
 def _written(value: float, place: int, way: str) -> str:
     # From the shortest text of the float: 0.3 stands for three tenths, and must not be rounded up because of its 17th digit.
     written = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(place), rounding=way)
-    if not written:
+    written = written or abs(written)  # no sign on a zero
+    if not written and place < -7:
         return "0"
     if place >= -7:
         return f"{int(written):,}" if place >= 0 else f"{written:,f}"
