@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from sabun.density import CoverageWarning, DensityRatio
+from sabun.density.figures import figure
 from sabun.density.inference import Inference
 from sabun.density.method import Target
 from sabun.density.statistic import Tally
@@ -137,6 +138,9 @@ SHIFTS = TUNED | HELD_OUT | FRESH
 QUESTIONS = ("x0", "x0^2", "x0 > 1", "x0 > 2", "exp x0", "x0 x1", "label", "outcome")
 """With one column "x0 x1" is the cube of x0 and "label" an unrelated coin; "outcome" is a column that is not compared."""
 
+QUANTILES = (0.1, 0.5, 0.9)
+"""Of x0 in the whole table; a count is a share times a public number, and holds as often as that share."""
+
 SHARES = {"x0 > 1": 2, "x0 > 2": 3, "label": 6}
 """Questions with bounds (0, 1), asked for the whole table too."""
 
@@ -186,8 +190,19 @@ def _judged(inference: Inference, asked: Floats, truth: Floats, off: NDArray[np.
     for place in SHARES.values():
         found = inference.answer(asked[:, place], everywhere, confidence=LEVEL, bounds=(0.0, 1.0), worst=False)
         whole.append(_hit(found.interval, float(truth[:, place].mean()), float(asked[:, place].std()), found.estimate))
+    quantiles = []
+    for at in QUANTILES:
+        found = figure(inference, asked[:, 0], everywhere, kind="quantile", at=at, confidence=LEVEL, bounds=None)
+        exact = float(np.quantile(truth[:, 0], at, method="inverted_cdf"))
+        quantiles.append(_hit(found.interval, exact, float(asked[:, 0].std()), found.estimate))
     low, high = inference.uncovered(LEVEL)
-    return {"covered": covered, "whole": whole, "uncovered": bool(low <= off.mean() <= high), "reason": inference.reason}
+    return {
+        "covered": covered,
+        "whole": whole,
+        "quantiles": quantiles,
+        "uncovered": bool(low <= off.mean() <= high),
+        "reason": inference.reason,
+    }
 
 
 def _hit(interval: tuple[float, float] | None, truth: float, unit: float, estimate: float) -> list[Any]:
@@ -209,19 +224,22 @@ def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Cover of every cell, and what stands out."""
     cells: dict[tuple[Any, ...], list[list[Any]]] = collections.defaultdict(list)
     wholes: dict[tuple[Any, ...], list[list[Any]]] = collections.defaultdict(list)
+    quantiles: dict[tuple[Any, ...], list[list[Any]]] = collections.defaultdict(list)
     for line in lines:
         place = (line["d"], line["n"], line["epsilon"], line["shift"])
         for name, found in zip(QUESTIONS, line["covered"], strict=True):
             cells[*place, name].append(found)
         for name, found in zip(SHARES, line["whole"], strict=True):
             wholes[*place, name].append(found)
+        for at, found in zip(QUANTILES, line.get("quantiles", ()), strict=False):  # lines of before have none
+            quantiles[*place, at].append(found)
     result: dict[str, Any] = {
         "lines": len(lines),
         "runs in a cell": [min(map(len, cells.values())), max(map(len, cells.values()))],
     }
     result["uncovered share"] = _rounded(np.mean([line["uncovered"] for line in lines]))
     groups = {"all": SHIFTS, "tuned": TUNED, "held out": HELD_OUT, "fresh": FRESH}
-    for title, found in (("covered rows", cells), ("whole table", wholes)):
+    for title, found in (("covered rows", cells), ("whole table", wholes), ("quantiles", quantiles)):
         result[title] = {name: told for name, members in groups.items() if (told := _told(found, members))}
     result["by question"] = {name: _told({k: v for k, v in cells.items() if k[4] == name}, SHIFTS) for name in QUESTIONS}
     return result

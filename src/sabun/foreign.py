@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from sabun.errors import SabunError
 
-__all__ = ["one_line", "parse_json", "shown_width"]
+__all__ = ["fitted", "one_line", "padded", "parse_json", "shown_width"]
 
 _DEEPEST = 64
 """Twice what any of our formats needs; code that walks a tree by recursion is safe far beyond it."""
@@ -84,7 +84,40 @@ def shown_width(words: str) -> int:
         >>> shown_width("age"), shown_width("年齢")
         (3, 4)
     """
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words)
+    return sum(_places(letter) for letter in words)
+
+
+def padded(words: str, places: int) -> str:
+    """The words with blanks behind them up to a width; wider ones stay as they are.
+
+    Example:
+        >>> padded("年齢", 6) + "|"
+        '年齢  |'
+    """
+    return words + " " * (places - shown_width(words))
+
+
+def fitted(words: str, places: int) -> str:
+    """The words, cut with a sign where they are wider.
+
+    Example:
+        >>> fitted("education", 6), fitted("年齢と性別", 6), fitted("sex", 6)
+        ('educa…', '年齢…', 'sex')
+    """
+    if shown_width(words) <= places:
+        return words
+    taken = ""
+    for letter in words:
+        if shown_width(taken + letter) > places - 1:
+            break
+        taken += letter
+    return f"{taken}…"
+
+
+def _places(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):  # marks on the letter before, and signs without a shape
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,17 @@ TABLE = pd.DataFrame(
         ("mean(sex != F)", [0, 1, 0], [True] * 3),
         ("mean(income = >50K)", [1, 0, 1], [True] * 3),
         ("mean(hours-per-week where age < 60)", [1, 2, 3], [True, True, False]),
+        ("share(age > 40 and sex = F)", [0, 0, 1], [True] * 3),
+        ("share(age < 30 or age > 60)", [1, 0, 1], [True] * 3),
+        ("share(not age < 30)", [0, 1, 1], [True] * 3),
+        ("share(not (age < 30 or sex = M))", [0, 0, 1], [True] * 3),
+        ("share(sex = M or age < 30 and sex = F)", [1, 1, 0], [True] * 3),
+        ("share((sex = M or age < 30) and sex = F)", [1, 0, 0], [True] * 3),
+        ("count(age > 40 where income = '>50K')", [0, 1, 1], [True, False, True]),
+        ("count()", [1, 1, 1], [True] * 3),
+        ("sum(age where not(sex = F))", [20, 50, 70], [False, True, False]),
+        ("median(age where sex = F)", [20, 50, 70], [True, False, True]),
+        ("quantile(age, 0.9)", [20, 50, 70], [True] * 3),
     ],
 )
 def test_questions_are_read_as_they_sound(text: str, values: list[float], rows: list[bool]) -> None:
@@ -30,7 +41,7 @@ def test_questions_are_read_as_they_sound(text: str, values: list[float], rows: 
     assert read.rows(TABLE).tolist() == rows
 
 
-@pytest.mark.parametrize("text", ["age", "max(age)", "mean()", "", "mean(age"])
+@pytest.mark.parametrize("text", ["age", "max(age)", "", "mean(age", "mean(age) of sex", "mean age"])
 def test_other_questions_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="a question must look like mean"):
         Expression.read(text)
@@ -44,7 +55,11 @@ def test_other_questions_are_refused(text: str) -> None:
         ("mean(sex)", DataError, "column 'sex' must hold numbers"),
         ("mean(sex > F)", ParameterError, "'sex' must be compared with = or !="),
         ("mean(age > old)", ParameterError, "a number must stand on the right side"),
-        ("mean(age where sex)", ParameterError, "after 'where' must stand a condition"),
+        ("mean(age where sex)", ParameterError, "a condition must look like age > 50 or sex = Female; got 'sex'"),
+        ("share(age)", ParameterError, "a condition must look like"),
+        ("share(sex = F and more)", DataError, "no column 'more'. Names and labels that hold 'and'"),
+        ("share(" + "not " * 300 + "age > 3)", ParameterError, "at most 200 parts"),
+        ("share(" + "age > 3 or " * 300 + "age > 3)", ParameterError, "at most 200 parts"),
     ],
 )
 def test_questions_the_table_cannot_answer_are_refused(text: str, error: type[Exception], message: str) -> None:
@@ -60,3 +75,67 @@ def test_a_missing_cell_is_no_label() -> None:
     assert Expression.read("mean(code = nan)").values(table).tolist() == [0, 0, 0, 0]
     assert Expression.read("mean(code = NA)").is_share(table)
     assert not Expression.read("mean(code)").is_share(table)
+
+
+def test_words_of_the_language_may_stand_in_names_and_quotation_marks() -> None:
+    table = pd.DataFrame({"work and rest": [1.0, 2.0], "income (USD)": [5.0, 9.0], "job": ["hook and line", "mother's help"]})
+    names = tuple(table.columns)
+    assert Expression.read("mean(work and rest)", names).values(table).tolist() == [1, 2]
+    assert Expression.read("mean(income (USD) where work and rest > 1)", names).rows(table).tolist() == [False, True]
+    assert Expression.read("share(job = 'hook and line' or income (USD) > 7)", names).values(table).tolist() == [1, 1]
+    assert Expression.read("share(job = mother's help)", names).values(table).tolist() == [0, 1]
+    assert Expression.read("mean(income (USD)) by job", names).by == "job"
+
+
+@pytest.mark.parametrize(
+    "text", ["quantile(age)", "quantile(age, 0)", "quantile(age, 1)", "quantile(age, x)", "quantile(age, nan)"]
+)
+def test_a_quantile_needs_a_number_between_0_and_1(text: str) -> None:
+    with pytest.raises(ParameterError, match="with numbers between 0 and 1"):
+        Expression.read(text)
+
+
+@pytest.mark.parametrize("text", ["mean()", "sum( )", "share(where age > 3)"])
+def test_only_a_count_may_be_of_everything(text: str) -> None:
+    with pytest.raises(ParameterError, match="between the brackets must stand a column or a condition"):
+        Expression.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "singles"),
+    [
+        ("mean(age) by sex", ["mean(age where sex = F)", "mean(age where sex = M)"]),
+        ("count() by sex", ["count(sex = F)", "count(sex = M)"]),
+        (
+            "quantiles(age, 0.25, 0.5) by sex",
+            [
+                "quantile(age, 0.25 where sex = F)",
+                "median(age where sex = F)",
+                "quantile(age, 0.25 where sex = M)",
+                "median(age where sex = M)",
+            ],
+        ),
+        (
+            "share(age > 30 where age > 25 or age < 3) group by sex",
+            [
+                "share(age > 30 where (age > 25 or age < 3) and sex = F)",
+                "share(age > 30 where (age > 25 or age < 3) and sex = M)",
+            ],
+        ),
+    ],
+)
+def test_each_group_and_quantile_is_a_question_of_its_own(text: str, singles: list[str]) -> None:
+    found = Expression.read(text).singles(TABLE)
+    assert [str(one) for one in found] == singles
+    for one in found:
+        again = Expression.read(str(one))
+        assert again.values(TABLE).tolist() == one.values(TABLE).tolist()
+        assert again.rows(TABLE).tolist() == one.rows(TABLE).tolist()
+
+
+def test_groups_must_be_few_and_known() -> None:
+    many = pd.DataFrame({"x": range(60)})
+    with pytest.raises(ParameterError, match="at most 50 values"):
+        Expression.read("mean(x) by x").singles(many)
+    with pytest.raises(DataError, match="no column 'y'"):
+        Expression.read("mean(x) by y").singles(many)

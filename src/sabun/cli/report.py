@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,12 +13,17 @@ from sabun.telling.terminal.options import Json, Lang, Overwrite, TrustedKeys
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.releases import load_release, public_key
 
+if TYPE_CHECKING:
+    from sabun.release import Release
+
 __all__ = ["command"]
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A released file (JSON).")],
-    out: Annotated[Path | None, typer.Option(help="The HTML file to write; beside the release by default.")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A released file (JSON); several are put side by side.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The HTML file to write; beside the release by default, needed for several.")
+    ] = None,
     trusted_key: TrustedKeys = None,
     public: Annotated[
         Path | None, typer.Option(help="For density weights: the public table (.csv or .parquet), to draw its columns.")
@@ -30,31 +35,55 @@ def command(
 ) -> None:
     """Turn a released file into one page of HTML.
 
-    The page stands alone: it loads nothing, runs nothing, and is made without any private data.
+    The page stands alone: it loads nothing, runs nothing, and is made without any private data. Several releases become one
+    page, with the same figures side by side.
 
     Example:
 
         sabun demo --job count --folder demo
 
         sabun report demo/count.json --out count.html
-    """
-    from sabun.reports import report, save_page
 
-    release = load_release(file)
-    target = _beside(file) if out is None else out
-    if target.resolve() == file.resolve():
-        raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
+        sabun demo --job count --folder again
+
+        sabun report demo/count.json again/count.json --out both.html
+    """
+    from sabun.reports import comparison, report, save_page
+
+    releases = {file: load_release(file) for file in files}
+    if len(releases) > 1 and (out is None or public is not None):
+        rule = "out must be given for several releases; got none. Pass --out PAGE.html."
+        raise ParameterError(rule if out is None else "public must be left out for several releases, which share no table.")
+    target = _beside(files[0]) if out is None else out
+    for file in files:
+        if target.resolve() == file.resolve():
+            raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
     new_file(target, overwrite=overwrite)
     trusted = None if not trusted_key else [public_key(path) for path in trusted_key]
-    save_page(report(release, trusted_key=trusted, public=public, lang=lang), target, overwrite=overwrite)
+    first = releases[files[0]]
+    if len(releases) > 1:
+        page = comparison(dict(zip(_labels(list(releases)), releases.values(), strict=True)), trusted_key=trusted, lang=lang)
+    else:
+        page = report(first, trusted_key=trusted, public=public, lang=lang)
+    save_page(page, target, overwrite=overwrite)
     if json:
-        signed = None if release.signature is None else release.verify(trusted).fingerprint
-        told = {"file": str(file), "out": str(target), "kind": release.provenance.kind, "signed_by": signed}
-        print_json(told | {"page": str(target)})  # its older name
+        print_json(_record(files[0], first, target, trusted) | {"files": [str(file) for file in releases]})
     else:
         print_line(f"The report is {str(target)!r}.")
     if open_page:
         webbrowser.open(target.resolve().as_uri())
+
+
+def _record(file: Path, release: Release, target: Path, trusted: Any) -> dict[str, Any]:
+    signed = None if release.signature is None else release.verify(trusted).fingerprint
+    told = {"file": str(file), "out": str(target), "kind": release.provenance.kind, "signed_by": signed}
+    return told | {"page": str(target)}  # its older name
+
+
+def _labels(files: list[Path]) -> list[str]:
+    """Names to tell files by: the last part of each, with the folder where two are called the same."""
+    names = [file.stem for file in files]
+    return [name if names.count(name) == 1 else str(file.with_suffix("")) for name, file in zip(names, files, strict=True)]
 
 
 def _beside(file: Path) -> Path:

@@ -15,8 +15,11 @@ from sabun import checks
 from sabun.asking.names import renamed
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
+from sabun.telling.rounding import between, rounded
 
-__all__ = ["COVERED", "EARLIER", "WHOLE", "Answer", "checked_bounds", "column_values", "effective_size"]
+__all__ = ["COVERED", "EARLIER", "WHOLE", "Answer", "Interval", "checked_bounds", "column_values", "effective_size"]
+
+Interval = tuple[float, float]
 
 Question = Callable[..., Any] | str | int | Any
 """A function of the table (or of one row), a column, or one number for each public row."""
@@ -35,13 +38,13 @@ EARLIER = (
 @renamed(level="confidence")
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An estimated mean over the private table.
+    """An estimated figure of the private table: a mean, or a share, a count, a sum, a quantile.
 
     Attributes:
         estimate: The weighted mean over the public rows; the plain one where the weights move it by no more than they would
-            move the mean of any numbers that they have nothing to do with.
-        weighted: The weighted mean, whichever was taken; None where both are one.
-        interval: Where the mean of the `target` lies at the stated confidence, if the logarithm of the ratio is smooth; None
+            move the mean of any numbers that they have nothing to do with. A quantile: of the weighted rows.
+        weighted: The figure by the weights, whichever was taken; None where both are one.
+        interval: Where the figure of the `target` lies at the stated confidence, if the logarithm of the ratio is smooth; None
             when no interval can be given.
         reason: Why there is no interval; None when there is one.
         target: "covered rows": the private rows on the public table's support. "whole table": all of them, where bounds were
@@ -68,23 +71,29 @@ class Answer:
     confidence: float
 
     def __str__(self) -> str:
-        about = f"{self.estimate:.6g} ({self.target})"
+        about = f"{self.shown} ({self.target})"
         if self.interval is None:
             told = f"{about}, no interval: {self.reason}"
         else:
-            low, high = self.interval
-            told = f"{about}, {self.confidence:.0%} interval {low:.6g} to {high:.6g}"
+            low, high = between(*self.interval)
+            told = f"{about}, {self.confidence:.0%} interval {low} to {high}"
         if self.worst_case is not None:
-            told += f", in the worst case {self.worst_case[0]:.6g} to {self.worst_case[1]:.6g}"
+            low, high = between(*self.worst_case)
+            told += f", in the worst case {low} to {high}"
         if self.uncovered_interval is not None:
-            low, high = self.uncovered_interval
-            told += f"; {low:.1%} to {high:.1%} of the private rows are off the public table's support"
+            least, most = self.uncovered_interval
+            told += f"; {least:.1%} to {most:.1%} of the private rows are off the public table's support"
         return told
+
+    @property
+    def shown(self) -> str:
+        """The estimate with as many digits as its interval leaves."""
+        return rounded(self.estimate, *((self.estimate, self.estimate) if self.interval is None else self.interval))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; the confidence also under its older name."""
-        found = {**dataclasses.asdict(self), "level": self.confidence}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        told = {**dataclasses.asdict(self), "level": self.confidence}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
 
 
 def effective_size(weights: Floats) -> float:

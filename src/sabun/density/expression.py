@@ -1,19 +1,35 @@
-"""Questions in words: `mean(age)`, `mean(age > 50)`, `mean(sex = Female)`, also `mean(hours where sex = Female)`."""
+"""Questions in words: `mean(age)`, `count(age > 50 and sex = F)`, `median(hours where not (sex = F or age < 18)) by region`."""
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["Expression"]
+__all__ = ["FORMS", "Expression"]
+
+FORMS = (
+    "mean(age)",
+    "mean(hours where sex = F)",
+    "share(age > 50 and not (sex = F or sex = M))",
+    "count(age > 50)",
+    "sum(hours)",
+    "median(age)",
+    "quantile(age, 0.9)",
+    "mean(age) by sex",
+)
+"""A question of each kind."""
+
+Rows = NDArray[np.bool_]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -23,78 +39,238 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_MEAN = re.compile(r"\s*mean\s*\((?P<what>.+?)(?:\s+where\s+(?P<where>.+))?\)\s*", re.DOTALL)
-_CONDITION = re.compile(r"\s*(?P<column>.+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<value>.+?)\s*")
+_KINDS = ("mean", "share", "count", "sum", "median", "quantile", "quantiles")
+_OPENING = re.compile(rf"\s*({'|'.join(sorted(_KINDS, key=len, reverse=True))})\s*\(")
+_BY = re.compile(r"\s*(?:group\s+)?by\s+(?P<by>.+?)\s*", re.DOTALL)
+_CONDITION = re.compile(r"\s*(?P<column>.+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<value>.+?)\s*", re.DOTALL)
+_QUOTED = re.compile(r"""(?<![^\s(=<>,])(?P<mark>['"]).*?(?P=mark)(?=[\s),=<>!]|$)""", re.DOTALL)
+_RESERVED = re.compile(r"[(),]|\b(?:and|or|not|where|by)\b")
+_MOST_GROUPS = 50
+_DEEPEST = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expression:
-    """A mean of a column or of a condition, over all rows or those that meet another condition.
+    """A question about a table: a figure of a column or of a condition, over all rows or those that meet another condition.
+
+    Attributes:
+        kind: "mean", "share", "count", "sum" or "quantile".
+        what: The column or the condition; empty for the number of all rows.
+        where: A condition on the rows that count.
+        by: A column that parts the table into groups.
+        at: Which quantiles, each above 0 and below 1.
+        columns: Names of columns that hold words or signs of the language, and are names all the same.
 
     Example:
-        >>> Expression.read("mean(age > 50)").what
-        'age > 50'
+        >>> Expression.read("median(age where sex = F)").at
+        (0.5,)
     """
 
+    kind: str
     what: str
     where: str | None = None
+    by: str | None = None
+    at: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> Self:
+    def read(cls, text: str, columns: Sequence[str] = ()) -> Self:
         """Reads a question.
+
+        Args:
+            text: The question.
+            columns: The names of the table's columns.
 
         Raises:
             ParameterError: It is none of the known forms.
         """
-        match = _MEAN.fullmatch(text)
-        if match is None:
-            forms = "mean(age), mean(age > 50), mean(sex = Female) or mean(hours where sex = Female)"
-            raise ParameterError(f"a question must look like {forms}; got {text!r}.")
-        return cls(what=match["what"].strip(), where=match["where"])
+        special = tuple(sorted((name for name in columns if _RESERVED.search(name)), key=len, reverse=True))
+        plain = _plain(text, special)
+        opening = _OPENING.match(plain)
+        end = None if opening is None else _closing(plain, opening.end() - 1)
+        rest = "" if end is None else plain[end + 1 :]
+        by = _BY.fullmatch(rest)
+        if opening is None or end is None or (rest.strip() and by is None):
+            ends = "The least and the largest value are single records: ask for a quantile such as quantile(age, 0.99)."
+            advice = f" {ends}" if re.match(r"\s*(?:min|max)", text) else ""
+            raise ParameterError(f"a question must look like {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {text!r}.{advice}")
+        inside, shown = plain[opening.end() : end], text[opening.end() : end]
+        found = _at_word(inside, "where")
+        what, where = (shown, None) if found is None else (shown[: found[0]], shown[found[1] :].strip())
+        kind, at = opening[1], tuple[float, ...]()
+        if kind in ("median", "quantile", "quantiles"):
+            what, at = (what, (0.5,)) if kind == "median" else _levels(what, inside[: len(what)], text)
+            kind = "quantile"
+        if not what.strip() and kind != "count":
+            raise ParameterError(f"between the brackets must stand a column or a condition; got {text!r}.")
+        group = None if by is None else _unquoted(text[end + 1 :][slice(*by.span("by"))])
+        return cls(kind=kind, what=_unquoted(what.strip()), where=where, by=group, at=at, columns=special)
 
     def values(self, table: Any) -> Floats:
         """One number for each row."""
-        return _part(table, self.what)
+        if not self.what:
+            return np.ones(len(table))
+        if self.what in table.columns and self.kind not in ("share", "count"):
+            return _numbers(table[self.what], self.what)
+        return self._condition(table, self.what).astype(np.float64)
 
     def is_share(self, table: Any) -> bool:
-        """Whether it asks how many rows meet a condition, so that every answer lies between 0 and 1."""
-        return self.what not in table.columns
+        """Whether it is about a condition, so that every number lies between 0 and 1."""
+        return self.kind in ("share", "count") or self.what not in table.columns
 
-    def rows(self, table: Any) -> Any:
+    def rows(self, table: Any) -> Rows:
         """Which rows count."""
-        if self.where is None:
-            return np.ones(len(table), dtype=np.bool_)
-        if _CONDITION.fullmatch(self.where) is None:
-            raise ParameterError(f"after 'where' must stand a condition such as sex = Female; got {self.where!r}.")
-        return _part(table, self.where) > 0
+        return np.ones(len(table), dtype=np.bool_) if self.where is None else self._condition(table, self.where)
+
+    def singles(self, table: Any) -> list[Self]:
+        """The questions with one answer each that it stands for: one for each quantile of each group."""
+        groups = [self] if self.by is None else [self._within(label) for label in self._labels(table)]
+        return [dataclasses.replace(one, at=(level,)) for one in groups for level in self.at] if self.at else groups
+
+    def __str__(self) -> str:
+        what = f"{self.what}, {self.at[0]:g}" if self.at and self.at != (0.5,) else self.what
+        where = "" if self.where is None else f"{' ' if what else ''}where {self.where}"
+        kind = "median" if self.at == (0.5,) else self.kind
+        return f"{kind}({what}{where})" + ("" if self.by is None else f" by {self.by}")
+
+    def _labels(self, table: Any) -> list[str]:
+        """The values of the column that parts the rows, from the public table."""
+        if self.by not in table.columns:
+            raise DataError(_no_column(str(self.by)))
+        column = table[self.by].dropna()
+        found = [
+            f"{value:g}" if isinstance(value, float) else str(value).strip()
+            for value in sorted(set(column.tolist()), key=_order)
+        ]
+        found = list(dict.fromkeys(found))
+        if len(found) > _MOST_GROUPS:
+            advice = f"Ask for ranges instead, such as mean(x where {self.by} < 10)."
+            raise ParameterError(
+                f"a column to group by must have at most {_MOST_GROUPS} values; {self.by!r} has more. {advice}"
+            )
+        return found
+
+    def _within(self, label: str) -> Self:
+        group = f"{self.by} = {label if not _RESERVED.search(label) else _quoted(label)}"
+        if self.kind == "count" and not self.what and self.where is None:
+            return dataclasses.replace(self, what=group, by=None)
+        mine = f"({self.where})" if self.where is not None and re.search(r"\bor\b", self.where) else self.where
+        return dataclasses.replace(self, where=group if mine is None else f"{mine} and {group}", by=None)
+
+    def _condition(self, table: Any, text: str, depth: int = 0) -> Rows:
+        """Rows that meet a condition: `or` binds least, then `and`, then `not`."""
+        text = text.strip()
+        plain = _plain(text, self.columns)
+        if depth > _DEEPEST:
+            raise ParameterError(f"a condition must have at most {_DEEPEST} parts; got more.")
+        for word, join in (("or", np.logical_or), ("and", np.logical_and)):
+            if (found := _at_word(plain, word)) is not None:
+                first, second = (
+                    self._condition(table, text[: found[0]], depth + 1),
+                    self._condition(table, text[found[1] :], depth + 1),
+                )
+                return np.asarray(join(first, second), dtype=np.bool_)
+        if (denied := re.match(r"not\b", plain)) is not None:
+            return ~self._condition(table, text[denied.end() :], depth + 1)
+        if plain.startswith("(") and _closing(plain, 0) == len(plain) - 1:
+            return self._condition(table, text[1:-1], depth + 1)
+        return _compared(table, text, part=depth > 0)
 
 
-def _part(table: Any, text: str) -> Floats:
-    """A column, or a condition as 0 and 1; a column whose name looks like a condition is a column."""
-    if text in table.columns:
-        return _numbers(table[text], text)
-    match = _CONDITION.fullmatch(text)
-    if match is None or match["column"] not in table.columns:
-        name = text if match is None else match["column"]
-        raise DataError(f"the table has no column {name!r}.")
-    column, value = table[match["column"]], match["value"].strip("'\"")
-    sign = match["sign"].replace("==", "=")
+def _plain(text: str, names: Sequence[str]) -> str:
+    """The text with blanks for what is quoted and for names that hold words of the language: equally long."""
+    for name in names:
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "\0" * len(name), text)
+    return _QUOTED.sub(lambda found: "\0" * len(found[0]), text)
+
+
+def _closing(plain: str, opening: int) -> int | None:
+    """Where the bracket is closed that opens there."""
+    depth = 0
+    for place in range(opening, len(plain)):
+        depth += (plain[place] == "(") - (plain[place] == ")")
+        if depth == 0:
+            return place
+    return None
+
+
+def _at_word(plain: str, word: str) -> tuple[int, int] | None:
+    """Where a word of the language first stands outside all brackets."""
+    for found in re.finditer(rf"(?<![^\s)]){word}(?![^\s(])", plain):
+        if plain.count("(", 0, found.start()) == plain.count(")", 0, found.start()):
+            return found.span()
+    return None
+
+
+def _levels(what: str, plain: str, text: str) -> tuple[str, tuple[float, ...]]:
+    """The column and the quantiles of `age, 0.25, 0.5`."""
+    place = plain.find(",")
+    levels = () if place < 0 else tuple(map(_float, what[place + 1 :].split(",")))
+    if not levels or not all(level is not None and 0 < level < 1 for level in levels):
+        raise ParameterError(
+            f"a quantile must be asked for with numbers between 0 and 1, as in quantile(age, 0.9); got {text!r}."
+        )
+    return what[:place], tuple(level for level in levels if level is not None)
+
+
+def _compared(table: Any, text: str, *, part: bool) -> Rows:
+    """A single comparison of a column with a number or a label."""
+    match = next((found for name in _names(table, text) if (found := _beginning(name, text)) is not None), None)
+    match = match or _CONDITION.fullmatch(text)
+    advice = " Names and labels that hold 'and', 'or' or brackets go in quotation marks." if part else ""
+    if match is None and text in table.columns:
+        raise ParameterError(f"a condition must look like age > 50 or sex = Female; got {text!r}.{advice}")
+    if match is None or _unquoted(match["column"]) not in table.columns:
+        raise DataError(f"{_no_column(text if match is None else _unquoted(match['column']))}{advice}")
+    name, value, sign = _unquoted(match["column"]), _unquoted(match["value"]), match["sign"].replace("==", "=")
+    column = table[name]
     if column.dtype.kind in "biuf":
-        return np.asarray(_COMPARE[sign](column, _number(value, text)), dtype=np.float64)
+        return np.asarray(_COMPARE[sign](column, _number(value, text)), dtype=np.bool_)
     if sign not in ("=", "!="):
-        raise ParameterError(f"{match['column']!r} must be compared with = or !=, for it holds labels; got {text!r}.")
+        raise ParameterError(f"{name!r} must be compared with = or !=, for it holds labels; got {text!r}.")
     same = column.notna() & (column.astype(str).str.strip() == value)  # a missing cell is no label called "None"
-    return np.asarray(same if sign == "=" else ~same, dtype=np.float64)
+    return np.asarray(same if sign == "=" else ~same, dtype=np.bool_)
+
+
+def _names(table: Any, text: str) -> list[str]:
+    """Columns whose names begin a text, the longest first: a name may hold a sign itself."""
+    return sorted((str(name) for name in table.columns if text.startswith(str(name))), key=len, reverse=True)
+
+
+def _beginning(name: str, text: str) -> re.Match[str] | None:
+    return re.fullmatch(rf"(?P<column>{re.escape(name)})\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<value>.+?)\s*", text, re.DOTALL)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _quoted(label: str) -> str:
+    return f'"{label}"' if "'" in label else f"'{label}'"
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    return (True, value) if isinstance(value, str) else (False, value)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _number(value: str, text: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ParameterError(f"a number must stand on the right side, for the column holds numbers; got {text!r}.") from None
+    if (found := _float(value)) is None:
+        raise ParameterError(f"a number must stand on the right side, for the column holds numbers; got {text!r}.")
+    return found
+
+
+def _no_column(name: str) -> str:
+    return f"the table has no column {name!r}."
 
 
 def _numbers(column: Any, name: str) -> Floats:
     if column.dtype.kind not in "biuf":
-        raise DataError(f"column {name!r} must hold numbers; it holds labels. Ask for a share, such as mean({name} = X).")
+        raise DataError(f"column {name!r} must hold numbers; it holds labels. Ask for a share, such as share({name} = X).")
     return np.asarray(column, dtype=np.float64)

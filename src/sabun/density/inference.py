@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.density.answers import COVERED, WHOLE, Answer
+from sabun.density.answers import COVERED, WHOLE, Answer, Interval
 from sabun.density.kernel import Floats
 from sabun.density.law import NoiseLaw
 from sabun.density.posterior import Posterior
@@ -22,8 +22,6 @@ from sabun.density.weights import MOST_OPEN
 from sabun.density.worst import worst_case
 
 __all__ = ["Inference", "Interval", "settled_mean", "uncovered_interval"]
-
-Interval = tuple[float, float]
 
 _WIDEN = 1.5
 """The posterior's standard deviation is multiplied with it: a log-ratio may be less smooth than the prior says."""
@@ -73,6 +71,12 @@ class Inference:
         """Where the share of uncovered private rows lies: that of a counting query."""
         return uncovered_interval(float(self.released["uncovered"]), self.law.reach(level), counts=self.counts)
 
+    def size(self, confidence: float) -> tuple[float, Interval]:
+        """The number of private rows, and where it lies: at itself where it is public."""
+        records = float(self.released["private_rows"])
+        reach = records * self.law.reach(confidence) if self.counts else 0.0
+        return records, (max(0.0, records - reach), records + reach) if self.counts else (records, records)
+
     def misfit(self) -> tuple[float, float]:
         """How far the weighted public embedding lies from that of the covered rows, and how far one would expect."""
         share, evidence = self.posterior.share, self.evidence
@@ -104,7 +108,8 @@ class Inference:
         share = self.posterior.share
         mass = float(share @ rows)
         weighted = float(share @ (values * rows)) / mass
-        estimate = settled_mean(values[rows], share[rows] / mass)
+        settled = settled_mean(values[rows], share[rows] / mass)
+        estimate = weighted if math.isclose(settled, weighted, rel_tol=1e-9, abs_tol=1e-12) else settled  # sums in two orders
         # A mean over some rows is a quotient; this is its linear part, with mean zero.
         linear = (values - weighted) * rows / mass
         # The share of uncovered rows among those that meet a condition is not known.

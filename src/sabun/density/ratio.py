@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from sabun import checks
 from sabun.asking import Part, Question, methodical, renamed, state_of
-from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
+from sabun.density.answering import Answering
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
 from sabun.density.export import frame_of, resampled, table_of, write_csv, write_parquet
 from sabun.density.features import Features
@@ -27,7 +27,7 @@ from sabun.density.saved import KIND, digest_of, features_from, features_tree, h
 from sabun.density.settings import FORMER, KINDS, DensitySettings
 from sabun.density.statistic import Tally, must_match
 from sabun.engine.by_person import here
-from sabun.errors import DataError, ParameterError
+from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.privacy.noise import coin_for
@@ -40,7 +40,7 @@ _LEAST_SUPPORT = 0.5
 
 
 @methodical(*KINDS, former=FORMER)
-class DensityRatio(Question):
+class DensityRatio(Answering, Question):
     """Estimates p_private / p_public on the rows of a public table, privately.
 
     Guarantee: what is released is epsilon-differentially private ((epsilon, delta) when `delta` is given) for the private
@@ -230,59 +230,6 @@ class DensityRatio(Question):
     def support_score(self, X: Any) -> Floats:
         """How well the centres cover each point: near 1 on the public table, 0 far away from it."""
         return self._embedding("a support score").support_score(self._features.points(X))
-
-    def mean(self, f: Any) -> Any:
-        """The mean of f over the private table, estimated from the public one; an array where f gives several numbers a row.
-
-        Args:
-            f: A function of the public table or of one row, a column's name or number, or one number for each public row.
-        """
-        self._must_be_fitted()
-        values = column_values(f, self._table, len(self._points))
-        found = self.weights_ @ values / self.weights_.sum()
-        return float(found) if values.ndim == 1 else found
-
-    @renamed(level="confidence")
-    def query(
-        self,
-        f: Any,
-        *,
-        where: Any = None,
-        bounds: tuple[float, float] | None = None,
-        ci: bool = True,
-        confidence: float = 0.95,
-        worst_case: bool = False,
-    ) -> Answer | float:
-        """The mean of f over the private table, or over those of its rows that meet a condition.
-
-        The interval rests on a smooth logarithm of the ratio; where the release leaves too much open there is none, and the
-        answer says why. Without `bounds` it is about the covered rows, those on the public table's support.
-
-        Args:
-            f: As in `mean`, one number for each row.
-            where: As f; rows with a number above 0 count. All of them when left out.
-            bounds: Public bounds (low, high) of f for every record. With them (and without `where`) the interval is for the
-                whole table: uncovered rows may lie anywhere in between.
-            ci: Whether an interval is wanted.
-            confidence: How often an interval is meant to hold the exact answer.
-            worst_case: Whether to search for an interval that needs no smoothness too; takes longer, and is wide.
-        """
-        self._must_be_fitted()
-        checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
-        values = column_values(f, self._table, len(self._points))
-        checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
-        size = len(self._points)
-        rows = np.ones(size, dtype=np.bool_) if where is None else column_values(where, self._table, size) > 0
-        mass = self.weights_ * rows
-        if not mass.sum() > 0:
-            raise DataError("where must hold for a public row with weight; it holds for none.")
-        declared = None if bounds is None else checked_bounds(bounds, values)
-        if not ci:
-            return float(mass @ values / mass.sum())
-        inference = self._inference()
-        if inference is None:
-            return Answer(estimate=float(mass @ values / mass.sum()), interval=None, reason=EARLIER, confidence=confidence)
-        return inference.answer(values, rows, confidence=confidence, bounds=declared, worst=worst_case)
 
     def covered(self, X: Any) -> Any:
         """Which points are on the public table's support: those that answers about "covered rows" speak of."""

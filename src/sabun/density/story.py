@@ -6,13 +6,16 @@ import math
 
 import numpy as np
 
+from sabun.density.inference import uncovered_interval
+from sabun.density.law import NoiseLaw
 from sabun.density.marginals import marginals as beside
 from sabun.release import Release
 from sabun.telling.charts import histogram, line
 from sabun.telling.generic import results, stages
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at, whole_at
-from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.rounding import between, rounded
+from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, number
 
 __all__ = ["beside", "story"]
@@ -46,6 +49,7 @@ def story(release: Release) -> Story:
         charts=tuple(chart for chart in (_histogram(weights), _shares(weights)) if chart is not None),
         grids=(_largest(weights), results(release, short=True)),
         cautions=(*_cautions(weights, worth), _support(release)),
+        quantities=_quantities(release, worth),
     )
 
 
@@ -81,19 +85,37 @@ def _cautions(weights: Floats, worth: float) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _quantities(release: Release, worth: float) -> tuple[Quantity, ...]:
+    rows = Quantity(name=said("worth in unweighted rows"), value=worth, low=math.nan, high=math.nan)
+    if not has(release.value, "uncovered", "noise_sd"):
+        return (rows,)
+    share, (low, high) = _uncovered(release)
+    return rows, Quantity(
+        name=said("private rows unlike any public one (%)"), value=100 * share, low=100 * low, high=100 * high
+    )
+
+
+def _uncovered(release: Release) -> tuple[float, tuple[float, float]]:
+    """The share of private rows off the public support, and where it lies with 95 % confidence."""
+    share, noise = (number_at(release.value, name) for name in ("uncovered", "noise_sd"))
+    if not (math.isfinite(share) and math.isfinite(noise) and noise >= 0):
+        raise Unfit("uncovered")
+    counts = release.provenance.parameters.get("relation") == "add-remove"
+    size = len(numbers_at(release.value, "embedding")) + 1 + counts
+    law = NoiseLaw(sd=noise, dimension=size, pure=not release.guarantee.cost[1])
+    return min(1.0, max(0.0, share)), uncovered_interval(share, law.reach(0.95), counts=counts)
+
+
 def _support(release: Release) -> str:
     """What the release says about private rows that no public row resembles."""
     if not has(release.value, "uncovered"):
         return said("Answers hold only where the public table has rows at all; it cannot speak of people it does not resemble.")
-    share, noise = (number_at(release.value, name) for name in ("uncovered", "noise_sd"))
-    if not (math.isfinite(share) and math.isfinite(noise)):
-        raise Unfit("uncovered")
-    about, reach = min(1.0, max(0.0, share)), min(1.0, 2 * noise)
+    share, (low, high) = _uncovered(release)
     return said(
-        "About {about:.1%} of the private rows (give or take {reach:.1%}) are unlike any public row. Answers are about the "
+        "About {about} % of the private rows (95 %: {low} to {high} %) are unlike any public row. Answers are about the "
         "others, or, where bounds are declared, allow for them.",
-        about=about,
-        reach=reach,
+        about=rounded(100 * share, 100 * low, 100 * high),
+        **dict(zip(("low", "high"), between(100 * low, 100 * high), strict=True)),
     )
 
 

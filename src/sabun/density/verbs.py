@@ -16,6 +16,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
+from sabun.telling.rounding import between
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_files, asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_bounds
@@ -41,6 +42,7 @@ from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.density import Answer, DensityRatio
+    from sabun.density.figures import Means
     from sabun.records import Schema
     from sabun.release import Release
 
@@ -164,7 +166,9 @@ def weights(
 @app.command()
 def query(
     table: Annotated[Path, typer.Argument(help="A weighted table that `sabun density weights` wrote.")],
-    questions: Annotated[list[str], typer.Argument(help="mean(age), mean(age > 50), mean(sex = F), mean(hours where sex = F)")],
+    questions: Annotated[
+        list[str], typer.Argument(help="mean, share, count, sum, median or quantile of a column or a condition, as below.")
+    ],
     confidence: Confidence = 0.95,
     bounds: Annotated[
         list[str] | None,
@@ -181,6 +185,11 @@ def query(
     that the public table covers; with bounds (a share always has them) it is about all. Where none can be given, the reason is.
     A question that cannot be answered is told on stderr, with exit code 2; the others are answered all the same.
 
+    mean(age), sum(age), median(age), quantile(age, 0.9), quantiles(age, 0.25, 0.75): figures of a column.
+    share(age > 50), count(age > 50), count(): of the rows that meet a condition, or of all.
+    where CONDITION, at the end of the brackets, takes only some rows. Conditions are joined with and, or, not and brackets.
+    by COLUMN, after the brackets, answers for each of its labels in the public table.
+
     Example:
 
         sabun datasets save wdbc patients.csv --rows 0:300
@@ -189,17 +198,20 @@ def query(
 
         sabun density weights --private patients.csv --public volunteers.csv --columns 'mean area' --epsilon 1 --out new.csv
 
-        sabun density query new.csv 'mean(mean area)' 'mean(mean area > 700)' --bounds 'mean area=0:3000'
+        sabun density query new.csv 'mean(mean area)' 'share(mean area > 700)' --bounds 'mean area=0:3000'
+
+        sabun density query new.csv 'count(mean area > 700 or mean area < 300)' 'quantiles(mean area, 0.25, 0.5, 0.75)' \
+'median(mean area where not (target = 1))' 'mean(mean area) by target'
     """
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     limits = dict(typed_bounds(text) for text in bounds or ())
     release = _release_beside(table)
-    answer = _answering(table, release, confidence=confidence, worst_case=worst_case)
+    answer = _answering(table, release, confidence=confidence, worst=worst_case, limits=limits)
     answers: dict[str, Answer] = {}
     refused: dict[str, str] = {}
     for question in questions:
         try:
-            answers[question] = answer(question, limits)
+            answers |= answer(question)
         except (ParameterError, DataError) as error:
             refused[question] = str(error)
     if json:
@@ -231,10 +243,10 @@ def _has_noise(release: Release | None) -> bool:
     return release is not None and is_embedding(release)
 
 
-def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str, dict[str, tuple[float, float]]], Answer]:
-    """What answers a question about a weighted table, under declared bounds."""
+def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str], dict[str, Answer]]:
+    """What answers a question about a weighted table."""
     from sabun.density.export import WEIGHT, table_of
-    from sabun.density.expression import Expression
+    from sabun.density.figures import answered
     from sabun.density.saved import features_from
     from sabun.records import NumberColumn
 
@@ -246,52 +258,40 @@ def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[st
     for column in () if schema is None else schema.columns:
         if isinstance(column, NumberColumn) and column.name in frame.columns:
             frame[column.name] = column.encode(frame[column.name].tolist())
-    mass = frame[WEIGHT].to_numpy(dtype=float)
-    ask = _asker(release, frame, mass, _beside(table).name)
-
-    def answer(question: str, limits: dict[str, tuple[float, float]]) -> Answer:
-        read = Expression.read(question)
-        rows, values = read.rows(frame), read.values(frame)
-        if not mass[rows].sum() > 0:
-            raise DataError("no public row with weight meets the condition.")
-        bounds = (0.0, 1.0) if read.is_share(frame) else limits.get(read.what)
-        found: Answer = ask(values, where=rows, bounds=bounds, **how)
-        return found
-
-    return answer
+    means = _means(release, frame, frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
+    return lambda question: answered(question, frame, means, **how)
 
 
-def _asker(release: Release | None, frame: Any, mass: Any, missing: str) -> Callable[..., Any]:
-    """The release, or (without one) the weights alone, which know nothing of their error."""
-    from sabun.density import Answer, DensityRatio
+def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Means:
+    """What the release knows of its error, or (without one) the weights alone, which know nothing of it."""
+    from sabun.density import DensityRatio
+    from sabun.density.figures import Weighted
 
     if release is not None and _has_noise(release):
-        return DensityRatio.restore(release, public=frame).query
-    reason = f"there is no {missing}, which holds the noise and the share of uncovered rows"
-    if release is not None:
-        reason = f"method {release.provenance.parameters.get('method')!r} does not release how far answers may be off"
-
-    def alone(values: Any, *, where: Any, confidence: float, **_: Any) -> Answer:
-        estimate = float(mass[where] @ values[where] / mass[where].sum())
-        return Answer(estimate=estimate, interval=None, reason=reason, confidence=confidence)
-
-    return alone
+        return DensityRatio.restore(release, public=frame).means
+    if release is None:
+        return Weighted(mass=mass, reason=f"there is no {missing}, which holds the noise and the share of uncovered rows")
+    reason = f"method {release.provenance.parameters.get('method')!r} does not release how far answers may be off"
+    records = release.provenance.parameters.get("private_rows")
+    return Weighted(mass=mass, reason=reason, records=records if isinstance(records, int) else None)
 
 
 def _tell(question: str, found: Answer) -> None:
-    print_line(f"{question} = {found.estimate:.6g}   ({_interval(found)})")
+    print_line(f"{question} = {found.shown}   ({_interval(found)})")
     if found.weighted not in (None, found.estimate):
         print_line(f"   the plain mean: the weights say nothing about it (weighted: {found.weighted:.6g})")
     if found.worst_case is not None:
-        low, high = found.worst_case
-        print_line(f"   whatever the ratio: {low:.6g} to {high:.6g}")
+        low, high = between(*found.worst_case)
+        print_line(f"   whatever the ratio: {low} to {high}")
 
 
 def _interval(found: Answer) -> str:
     if found.interval is None:
         return f"no interval: {found.reason}"
-    low, high = found.interval
-    return f"{found.confidence:.0%}, {found.target}: {low:.6g} to {high:.6g}"
+    if found.interval[0] == found.interval[1]:
+        return f"{found.target}: a public number"
+    low, high = between(*found.interval)
+    return f"{found.confidence:.0%}, {found.target}: {low} to {high}"
 
 
 def _tell_uncovered(answers: list[Answer]) -> None:

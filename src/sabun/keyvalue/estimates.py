@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.foreign import fitted, padded
 from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.em import Iteration, four_states, three_states
@@ -200,7 +201,7 @@ class Estimates:
             return notice + "\n".join(self._frequency_lines())
         head = f"{'key':<16} {'frequency':>9}  {'interval':^15} {'mean':>8}  {'interval':^17} {'n':>9}  flags"
         rows = [
-            f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
+            f"{_named(key)} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
             for key, f, fi, m, mi, n, words in zip(
                 self.keys,
                 self.frequency,
@@ -219,10 +220,7 @@ class Estimates:
         rows = zip(self.keys, self.frequency, self.frequency_interval, self.reports, self.flags, strict=True)
         return [
             f"{'key':<16} {'frequency':>9}  {'interval':^15} {'n':>9}  flags",
-            *(
-                f"{str(key)[:16]:<16} {_shown(f):>9}  {_pair(ends):^15} {n:>9}  {', '.join(words)}"
-                for key, f, ends, n, words in rows
-            ),
+            *(f"{_named(key)} {_shown(f):>9}  {_pair(ends):^15} {n:>9}  {', '.join(words)}" for key, f, ends, n, words in rows),
             f"No means: {_UNASKED}.",
         ]
 
@@ -298,6 +296,10 @@ def _plain(column: Any) -> list[Any]:
     """JSON has neither NaN nor infinity."""
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
     return [None if isinstance(value, float) and not np.isfinite(value) else value for value in values]
+
+
+def _named(key: Any) -> str:
+    return padded(fitted(str(key), 16), 16)
 
 
 def _shown(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun.foreign import fitted, padded
 from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.shrinkage import Posterior, posterior_of
 
@@ -56,7 +57,7 @@ class Ranking:
     def __str__(self) -> str:
         head = f"{'key':<16} {'frequency':>9}  among the {len(self.keys)} most frequent with probability"
         rows = zip(self.keys, self.frequency, self.probability, strict=True)
-        lines = [f"{str(key)[:16]:<16} {_told(f, 4):>9}  {_told(p, 2)}" for key, f, p in rows]
+        lines = [f"{padded(fitted(str(key), 16), 16)} {_told(f, 4):>9}  {_told(p, 2)}" for key, f, p in rows]
         return "\n".join([head, *lines, *([_CAVEAT] if self.weak else [])])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,8 @@ from sabun.telling.charts import MOST_ROWS, dots
 from sabun.telling.generic import stages
 from sabun.telling.language import said
 from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at
-from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.rounding import between, rounded
+from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, number
 
 __all__ = ["story"]
@@ -59,21 +61,46 @@ def story(release: Release) -> Story:
     level = f"{number(100 * number_at(facts, 'confidence'))} %"
     alone, together = "Bars are {level} intervals.", "Bars are {level} intervals, right on average over the keys, not for each."
     note = said(together if _on_average(release) else alone, level=level)
-    low, high = rows.frequency_ends[0]
     return Story(
         title=said("What people hold, collected without learning anyone's data"),
         answer=Answer(
-            big=f"{rows.keys[0]}: {_percent(rows.frequency[0])} %",
-            spread=said("between {low} and {high} %", low=_percent(low), high=_percent(high)),
-            sentence=said(
-                "Of {keys}, “{key}” is held by the most people.", keys=count(len(rows.keys), "key"), key=rows.keys[0]
-            ),
+            big=f"{rows.keys[0]}: {_percent(rows, 0)} %",
+            spread=said("between {low} and {high} %", **_ends(rows, 0)),
+            sentence=_most(rows),
         ),
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_frequencies(rows, note), _means(rows, note)) if chart is not None),
         grids=(_table(rows),),
         cautions=_cautions(rows),
+        quantities=tuple(_quantities(rows)),
     )
+
+
+def _most(rows: _Rows) -> str:
+    """Which key is held by the most people, as far as the intervals tell."""
+    rivals = [
+        key for key, high in zip(rows.keys[1:], rows.frequency_ends[1:, 1], strict=True) if high >= rows.frequency_ends[0, 0]
+    ]
+    keys = count(len(rows.keys), "key")
+    if not rivals:
+        return said("Of {keys}, “{key}” is held by the most people.", keys=keys, key=rows.keys[0])
+    return said(
+        "Of {keys}, “{key}” has the largest estimate; intervals overlap, so which one is held by the most people is open "
+        "({names}).",
+        keys=keys,
+        key=rows.keys[0],
+        names=said(", ").join((rows.keys[0], *rivals[:3])) + (" …" if len(rivals) > 3 else ""),
+    )
+
+
+def _quantities(rows: _Rows) -> Iterator[Quantity]:
+    for place, key in sorted(enumerate(rows.keys), key=lambda entry: entry[1]):
+        low, high = (100 * rows.frequency_ends[place]).tolist()
+        name = said("{key}: share of people (%)", key=key)
+        yield Quantity(name=name, value=100 * float(rows.frequency[place]), low=low, high=high)
+        if rows.mean is not None and rows.mean_ends is not None:
+            low, high = rows.mean_ends[place].tolist()
+            yield Quantity(name=said("{key}: mean", key=key), value=float(rows.mean[place]), low=low, high=high)
 
 
 def _on_average(release: Release) -> bool:
@@ -145,10 +172,8 @@ def _table(rows: _Rows) -> Grid:
     cells = tuple(
         (
             key,
-            f"{_percent(rows.frequency[place])} %",
-            said(
-                "{low} to {high} %", low=_percent(rows.frequency_ends[place, 0]), high=_percent(rows.frequency_ends[place, 1])
-            ),
+            f"{_percent(rows, place)} %",
+            said("{low} to {high} %", **_ends(rows, place)),
             *_mean_cells(rows, place),
             number(float(rows.reports[place])),
             rows.flags[place],
@@ -163,13 +188,15 @@ def _table(rows: _Rows) -> Grid:
 def _mean_cells(rows: _Rows, place: int) -> tuple[str, ...]:
     if rows.mean is None or rows.mean_ends is None:
         return ()
-    low, high = rows.mean_ends[place]
-    return _short(rows.mean[place]), said("{low} to {high}", low=_short(low), high=_short(high))
+    low, high = between(*map(float, rows.mean_ends[place]))
+    return rounded(float(rows.mean[place]), *map(float, rows.mean_ends[place])), said("{low} to {high}", low=low, high=high)
 
 
-def _short(value: float) -> str:
-    return number(float(value), 3)
+def _percent(rows: _Rows, place: int) -> str:
+    low, high = 100 * rows.frequency_ends[place]
+    return rounded(100 * float(rows.frequency[place]), float(low), float(high))
 
 
-def _percent(share: float) -> str:
-    return number(round(100 * float(share), 1))
+def _ends(rows: _Rows, place: int) -> dict[str, str]:
+    low, high = between(*(100 * rows.frequency_ends[place]).tolist())
+    return {"low": low, "high": high}

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sabun.errors import BudgetExceeded
+from sabun.foreign import padded, shown_width
 from sabun.ledger.admission import Asked
 from sabun.ledger.prospects import forecast
 from sabun.ledger.shares import Held, Limits, Usage
@@ -200,8 +201,8 @@ def _table(entries: Sequence[Entry]) -> list[str]:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(shown_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _one_line(words: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, pair_at, text_at, whole_at
-from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.rounding import rounded
+from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import number, plural, sentences, shown
 
 __all__ = ["story"]
@@ -46,7 +48,7 @@ def _count(release: Release) -> Story:
     return Story(
         title=said("Private number of outliers"),
         answer=Answer(
-            big=said("{low} to {high}", low=number(low), high=number(high)) if empty else number(found),
+            big=said("{low} to {high}", low=number(low), high=number(high)) if empty else rounded(found, low, high),
             spread=spread(found, low, high, level=level_of(facts)) if known and not empty else "",
             sentence=sentences(
                 _meaning(None if empty else found, records, plural(release.guarantee.unit), k, number(radius)),
@@ -57,7 +59,13 @@ def _count(release: Release) -> Story:
         charts=tuple(chart for chart in charts if chart is not None),
         grids=(results(release),),
         cautions=_cautions(found, low, high, known=known, empty=empty),
+        quantities=(_quantity(said("number of outliers"), found, (low, high) if known else None),),
     )
+
+
+def _quantity(name: str, found: float, ends: Sequence[float] | None) -> Quantity:
+    low, high = (math.nan, math.nan) if ends is None else ends
+    return Quantity(name=name, value=float(found), low=low, high=high)
 
 
 def _meaning(found: int | None, records: int, people: str, k: int, radius: str) -> str:
@@ -143,10 +151,12 @@ def _regions(release: Release) -> Story:
     return Story(
         title=said("Private number of outliers by region"),
         answer=Answer(
-            big=f"{names[top]}: {number(float(found[top]))}",
+            big=f"{names[top]}: {_told(found, ends, top)}",
             spread="" if ends is None else spread(found[top], *ends[top], level=level_of(release.provenance.parameters)),
             sentence=said(
-                "Of {regions:,} public regions, “{name}” has the most outliers. One price paid for all of them.",
+                "Of {regions:,} public regions, “{name}” has the largest estimate. One price paid for all of them."
+                if ends is None or _rivals(names, ends, top)
+                else "Of {regions:,} public regions, “{name}” has the most outliers. One price paid for all of them.",
                 regions=len(names),
                 name=names[top],
             ),
@@ -164,6 +174,9 @@ def _regions(release: Release) -> Story:
         ),
         charts=() if chart is None else (chart,),
         cautions=_unclear(names, found, ends, top),
+        quantities=tuple(
+            _quantity(name, found[place], None if ends is None else ends[place].tolist()) for place, name in enumerate(names)
+        ),
         grids=(Grid(title=said("Regions"), columns=(said("region"), said("rule")), rows=_rules(described)),)
         if described
         else (),
@@ -174,11 +187,20 @@ def _unclear(names: tuple[str, ...], found: Floats, ends: Floats | None, top: in
     """What intervals say against the headline."""
     if ends is None:
         return (said("No error bar was paid for, so these answers have no intervals."),)
-    rivals = [name for place, name in enumerate(names) if place != top and ends[place, 1] >= ends[top, 0]]
+    rivals = _rivals(names, ends, top)
     order = said(
         "Intervals overlap ({names}): which region has the most is open.", names=said(", ").join((names[top], *rivals[:3]))
     )
     return (*((order,) if rivals else ()), *wide(float(found[top]), *ends[top].tolist()))
+
+
+def _told(found: Floats, ends: Floats | None, place: int) -> str:
+    return number(float(found[place])) if ends is None else rounded(float(found[place]), *ends[place].tolist())
+
+
+def _rivals(names: tuple[str, ...], ends: Floats, top: int) -> list[str]:
+    """Regions that may have as many as the one with the largest estimate."""
+    return [name for place, name in enumerate(names) if place != top and ends[place, 1] >= ends[top, 0]]
 
 
 def _by_region(value: Mapping[str, Any]) -> tuple[tuple[str, ...], Floats, Floats | None]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, SimulatedError
-from sabun.foreign import parse_json
+from sabun.foreign import padded, parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
 from sabun.regression.design import Floats
@@ -25,6 +25,7 @@ from sabun.regression.saved import check_possible, check_promises, doubt_of, dou
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
+from sabun.telling.rounding import between, rounded
 
 __all__ = ["HomeModel", "Influence", "PublicModel"]
 
@@ -189,8 +190,12 @@ class _Model(abc.ABC):
     def __str__(self) -> str:
         lines = [*self.warnings, self._headline()]
         for row in self.to_dict()["coefficients"]:
-            span = "" if "interval" not in row else f"   [{row['interval'][0]:.4g}, {row['interval'][1]:.4g}]"
-            lines.append(f"  {row['feature']:<24} {row['coef']:>12.5g}{span}")
+            name = padded(row["feature"], 24)
+            if "interval" not in row:
+                lines.append(f"  {name} {row['coef']:>12.5g}")
+                continue
+            low, high = between(*row["interval"])
+            lines.append(f"  {name} {rounded(row['coef'], *row['interval']):>12}   [{low}, {high}]")
         if self.covariance is not None:
             lines.append(_CAVEATS + self._assumed() + ".")
         return "\n".join([*lines, *self.findings])

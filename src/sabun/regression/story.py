@@ -14,7 +14,8 @@ from sabun.telling.charts import dots
 from sabun.telling.generic import spread, stages
 from sabun.telling.language import retold, said
 from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at
-from sabun.telling.story import Answer, Grid, Story
+from sabun.telling.rounding import between, rounded
+from sabun.telling.story import Answer, Grid, Quantity, Story
 from sabun.telling.words import count, listed, number, sentences, shown
 
 __all__ = ["story"]
@@ -34,36 +35,91 @@ class _Line:
     organisations: tuple[str, ...]
     findings: tuple[str, ...]
 
+    @property
+    def moves(self) -> Floats:
+        """What each column does to the target over its whole public range."""
+        return self.ranges * self.coefficients[:-1]
+
+    @property
+    def move_ends(self) -> Floats | None:
+        """The intervals of `moves`."""
+        return None if self.ends is None else self.ranges[:, None] * self.ends[:-1]
+
+    def told(self, place: int) -> str:
+        """A coefficient with the digits that its interval leaves."""
+        value = float(self.coefficients[place])
+        return number(value) if self.ends is None else rounded(value, *self.ends[place].tolist())
+
 
 def story(release: Release) -> Story:
     """Tells the coefficients that follow from the released numbers; computing them costs no privacy."""
     found = _model(release) if release.provenance.kind == "regression.model" else _estimate(release)
-    clear = _clear(found)
-    top = int(np.argmax(np.abs(np.nan_to_num(found.ranges * found.coefficients[:-1]))))
-    coefficient = float(found.coefficients[top])
-    sentence = said(
-        "Of {columns}, “{name}” moves “{target}” the most: by {amount} for each step of 1. The model is from {organisations}.",
-        columns=count(len(found.names), "column"),
-        name=found.names[top],
-        target=found.target,
-        amount=number(coefficient),
-        organisations=count(len(found.organisations), "organisation"),
-    )
-    if clear:
-        sure = said("The intervals leave no doubt about the direction of {names}.", names=listed(clear[:6]))
-        sentence = sentences(sentence, sure)
     return Story(
         title=said("Private linear model for {target}", target=found.target),
-        answer=Answer(
-            big=f"{found.names[top]}: {number(coefficient)}",
-            spread="" if found.ends is None else spread(coefficient, *found.ends[top].tolist(), level="95 %"),
-            sentence=sentence,
-        ),
+        answer=_answer(found),
         stages=stages(release, _steps(release)),
         charts=tuple(chart for chart in (_effects(found),) if chart is not None),
         grids=(_table(found), *_sizes(release)),
         cautions=(*map(retold, found.findings), *_cautions(found)),
+        quantities=tuple(_quantities(found)),
     )
+
+
+def _answer(found: _Line) -> Answer:
+    """The column with the largest effect over its range among those whose direction is known."""
+    moves, ends = found.moves, found.move_ends
+    columns, joined = count(len(found.names), "column"), count(len(found.organisations), "organisation")
+    source = said("The model is from {organisations}.", organisations=joined)
+    clear = [place for place in range(len(found.names)) if ends is None or ends[place, 0] > 0 or ends[place, 1] < 0]
+    if not clear:
+        nobody = said(
+            "Of {columns}, none has an interval without 0: in which direction they move “{target}” is open for all.",
+            columns=columns,
+            target=found.target,
+        )
+        return Answer(big=said("No clear effect"), sentence=sentences(nobody, source))
+    top = max(clear, key=lambda place: abs(np.nan_to_num(moves[place])))
+    step = said("For each step of 1 it is {amount}.", amount=found.told(top))
+    if ends is None:
+        told, around = number(float(moves[top])), ""
+        sentence = said(
+            "Of {columns}, “{name}” has the largest estimate of what it does to “{target}” over its whole public range.",
+            columns=columns,
+            name=found.names[top],
+            target=found.target,
+        )
+        return Answer(big=f"{found.names[top]}: {told}", sentence=sentences(sentence, step, source))
+    low, high = ends[top].tolist()
+    told, around = rounded(float(moves[top]), low, high), spread(float(moves[top]), low, high, level="95 %")
+    rivals = [name for place, name in enumerate(found.names) if place != top and _farthest(ends[place]) >= _nearest(ends[top])]
+    words = "Of {columns}, “{name}” moves “{target}” the most over its whole public range: by {amount}."
+    if rivals:
+        words = "Of {columns}, “{name}” has the largest clear effect on “{target}” over its whole public range: {amount}."
+    sentence = said(words, columns=columns, name=found.names[top], target=found.target, amount=told)
+    order = (
+        said("Intervals overlap ({names}): which one moves it the most is open.", names=listed(rivals[:3])) if rivals else ""
+    )
+    sure = said("The intervals leave no doubt about the direction of {names}.", names=listed(_named(found, clear)[:6]))
+    return Answer(big=f"{found.names[top]}: {told}", spread=around, sentence=sentences(sentence, step, order, sure, source))
+
+
+def _named(found: _Line, places: list[int]) -> list[str]:
+    return [found.names[place] for place in places]
+
+
+def _farthest(ends: Floats) -> float:
+    return float(np.nanmax(np.abs(ends)))
+
+
+def _nearest(ends: Floats) -> float:
+    return 0.0 if ends[0] <= 0 <= ends[1] else float(np.min(np.abs(ends)))
+
+
+def _quantities(found: _Line) -> list[Quantity]:
+    names = (*found.names, said("(constant)"))
+    ends = np.full((len(names), 2), np.nan) if found.ends is None else found.ends
+    pairs = zip(names, found.coefficients, ends, strict=True)
+    return [Quantity(name=name, value=float(value), low=float(low), high=float(high)) for name, value, (low, high) in pairs]
 
 
 def _estimate(release: Release) -> _Line:
@@ -110,12 +166,6 @@ def _model(release: Release) -> _Line:
     )
 
 
-def _clear(found: _Line) -> list[str]:
-    if found.ends is None:
-        return []
-    return [name for name, (low, high) in zip(found.names, found.ends, strict=False) if low > 0 or high < 0]
-
-
 def _steps(release: Release) -> tuple[str, ...]:
     if release.provenance.kind == "regression.model":
         return (
@@ -132,13 +182,12 @@ def _steps(release: Release) -> tuple[str, ...]:
 
 
 def _effects(found: _Line) -> Any:
-    moves = found.ranges * found.coefficients[:-1]
-    low, high = (None, None) if found.ends is None else (found.ranges * found.ends[:-1, 0], found.ranges * found.ends[:-1, 1])
+    ends = found.move_ends
     return dots(
         found.names,
-        moves,
-        low,
-        high,
+        found.moves,
+        None if ends is None else ends[:, 0],
+        None if ends is None else ends[:, 1],
         title=said("What each column does"),
         axis=said("change of {target}", target=found.target),
         zero=True,
@@ -159,11 +208,12 @@ def _table(found: _Line) -> Grid:
     names = (*found.names, said("(constant)"))
     title, columns = said("Coefficients in original units"), (said("column"), said("coefficient"))
     if found.ends is None:
-        rows = tuple((name, number(float(c))) for name, c in zip(names, found.coefficients, strict=True))
+        rows = tuple((name, found.told(place)) for place, name in enumerate(names))
         return Grid(title=title, columns=columns, rows=rows)
+    pairs = [between(*pair) for pair in found.ends.tolist()]
     full = tuple(
-        (name, number(float(c)), said("{low} to {high}", low=number(float(low)), high=number(float(high))))
-        for name, c, (low, high) in zip(names, found.coefficients, found.ends, strict=True)
+        (name, found.told(place), said("{low} to {high}", low=low, high=high))
+        for place, (name, (low, high)) in enumerate(zip(names, pairs, strict=True))
     )
     return Grid(title=title, columns=(*columns, said("95 % interval")), rows=full)
 

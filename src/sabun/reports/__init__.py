@@ -7,6 +7,7 @@ A page is made from a release alone and never from private data. It has no scrip
 
 from __future__ import annotations
 
+from sabun.reports.comparing import comparison
 from sabun.reports.documents import budget, collection, report, save_page, statement
 from sabun.reports.facts import Chapter, Facts, facts
 from sabun.telling.story import Answer, Chart, Grid, Story
@@ -20,6 +21,7 @@ __all__ = [
     "Story",
     "budget",
     "collection",
+    "comparison",
     "facts",
     "report",
     "save_page",

@@ -21,7 +21,7 @@ from sabun.release.signature import TrustedKeys
 from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
 from sabun.telling.language import speaking
-from sabun.telling.story import Grid
+from sabun.telling.story import Chart, Grid
 
 __all__ = ["budget", "collection", "report", "save_page", "statement"]
 
@@ -64,6 +64,7 @@ def collection(
     heading: str,
     introduction: Sequence[str] = (),
     grids: Sequence[Grid] = (),
+    charts: Sequence[Chart] = (),
     lang: str | None = None,
 ) -> str:
     """Several releases as one page, with the answers in short at the top.
@@ -73,6 +74,7 @@ def collection(
         heading: The page's heading.
         introduction: Sentences under it.
         grids: Tables that stand under the short answers.
+        charts: Pictures under those.
         lang: "en" or "ja", as the chapters' facts were made; that of the locale when left out.
     """
     names = [chapter.name for chapter in chapters]
@@ -85,6 +87,7 @@ def collection(
             heading=heading,
             introduction=introduction,
             grids=grids,
+            charts=charts,
             version=version("sabun"),
         )
 

@@ -21,6 +21,7 @@ from sabun.telling import generic
 from sabun.telling.language import retold, said, speaking
 from sabun.telling.reading import Unfit
 from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.terms import term
 from sabun.telling.words import count, guess, promise, shown, unit_word
 
 __all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_of"]
@@ -225,7 +226,7 @@ def _charge(origin: Provenance) -> str:
 
 def _parameters(release: Release) -> Grid:
     found = list(generic.leaves(release.provenance.parameters))
-    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple((shown(term(name)), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
     left = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(left, "more choice")) if left > 0 else ""
     return Grid(title=said("Public choices"), columns=(said("name"), said("value")), rows=rows, note=note)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["environment", "render"]
 
 _LONGEST = 5000
+_LONGEST_FIGURE = 34
 
 
 def render(template: str, **content: Any) -> str:
@@ -39,6 +40,7 @@ def environment(*packages: str) -> Environment:
     environment.globals.update(said=said, language=language, count=count, unit_word=unit_word)
     environment.filters["code"] = _code
     environment.filters["scoped"] = scoped
+    environment.filters["figure"] = _is_figure
     return environment
 
 
@@ -47,6 +49,11 @@ def _finalize(value: Any) -> Any:
     if hasattr(value, "__html__") or not isinstance(value, str):
         return value
     return tidy(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+
+
+def _is_figure(cell: str) -> bool:
+    """Whether a cell is a number, an interval or a number with its unit, which must stand in one line."""
+    return len(cell) <= _LONGEST_FIGURE and re.search(r"\d", cell) is not None
 
 
 def _code(text: str) -> Any:

@@ -13,7 +13,8 @@ from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
-from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.rounding import between, rounded
+from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, number, plural, sentences, shown
 
 __all__ = ["story"]
@@ -67,6 +68,7 @@ def story(release: Release) -> Story:
         charts=tuple(chart for chart in [_chart(what, told, facts)] if chart is not None),
         grids=(_grid(lines), results(release)),
         cautions=_cautions(what, lines, facts),
+        quantities=tuple(Quantity(name=line.name, value=line.found, low=line.low, high=line.high) for line in lines),
     )
 
 
@@ -139,7 +141,7 @@ def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str
         return Answer(big=said("Too few to tell"), sentence=sentences(sentence, few))
     known = not np.isnan(line.low)
     return Answer(
-        big=number(int(line.found) if what == "count" else line.found),
+        big=rounded(line.found, line.low, line.high),
         spread=spread(line.found, line.low, line.high, level=level_of(facts)) if known else "",
         sentence=sentence,
     )
@@ -180,9 +182,8 @@ def _grid(lines: list[_Line]) -> Grid:
     rows = tuple(
         (
             line.name,
-            said("too few to tell") if np.isnan(line.found) else number(line.found),
-            number(line.low),
-            number(line.high),
+            said("too few to tell") if np.isnan(line.found) else rounded(line.found, line.low, line.high),
+            *between(line.low, line.high),
         )
         for line in lines
     )

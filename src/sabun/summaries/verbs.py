@@ -10,6 +10,7 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.summaries.kinds import ANSWERS, PARTS
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
+from sabun.telling.rounding import between, rounded
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
@@ -289,5 +290,7 @@ def _lines(word: str, release: Release) -> list[str]:
 
 
 def _told(found: Any, ends: Any) -> str:
-    said = "too few to tell" if found is None else number(found)
-    return said if ends is None else f"{said}   (between {number(ends[0])} and {number(ends[1])})"
+    if ends is None:
+        return "too few to tell" if found is None else number(found)
+    low, high = between(*ends)
+    return f"{'too few to tell' if found is None else rounded(found, *ends)}   (between {low} and {high})"

@@ -12,6 +12,7 @@ import numpy as np
 from sabun.telling.drawing import ACCENT, GRID, INK, SECOND, SOFT, drawn, label
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats
+from sabun.telling.rounding import between, rounded
 from sabun.telling.story import Chart, Grid
 from sabun.telling.words import count, number, plural, sentences
 
@@ -56,9 +57,7 @@ def dots(
         axes.errorbar(centre, places, xerr=[below, above], fmt="o", color=ACCENT, markersize=5, capsize=3, linewidth=1.6)
         _name_rows(axes, [names[place] for place in good], axis)
 
-    rows = tuple(
-        (names[place], number(float(values[place])), number(float(low[place])), number(float(high[place]))) for place in good
-    )
+    rows = tuple(_row(names[place], float(values[place]), float(low[place]), float(high[place])) for place in good)
     left_out = len(names) - len(good)
     more = said("Not drawn: {rows} of the release file.", rows=count(left_out, "more row")) if left_out else ""
     alt = said("{values} with intervals; the numbers are in the table below the picture.", values=count(len(good), "value"))
@@ -224,6 +223,10 @@ def steps(
 def _titled(title: str, alt: str) -> str:
     """What a screen reader says of a picture."""
     return sentences(said("{title}.", title=title), alt)
+
+
+def _row(name: str, value: float, low: float, high: float) -> tuple[str, ...]:
+    return (name, rounded(value, low, high), *between(low, high))
 
 
 def _heading(given: str | None) -> str:

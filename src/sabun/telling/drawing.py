@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+from sabun.foreign import fitted
 from sabun.telling.words import tidy
 
 __all__ = [
@@ -55,12 +56,12 @@ JAPANESE = (
 )
 """Families with Japanese letters on the common systems, the most even ones first."""
 
-_WIDTH = 4.8
-_LONGEST_LABEL = 28
+_WIDTH = 3.9
+_LONGEST_LABEL = 24
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a name such as "$x" from a file is text, not a formula
-    "font.size": 9.5,
+    "font.size": 10.5,
     "axes.edgecolor": GRID,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
@@ -85,7 +86,7 @@ def drawn(draw: Callable[[Axes], None], *, title: str, height: float) -> str:
     Args:
         draw: Draws on the one Axes.
         title: Read out by a screen reader.
-        height: In inches, for a width of 4.8.
+        height: In inches, for a width of 3.9.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -147,6 +148,5 @@ def scoped(svg: str, scope: str) -> str:
 
 
 def label(text: str) -> str:
-    """A name short enough to stand beside an axis."""
-    line = tidy(" ".join(text.split()))
-    return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
+    """A name short enough to stand beside an axis; a letter of double width counts twice."""
+    return fitted(tidy(" ".join(text.split())), _LONGEST_LABEL)

@@ -12,7 +12,9 @@ from sabun.release import Release
 from sabun.telling.charts import bars, histogram
 from sabun.telling.language import said
 from sabun.telling.reading import Unfit, has, number_at, pair_at
+from sabun.telling.rounding import between, give_or_take, rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
+from sabun.telling.terms import term
 from sabun.telling.words import count, number, shown
 
 __all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]
@@ -78,7 +80,7 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
 def results(release: Release, *, short: bool = False) -> Grid:
     """All results by name, long ones in a few words; or the short ones only."""
     found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
-    rows = tuple((shown(name), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple((shown(term(name)), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
     more = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(more, "more result")) if more > 0 else ""
     title = said("Other results") if short else said("All results")
@@ -99,8 +101,9 @@ def spread(centre: float, low: float, high: float, *, level: str) -> str:
     left, right = centre - low, high - centre
     sure = f" ({level})" if level else ""
     if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
-        return f"± {number(max(left, right), 3)}{sure}"
-    return said("between {low} and {high}{sure}", low=number(low), high=number(high), sure=sure)
+        return f"± {give_or_take(max(left, right))}{sure}"
+    least, most = between(low, high)
+    return said("between {low} and {high}{sure}", low=least, high=most, sure=sure)
 
 
 def level_of(facts: Mapping[str, Any]) -> str:
@@ -126,14 +129,15 @@ def _answer(release: Release) -> Answer:
     name = _headline(release)
     if name is None:
         return Answer(big=count(len(release.value), "result"), sentence=said("They are in the table below."))
-    value = number_at(release.value, name)
+    value, told, around = number_at(release.value, name), number(release.value[name]), ""
     try:
-        around = spread(value, *pair_at(release.value, "interval"), level=level_of(release.provenance.parameters))
+        low, high = pair_at(release.value, "interval")
+        told, around = rounded(value, low, high), spread(value, low, high, level=level_of(release.provenance.parameters))
     except Unfit:
-        around = ""
+        pass
     others = len(release.value) - 1 - bool(around)
     return Answer(
-        big=number(release.value[name]),
+        big=told,
         spread=around,
         sentence=_named(name, others),
     )
@@ -141,7 +145,7 @@ def _answer(release: Release) -> Answer:
 
 def _named(name: str, others: int) -> str:
     more = count(others, "other result")
-    return said("This is “{name}”; {more} in the table below.", name=name, more=more) if others else ""
+    return said("This is “{name}”; {more} in the table below.", name=term(name), more=more) if others else ""
 
 
 def _charts(release: Release) -> Iterator[Chart]:
@@ -171,9 +175,13 @@ def _chart(name: str, values: np.ndarray[Any, Any] | None) -> Chart | None:
         return None
     if len(values) <= _FEW:
         return bars(
-            [str(place + 1) for place in range(len(values))], values, title=name, axis=said("value"), heading=said("place")
+            [str(place + 1) for place in range(len(values))],
+            values,
+            title=term(name),
+            axis=said("value"),
+            heading=said("place"),
         )
-    return histogram(values, title=name, axis=said("value"))
+    return histogram(values, title=term(name), axis=said("value"))
 
 
 def _sentence(kind: str) -> str:

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Answer", "Chart", "Grid", "Story"]
+__all__ = ["Answer", "Chart", "Grid", "Quantity", "Story"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """One released figure, to stand beside the same one of another release.
+
+    Args:
+        name: What it is; releases of one kind call the same figure the same.
+        value: The estimate; not a number where there is none.
+        low: Where its interval begins; not a number without one.
+        high: Where it ends.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +85,7 @@ class Story:
         charts: Pictures.
         grids: Tables of results.
         cautions: What a reader should know before using the answer.
+        quantities: Its figures, for a page that compares releases.
     """
 
     title: str
@@ -76,3 +94,4 @@ class Story:
     charts: tuple[Chart, ...] = ()
     grids: tuple[Grid, ...] = ()
     cautions: tuple[str, ...] = ()
+    quantities: tuple[Quantity, ...] = ()

@@ -38,11 +38,11 @@ _DIGITS = 4
 _LARGE_DELTA = Fraction(1, 1000)
 _STRENGTHS = (
     (Fraction(1, 10), phrase("Very strong protection: next to nothing about a single {unit} can be learned from this result.")),
-    (Fraction(1), phrase("Strong protection: little about a single {unit} can be learned from this result.")),
-    (Fraction(3), phrase("Moderate protection: somebody who knows a lot already may learn something about a single {unit}.")),
-    (Fraction(10), phrase("Weak protection: somebody who knows a lot already may learn a good deal about a single {unit}.")),
+    (Fraction(1, 2), phrase("Strong protection: little about a single {unit} can be learned from this result.")),
+    (Fraction(1), phrase("Moderate protection: somebody who knows a lot already may learn something about a single {unit}.")),
+    (Fraction(3), phrase("Weak protection: somebody who knows a lot already may learn a good deal about a single {unit}.")),
 )
-"""The largest epsilon for which each sentence stands, with what it says."""
+"""The largest epsilon for which each sentence stands; the best guesser is right 52.5, 62.3, 73.2 or 95.3 % of the time."""
 _NONE = phrase("Hardly any protection: somebody who knows a lot already may learn nearly everything about a single {unit}.")
 _PLACES = {
     "section": "{n} 節",

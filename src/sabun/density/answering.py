@@ -1,0 +1,163 @@
+"""The questions that weights answer, for a program: `query` for a column or a function, `ask` for a question in words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from sabun import checks
+from sabun.asking import renamed
+from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
+from sabun.density.features import Features
+from sabun.density.figures import KINDS, Means, Weighted, answered, figure
+from sabun.density.inference import Inference
+from sabun.density.kernel import Floats
+from sabun.errors import DataError
+from sabun.release import Release
+
+__all__ = ["Answering"]
+
+
+class Answering(ABC):
+    """What anybody can ask who has the weights; costs no privacy."""
+
+    weights_: Floats
+    release_: Release
+    _table: Any
+    _points: Floats
+    _features: Features
+
+    def mean(self, f: Any) -> Any:
+        """The mean of f over the private table, estimated from the public one.
+
+        Args:
+            f: A function of the public table or of one row, a column's name or number, or one number for each public row.
+
+        Returns:
+            A float, or an array where f gives several numbers for each row.
+        """
+        self._must_be_fitted()
+        values = column_values(f, self._table, len(self._points))
+        found = self.weights_ @ values / self.weights_.sum()
+        return float(found) if values.ndim == 1 else found
+
+    @renamed(level="confidence")
+    def query(
+        self,
+        f: Any,
+        *,
+        kind: str = "mean",
+        at: float | None = None,
+        where: Any = None,
+        bounds: tuple[float, float] | None = None,
+        ci: bool = True,
+        confidence: float = 0.95,
+        worst_case: bool = False,
+    ) -> Answer | float:
+        """The mean of f over the private table, or over those of its rows that meet a condition; or another figure.
+
+        The interval rests on a smooth logarithm of the ratio; where the release leaves too much open there is none, and the
+        answer says why. Without `bounds` it is about the covered rows, those on the public table's support.
+
+        Args:
+            f: As in `mean`, one number for each row.
+            kind: "mean"; "share" or "count" of the rows for which f is 1 (not 0); "sum", which needs `bounds` for an interval;
+                "median"; or "quantile".
+            at: Which quantile, above 0 and below 1.
+            where: As f; rows with a number above 0 count. All of them when left out.
+            bounds: Public bounds (low, high) of f for every record. With them (and without `where`) the interval is for the
+                whole table: uncovered rows may lie anywhere in between.
+            ci: Whether an interval is wanted.
+            confidence: How often an interval is meant to hold the exact answer.
+            worst_case: Whether to search for an interval that needs no smoothness too; takes longer, and is wide.
+        """
+        self._must_be_fitted()
+        _check(confidence)
+        checks.one_of(KINDS, kind=kind)
+        values = column_values(f, self._table, len(self._points))
+        checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
+        size = len(self._points)
+        rows = np.ones(size, dtype=np.bool_) if where is None else column_values(where, self._table, size) > 0
+        if kind != "count" and not (self.weights_ * rows).sum() > 0:
+            raise DataError("where must hold for a public row with weight; it holds for none.")
+        declared = None if bounds is None else checked_bounds(bounds, values)
+        means = self.means if ci else Weighted(mass=self.weights_, reason="none was wanted", records=self._records())
+        found = figure(
+            means, values, rows, kind=kind, at=at, confidence=float(confidence), bounds=declared, worst=worst_case and ci
+        )
+        return found if ci else found.estimate
+
+    def ask(
+        self,
+        question: str,
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        confidence: float = 0.95,
+        worst_case: bool = False,
+    ) -> dict[str, Answer]:
+        """Answers a question in the words of `sabun density query`.
+
+        Args:
+            question: Such as "mean(hours where sex = F)", "count(age > 50 and not (sex = F))", "quantile(age, 0.9)" or
+                "median(age) by sex".
+            bounds: Public bounds (low, high) of columns, by name.
+            confidence: How often an interval is meant to hold the exact answer, each by itself.
+            worst_case: Whether to search for intervals that need no smoothness too.
+
+        Returns:
+            One answer; or one for each group and quantile, each under the question that asks for it alone.
+
+        Raises:
+            ParameterError: The question has none of the known forms.
+            DataError: The table cannot answer it.
+
+        Example:
+            >>> from sabun.datasets import density_paper
+            >>> from sabun.density import DensityRatio
+            >>> tables = density_paper(random_state=0)
+            >>> ratio = DensityRatio(epsilon=1.0, columns=["x"]).fit(private={"x": tables.private[:, 0]},
+            ...                                                      public={"x": tables.public[:, 0]})
+            >>> list(ratio.ask("quantiles(x, 0.25, 0.5)"))
+            ['quantile(x, 0.25)', 'median(x)']
+        """
+        self._must_be_fitted()
+        _check(confidence)
+        limits = dict(bounds or {})
+        frame = _frame(self._table, self._features.names)
+        return answered(question, frame, self.means, confidence=confidence, limits=limits, worst=worst_case)
+
+    @property
+    def means(self) -> Means:
+        """What knows means over the private rows, with their errors."""
+        inference = self._inference()
+        return Weighted(mass=self.weights_, reason=EARLIER, records=self._records()) if inference is None else inference
+
+    def _records(self) -> int | None:
+        """The number of private rows, where the release holds it."""
+        found = self.release_.value.get("private_rows", self.release_.provenance.parameters.get("private_rows"))
+        return None if found is None else round(float(found))
+
+    @abstractmethod
+    def _inference(self) -> Inference | None:
+        """What the release says about errors; None for one of an earlier version."""
+
+    @abstractmethod
+    def _must_be_fitted(self) -> None:
+        """Refuses questions before there are weights."""
+
+
+def _check(confidence: float) -> None:
+    checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
+
+
+def _frame(table: Any, names: tuple[str, ...]) -> Any:
+    """The public table as a pandas frame."""
+    import pandas as pd
+
+    if isinstance(table, np.ndarray):
+        return pd.DataFrame(table, columns=list(names))
+    return nw.from_native(table, eager_only=True).to_pandas()

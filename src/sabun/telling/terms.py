@@ -1,0 +1,65 @@
+"""Names inside a release file, in words a reader knows: what a page shows instead of them."""
+
+from __future__ import annotations
+
+from sabun.telling.language import phrase, said
+
+__all__ = ["term"]
+
+_TERMS = {
+    "batch_size": phrase("records in a step, on average"),
+    "bias_bound": phrase("largest bias"),
+    "clip_norm": phrase("clipped length of a gradient"),
+    "clip_radius": phrase("length to which rows are shortened"),
+    "coef_bound": phrase("bound on the coefficients' length"),
+    "count_epsilon": phrase("epsilon of the noisy number of records"),
+    "error_bar": phrase("share of epsilon for the intervals"),
+    "error_bar_epsilon": phrase("epsilon of the error bar"),
+    "fit_intercept": phrase("with a constant"),
+    "frequency_high": phrase("share of people, upper end"),
+    "frequency_low": phrase("share of people, lower end"),
+    "index_mode": phrase("how keys are assigned"),
+    "input_bound": phrase("bound on the inputs' length"),
+    "learning_rate": phrase("learning rate"),
+    "ledger_rows": phrase("rows of the ledgers"),
+    "mean_high": phrase("mean, upper end"),
+    "mean_low": phrase("mean, lower end"),
+    "mean_reason": phrase("why there is no mean"),
+    "min_batch": phrase("fewest reports in a batch"),
+    "model_sha256": phrase("hash of the model"),
+    "n_centers": phrase("number of centres"),
+    "n_parameters": phrase("number of weights"),
+    "n_public": phrase("records, as declared"),
+    "n_rows": phrase("number of rows"),
+    "noise_multiplier": phrase("noise per clipped length"),
+    "noise_scale": phrase("scale of the noise"),
+    "noise_sd": phrase("standard deviation of the noise"),
+    "padding_length": phrase("pairs each device fills up to"),
+    "private_rows": phrase("private rows"),
+    "public_rows": phrase("public rows"),
+    "ranks_off": phrase("ranks that may be off"),
+    "records_per_person": phrase("records of one person, at most"),
+    "residual_moment": phrase("sum of the residuals' squares"),
+    "residual_square": phrase("square of the residuals"),
+    "residual_weight": phrase("weight of the residuals"),
+    "retry_key": phrase("name under which a retry is free"),
+    "sampling_probability": phrase("chance to take part in a step"),
+    "scale_estimate": phrase("estimated scale"),
+    "step_epsilon": phrase("epsilon of a step"),
+    "study_hash": phrase("hash of the study"),
+    "synthetic_labels": phrase("labels of the synthetic table"),
+    "synthetic_table": phrase("the synthetic table"),
+    "table_bits": phrase("bits of the table"),
+    "task_id": phrase("name of the task"),
+}
+"""Names of results and choices that are no words. A name that is one, or that the owner of the data gave, stays as it is."""
+
+
+def term(name: str) -> str:
+    """A dotted name of a release with words for the parts that are ours.
+
+    Example:
+        >>> term("noise_sd"), term("means.age_group")
+        ('standard deviation of the noise', 'means.age_group')
+    """
+    return ".".join(said(_TERMS[part]) if part in _TERMS else part for part in name.split("."))
