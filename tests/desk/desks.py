@@ -16,9 +16,9 @@ class Clinic:
 
     def __init__(self, folder: Path, *, ledger: bool = True) -> None:
         self.folder = folder
-        rows = [f"{20 + i % 60},{i % 100 / 2},{'FM'[i % 2]},{i % 3}" for i in range(3000)]
+        rows = [f"{20 + i % 60},{i % 100 / 2},{'FM'[i % 2]},{i % 3}" for i in range(600)]
         (folder / "patients.csv").write_text("age,stay days,sex,ward\n" + "\n".join(rows) + "\n")
-        (folder / "volunteers.csv").write_text("age,stay days,sex,ward\n" + "\n".join(rows[::3]) + "\n")
+        (folder / "volunteers.csv").write_text("age,stay days,sex,ward\n" + "\n".join(rows[::7]) + "\n")
         if ledger:
             Ledger.create(folder / "clinic.ledger", name="clinic", unit="patient", epsilon="20", delta="1e-5")
         self.server = DeskServer(folder, run=run, command=whole)

@@ -36,6 +36,7 @@ class Foreseen:
         remarks: What it said.
         complaint: Why it would fail; empty where it would not.
         error: What was raised.
+        plans: Plans that were made already, by epsilon.
     """
 
     question: Any = None
@@ -44,6 +45,7 @@ class Foreseen:
     remarks: tuple[str, ...] = ()
     complaint: str = ""
     error: BaseException | None = None
+    plans: dict[Fraction, Any] = field(default_factory=dict, repr=False)
 
     def plan(self, epsilon: Fraction) -> Any:
         """The plan with that epsilon; None where the command has none to tell.
@@ -53,7 +55,9 @@ class Foreseen:
         """
         if self.question is None or self.n_records is None or getattr(self.question, "epsilon", None) is None:
             return None
-        return plan_of(self.question, n_records=self.n_records, public=self.public, epsilon=epsilon)
+        if epsilon not in self.plans:
+            self.plans[epsilon] = plan_of(self.question, n_records=self.n_records, public=self.public, epsilon=epsilon)
+        return self.plans[epsilon]
 
 
 @final

@@ -123,7 +123,7 @@ def answer(visitor: Visitor) -> Response:
         record=None if errand is None else errand.hears.record,
         out="" if errand is None else Path(str(errand.hears.record.get("out") or "")).name,
         command="" if errand is None else command_of(errand, visitor.desk.shelf.folder),
-        python="" if errand is None else python_of(errand),
+        python="" if errand is None else python_of(errand, errand.about["files"]["schema"]),
         said_beside=() if errand is None else tuple(errand.hears.remarks),
     )
 

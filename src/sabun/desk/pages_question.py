@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import secrets
@@ -92,8 +93,8 @@ def question(visitor: Visitor) -> Response:
         form.complain(before.hears.complaint, before.hears.error)
     if visitor.field("act") == "ask" and not form.wrong and "ledger" in form.files:
         name = f"{hashlib.sha256(visitor.field('form').encode('utf-8', 'replace')).hexdigest()[:16]}{form.key()[:32]}"
-        about = {"filled": form.filled, "table": table, "job": job, "ledger": form.files["ledger"], "question": seen.question}
-        errands.send(name, form.typed(), words=form.words(), **about)
+        about = {"filled": form.filled, "files": form.files, "table": table, "job": job, "question": _with_epsilon(seen, form)}
+        errands.send(name, form.typed(), words=form.words(), ledger=form.files["ledger"], **about)
         return visitor.to(f"sent/{name}")
     return _page(visitor, form, seen)
 
@@ -130,6 +131,12 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         command=shlex.join(["sabun", *form.words()]),
         scripts=("desk.js",),
     )
+
+
+def _with_epsilon(seen: Foreseen, form: _Form) -> Any:
+    """The question that is asked: what was foreseen may have been with another epsilon."""
+    known = getattr(seen.question, "epsilon", None)
+    return seen.question if known is None else copy.copy(seen.question).set_params(epsilon=form.epsilon)
 
 
 def _filled(visitor: Visitor, job: Job) -> dict[str, list[str]]:

@@ -127,8 +127,13 @@ def _sight(plan: Any, epsilon: Fraction, chosen: bool) -> Sight | None:
     if not forecasts:
         return None
     low, middle, high = forecasts[0].low, forecasts[0].middle, forecasts[-1].high
-    words = (number(middle), number(high) if math.isfinite(high) else "∞")
+    words = (_rounded(middle), _rounded(high))
     return Sight(epsilon=plain(epsilon), low=low, middle=middle, high=high, words=words, chosen=chosen)
+
+
+def _rounded(error: float) -> str:
+    """Two digits: nobody knows an error better."""
+    return number(float(f"{error:.2g}")) if math.isfinite(error) else "∞"
 
 
 def budget_after(ledger: Path | None, epsilon: Fraction) -> Budget:
