@@ -13,7 +13,7 @@ from typing import Any, final
 from sabun.records import FilePart
 from sabun.telling.language import phrase
 
-__all__ = ["Field", "as_typed", "fields_of", "misfit", "private_table"]
+__all__ = ["Field", "as_typed", "fields_of", "misfit", "on_page", "private_table"]
 
 _COLUMN, _COLUMNS, _TABLE = "COLUMN", "COLUMN,COLUMN", "TABLE"
 _SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only"}
@@ -31,6 +31,15 @@ _LABELS = {
     "epsilon": phrase("Privacy loss (epsilon)"),
     "public": phrase("Public table"),
     "set": phrase("Further settings"),
+    "retry_key": phrase("Name for a free retry"),
+    "error_bar": phrase("Share of epsilon for the intervals"),
+    "confidence": phrase("How often intervals hold"),
+    "resolution": phrase("How finely to look"),
+    "accounting": phrase("Way of counting"),
+    "processes": phrase("Processes side by side"),
+    "accept_publishing_raw_records": phrase("Publish private rows as they are"),
+    "allow_per_parameter": phrase("Allow a promise for each weight alone"),
+    "n_public": phrase("Number of records, if public"),
 }
 
 
@@ -153,3 +162,8 @@ def misfit(fields: Sequence[Field], complaint: str, error: BaseException | None)
     word = complaint.partition(" ")[0].strip("-'\"`.,;:").replace("-", "_")
     names = {one.name: one.name for one in fields} | {one.option.strip("-").replace("-", "_"): one.name for one in fields}
     return names.get(word, "")
+
+
+def on_page(complaint: str) -> str:
+    """A complaint without the way to a terminal's help."""
+    return complaint.partition(" See: sabun ")[0]

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
-from sabun.desk.fields import as_typed, fields_of, misfit
+from sabun.desk.fields import as_typed, fields_of, misfit, on_page
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
 from sabun.ledger import Ledger
@@ -51,7 +51,7 @@ def new_ledger(visitor: Visitor) -> Response:
         if not hears.complaint:
             made = next(one for one in visitor.desk.shelf.ledgers() if one.path == path)
             return visitor.to(f"ledgers/{made.handle}")
-        wrong[misfit(fields, hears.complaint, hears.error)] = hears.complaint
+        wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint)
     status = 400 if wrong else 200
     return visitor.page("new_ledger.html", status=status, here="ledgers", fields=fields, filled=filled, wrong=wrong)
 

@@ -16,7 +16,7 @@ from typing import Any, final
 from starlette.responses import Response
 
 from sabun.desk.errands import Foreseen
-from sabun.desk.fields import as_typed, misfit, private_table
+from sabun.desk.fields import as_typed, misfit, on_page, private_table
 from sabun.desk.jobs import Job
 from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
@@ -66,7 +66,7 @@ class _Form:
 
     def complain(self, complaint: str, error: BaseException | None) -> None:
         """Puts a complaint beside the field it is about."""
-        self.wrong[misfit(self.job.fields, complaint, error)] = complaint
+        self.wrong[misfit(self.job.fields, complaint, error)] = on_page(complaint)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

@@ -158,8 +158,14 @@ def application(desk: Desk) -> Starlette:
             route(f"{book}/{{entry:int}}/report", report_page),
             route(f"{book}/{{entry:int}}/release.json", download),
             Route("/assets/{name:path}", asset, middleware=guarded),
+            route("/{rest:path}", nothing, "GET", "POST", inside=False),
         ]
     )
+
+
+def nothing(visitor: Visitor) -> Response:
+    """Where there is no page."""
+    return visitor.problem(said("There is nothing at this address."), 404)
 
 
 def _made(desk: Desk, request: Request, body: bytes, lang: str, page: Page, inside: bool) -> Response:
