@@ -88,9 +88,8 @@ def question(visitor: Visitor) -> Response:
         seen = errands.foresee(form.typed(), epsilon=form.epsilon, key=form.key(but="epsilon"))
         if seen.complaint:
             form.complain(seen.complaint, seen.error)
-    if tried and not form.wrong:
-        before = errands.sent(tried)
-        form.complain(before.hears.complaint, before.hears.error)
+    if tried and not form.wrong and (before := errands.sent(tried).hears).complaint:
+        form.complain(before.complaint, before.error)
     if visitor.field("act") == "ask" and not form.wrong and "ledger" in form.files:
         name = f"{hashlib.sha256(visitor.field('form').encode('utf-8', 'replace')).hexdigest()[:16]}{form.key()[:32]}"
         about = {"filled": form.filled, "files": form.files, "table": table, "job": job, "question": _with_epsilon(seen, form)}
