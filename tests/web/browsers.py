@@ -15,7 +15,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 PATIENCE = 60_000.0
 REBOUND = "rebound.example"
 """A name that somebody else made this machine's."""
-NAMELESS = """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")].filter((one) =>
+NAMELESS = """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")]
+  .filter((one) =>
     !(one.labels?.length || one.textContent.trim() && !one.matches("select, textarea") || one.getAttribute("aria-label")
       || one.getAttribute("aria-hidden") || one.closest("[hidden]"))).map((one) => one.outerHTML)"""
 """What on a page has no name for those who listen to it."""

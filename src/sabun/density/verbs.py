@@ -59,7 +59,10 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 _Public = Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The public table.")]
 _Delta = Annotated[str | None, typer.Option(help="For (epsilon, delta)-privacy, such as 1e-6; pure epsilon when left out.")]
 _Columns = Annotated[
-    str | None, typer.Option("--columns", metavar="COLUMN,COLUMN", help="Names of columns to compare, separated by commas; labels need a schema.")
+    str | None,
+    typer.Option(
+        "--columns", metavar="COLUMN,COLUMN", help="Names of columns to compare, separated by commas; labels need a schema."
+    ),
 ]
 _ROWS = ("--n-records", "--private-rows")
 

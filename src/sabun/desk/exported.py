@@ -53,7 +53,9 @@ class _Script:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             kind = type(value)
             self.imports.add((kind.__module__, kind.__name__))
-            return f"{kind.__name__}({self.arguments(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})})"
+            return (
+                f"{kind.__name__}({self.arguments(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})})"
+            )
         try:
             ast.literal_eval(repr(value))
         except (ValueError, SyntaxError):

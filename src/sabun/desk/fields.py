@@ -126,7 +126,9 @@ def _kind(option: Any) -> str | None:
     return "number" if taken in (int, float) or option.name in ("epsilon", "delta") else "text"
 
 
-def as_typed(fields: Sequence[Field], filled: Mapping[str, Sequence[str]], files: Mapping[str, FilePart | Path | str]) -> list[str]:
+def as_typed(
+    fields: Sequence[Field], filled: Mapping[str, Sequence[str]], files: Mapping[str, FilePart | Path | str]
+) -> list[str]:
     """The options of a command line: what was filled in, and files by the names of their options."""
     typed: list[str] = []
     for one in fields:

@@ -19,7 +19,9 @@ from sabun.telling.terminal.interview import ADVICE, KINDS, NOT_PRIVATE, column_
 
 __all__ = ["columns", "enter", "entered", "files", "front", "jobs_of"]
 
-_ELSEWHERE = {"keyvalue": phrase("People's devices answer here, and no table: in a terminal, `sabun keyvalue serve` starts it.")}
+_ELSEWHERE = {
+    "keyvalue": phrase("People's devices answer here, and no table: in a terminal, `sabun keyvalue serve` starts it.")
+}
 
 
 def front(visitor: Visitor) -> Response:
@@ -139,7 +141,9 @@ def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _As
     told: dict[str, Any] = known[name].to_dict()
     column = known[name]
     if isinstance(column, CategoryColumn):
-        return _Asked(name=name, place=place, kind="category", labels=", ".join(column.categories), missing=column.missing or "")
+        return _Asked(
+            name=name, place=place, kind="category", labels=", ".join(column.categories), missing=column.missing or ""
+        )
     ends = {part: _plain(told[end]) for part, end in (("low", "lower"), ("high", "upper"), ("missing", "missing"))}
     return _Asked(name=name, place=place, kind=str(told["kind"]), **ends)
 

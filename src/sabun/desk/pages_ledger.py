@@ -124,7 +124,9 @@ def answer(visitor: Visitor) -> Response:
         out="" if errand is None else Path(str(errand.hears.record.get("out") or "")).name,
         command="" if errand is None else command_of(errand, visitor.desk.shelf.folder),
         python="" if errand is None else python_of(errand, errand.about["files"]["schema"]),
-        like="" if errand is None else f"tables/{errand.about['table'].handle}/jobs/{'/'.join(errand.about['job'].words)}?tried={name}",
+        like=""
+        if errand is None
+        else f"tables/{errand.about['table'].handle}/jobs/{'/'.join(errand.about['job'].words)}?tried={name}",
         said_beside=() if errand is None else tuple(errand.hears.remarks),
     )
 

@@ -9,7 +9,6 @@ import secrets
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
@@ -22,8 +21,7 @@ from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
 from sabun.desk.visitor import Visitor
 from sabun.errors import SabunError
-from sabun.privacy.amounts import exact_positive, plain
-from sabun.telling.language import said
+from sabun.privacy.amounts import exact_positive
 
 __all__ = ["question", "sent"]
 
@@ -54,7 +52,10 @@ class _Form:
 
     def words(self) -> list[str]:
         """The command line as one would type it in the folder."""
-        return [*self.job.words, *as_typed(self.job.fields, self.filled, {name: file.name for name, file in self.files.items()})]
+        return [
+            *self.job.words,
+            *as_typed(self.job.fields, self.filled, {name: file.name for name, file in self.files.items()}),
+        ]
 
     def key(self, *, but: str = "") -> str:
         """What is asked, in short; with `but`, whatever that field says. Where a result is written is not part of it."""
@@ -182,7 +183,9 @@ def sent(visitor: Visitor) -> Response:
     about, hears = errand.about, errand.hears
     if not errand.over:
         share = hears.share
-        return visitor.page("sent.html", here="tables", doing=hears.doing, share=share, words=errand.words, scripts=("sent.js",))
+        return visitor.page(
+            "sent.html", here="tables", doing=hears.doing, share=share, words=errand.words, scripts=("sent.js",)
+        )
     table: Item = about["table"]
     if hears.complaint or not hears.record:
         job: Job = about["job"]

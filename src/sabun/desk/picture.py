@@ -1,4 +1,4 @@
-"""What is drawn: the plan of a question for several epsilons, a ledger's budget. Every number comes from the rooms' own plans."""
+"""What is drawn: the plan of a question for several epsilons, a ledger's budget. The rooms' plans have the numbers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def outlook(seen: Foreseen, epsilon: Fraction) -> Outlook:
     plan = seen.plan(epsilon)
     if plan is None:
         return Outlook(guess=guess(epsilon, Fraction(0)))
-    sights = [_sight(plan if factor == 1 else _tried(seen, epsilon * factor), epsilon * factor, factor == 1) for factor in _FACTORS]
+    sights = [
+        _sight(plan if factor == 1 else _tried(seen, epsilon * factor), epsilon * factor, factor == 1) for factor in _FACTORS
+    ]
     found = tuple(one for one in sights if one is not None)
     forecasts = tuple(getattr(plan, "forecasts", ()))
     delta = Fraction(str(getattr(plan, "delta", None) or 0))

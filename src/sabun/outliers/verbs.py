@@ -68,7 +68,9 @@ _Method = Annotated[
         "formula (24), to compare with, which promises NOTHING and which no ledger pays for. Older name: --mechanism.",
     ),
 ]
-_Cover = Annotated[str, typer.Option(metavar="degeneracy|link-core", help="degeneracy (fast) or link-core (tighter, for small tables).")]
+_Cover = Annotated[
+    str, typer.Option(metavar="degeneracy|link-core", help="degeneracy (fast) or link-core (tighter, for small tables).")
+]
 _Like = Annotated[
     FilePart | None,
     typer.Option(

@@ -87,7 +87,8 @@ class Asked:
     def problem(self, problem: Problem) -> Response:
         """What went wrong, as a page."""
         status, meaning = CODES[problem.code]
-        return self.page("problem.html", status=status, words=said(meaning), back=f"{self.root}studies" if self.root != "/" else "/")
+        back = "/" if self.root == "/" else f"{self.root}studies"
+        return self.page("problem.html", status=status, words=said(meaning), back=back)
 
     def require_token(self) -> None:
         """Stops a form that is not one of this visit's.

@@ -37,7 +37,7 @@ _LOOPBACK = {"127.0.0.1", "::1"}
 
 @final
 class Guard:
-    """Lets requests through that come from the server's own pages, and puts `HEADERS` on every answer that does not bring its own.
+    """Lets requests through that come from the server's own pages, and puts `HEADERS` on answers without their own.
 
     Args:
         app: What is guarded.

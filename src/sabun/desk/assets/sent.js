@@ -4,11 +4,12 @@ const EVERY = 700;
 
 async function look() {
   try {
-    const answer = await fetch(location.href);
-    if (answer.redirected) location.replace(answer.url);
-    else swapped(await answer.text());
+    const answer = await fetch(location.href, { redirect: "manual" });
+    if (answer.type === "opaqueredirect") return location.reload(); // the answer is there: the page itself leads to it
+    swapped(await answer.text());
   } catch {
     // the desk is closed: the page stays as it is
   }
+  setTimeout(look, EVERY);
 }
-setInterval(look, EVERY);
+setTimeout(look, EVERY);

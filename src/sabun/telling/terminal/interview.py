@@ -73,9 +73,7 @@ def _asked_column(name: str) -> Column | None:
     if kind == "category":
         return _until(lambda: column_of(name, kind, labels=_prompt(f"{shown}: its labels, between commas")))
     if kind == "date":
-        return _until(
-            lambda: column_of(name, kind, low=_end(shown, "first day (2020-01-31)"), high=_end(shown, "last day"))
-        )
+        return _until(lambda: column_of(name, kind, low=_end(shown, "first day (2020-01-31)"), high=_end(shown, "last day")))
     return _until(
         lambda: column_of(
             name,

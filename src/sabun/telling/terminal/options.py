@@ -62,7 +62,11 @@ Columns: TypeAlias = Annotated[
 ]
 Relation: TypeAlias = Annotated[
     str | None,
-    typer.Option("--relation", metavar="replace-one|add-remove", help="replace-one, or add-remove (hides the number of rows too); the ledger's when left out."),
+    typer.Option(
+        "--relation",
+        metavar="replace-one|add-remove",
+        help="replace-one, or add-remove (hides the number of rows too); the ledger's when left out.",
+    ),
 ]
 RetryKey: TypeAlias = Annotated[
     str | None, typer.Option("--retry-key", "--key", help="A name for this release: a retry with it costs nothing.")
@@ -79,7 +83,8 @@ EngineName: TypeAlias = Annotated[
     typer.Option("--engine", help="Count in pieces: serial, processes:4, dask, dask://host:port, spark, spark://host:port."),
 ]
 PersonId: TypeAlias = Annotated[
-    str | None, typer.Option("--id", metavar="COLUMN", help="The column that tells persons apart, where a person may have several rows.")
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="The column that tells persons apart, where a person may have several rows."),
 ]
 PersonRules: TypeAlias = Annotated[
     list[str] | None,
