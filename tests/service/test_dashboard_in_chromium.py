@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import re
-import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -15,12 +11,11 @@ import pytest
 
 from service.dashboards import APPS, Dashboard
 from service.devices import made_up
+from web.browsers import CHROMIUM, NAMELESS, PATIENCE, elsewhere, launched, reach, tab
 
 playwright = pytest.importorskip("playwright.sync_api", reason="there is no Playwright on this machine")
 expect = playwright.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-PATIENCE = 60_000.0
 
 
 @pytest.fixture(scope="module")
@@ -33,26 +28,8 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
-
-
-@contextmanager
-def tab(chromium: Any, **how: Any) -> Iterator[Any]:
-    """A tab of a browser of its own; whatever a page's policy refuses fails the test."""
-    context = chromium.new_context(**{"locale": "en", **how})
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    refused: list[str] = []
-    page.on("console", lambda message: refused.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: refused.append(str(error)))
-    try:
-        yield page
-    finally:
-        context.close()
-    assert refused == []
 
 
 def sign_in(page: Any, board: Dashboard, token: str = "admin") -> None:
@@ -60,16 +37,6 @@ def sign_in(page: Any, board: Dashboard, token: str = "admin") -> None:
     page.fill("#operator", board.tokens[token])
     page.press("#operator", "Enter")
     page.wait_for_url("**/studies")
-
-
-def reach(page: Any, wanted: str) -> None:
-    """Presses Tab until what is wanted has the focus, as somebody without a mouse would."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
-            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus is seen"
-            return
-    pytest.fail(f"{wanted} cannot be reached by keyboard")
 
 
 def test_an_operator_needs_no_mouse(chromium: Any, board: Dashboard) -> None:
@@ -101,10 +68,6 @@ def test_an_operator_needs_no_mouse(chromium: Any, board: Dashboard) -> None:
 
 
 def test_every_field_and_every_button_has_a_name(chromium: Any, board: Dashboard) -> None:
-    nameless = """() => [
-        ...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, nav, svg")].filter((one) =>
-        !(one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label") || one.getAttribute("aria-hidden")
-          || one.closest("[hidden]"))).map((one) => one.outerHTML)"""
     with tab(chromium) as page:
         sign_in(page, board)
         addresses = [
@@ -119,7 +82,7 @@ def test_every_field_and_every_button_has_a_name(chromium: Any, board: Dashboard
         ]
         for address in addresses:
             page.goto(address)
-            assert page.evaluate(nameless) == []
+            assert page.evaluate(NAMELESS) == []
             assert page.evaluate("document.querySelectorAll('main').length") == 1
 
 
@@ -169,33 +132,6 @@ ELSEWHERE = """<!doctype html><title>elsewhere</title><iframe src="{there}/sign-
 <form method="post" action="{there}{close}"><input name="token" value="{token}"><button>win a prize</button></form>"""
 
 
-@contextmanager
-def elsewhere(board: Dashboard, close: str, token: str) -> Iterator[tuple[str, list[str]]]:
-    """Another server on another port of this machine, which would like to know this one's cookies."""
-    cookies: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            cookies.append(self.headers.get("Cookie", ""))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(ELSEWHERE.format(there=board.origin, close=close, token=token).encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", cookies
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_a_page_from_elsewhere_gets_nothing_and_changes_nothing(chromium: Any, board: Dashboard) -> None:
     context = chromium.new_context()
     context.set_default_timeout(PATIENCE)
@@ -204,7 +140,7 @@ def test_a_page_from_elsewhere_gets_nothing_and_changes_nothing(chromium: Any, b
     close = page.url.removeprefix(board.origin) + f"/{board.apps.task}/rounds/0/close"
     page.goto(board.origin + close)
     token = page.get_attribute("main [name=token]", "value")
-    with elsewhere(board, close, token) as (address, cookies):
+    with elsewhere(ELSEWHERE.format(there=board.origin, close=close, token=token)) as (address, cookies):
         framed: list[int] = []
         page.on("response", lambda answer: framed.append(answer.status) if answer.url.endswith("/sign-in") else None)
         page.goto(f"{address}/studies")

@@ -91,7 +91,7 @@ def navigation() -> list[dict[str, Any]]:
         (
             "Start here",
             [
-                *_own("index.md", "your-table.md", "notebooks.md", "budget.md", "ideas.md", "example.md", "faq.md"),
+                *_own("index.md", "your-table.md", "desk.md", "notebooks.md", "budget.md", "ideas.md", "example.md", "faq.md"),
                 *({"日本語": page} for page in foreign if page == "ja.md"),
             ],
         ),

@@ -13,7 +13,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
@@ -25,7 +25,7 @@ from sabun.errors import InternalError, SabunError
 from sabun.telling.terminal.charging import Interrupted, ResultNotWritten, charged
 from sabun.telling.terminal.output import complain, print_line
 
-__all__ = ["build", "main"]
+__all__ = ["build", "main", "run", "whole"]
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 1
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     _open_streams()
-    sys.exit(_run(given))
+    sys.exit(run(given))
 
 
 def _options(
@@ -113,7 +113,16 @@ def _with_guests(app: typer.Typer, name: str) -> typer.Typer:
     return joined
 
 
-def _run(given: list[str]) -> int:
+@cache
+def whole() -> Any:
+    """The whole command line, as help shows it."""
+    made = typer.main.get_command(build())
+    _hide_older_names(made)
+    return made
+
+
+def run(given: list[str]) -> int:
+    """Runs one command; its exit code. What it says goes to the streams, or to whoever hears it."""
     as_json = "--json" in given
     charged(anew=True)
     try:

@@ -26,6 +26,7 @@ Method: TypeAlias = Annotated[
     str,
     typer.Option(
         "--method",
+        metavar="rkhs|ji-elkan|ulsif-parametric|ulsif-a|ulsif-b|ulsif-c",
         help="rkhs (ours) or ji-elkan: epsilon, or epsilon and delta; ulsif-parametric, ulsif-a or ulsif-b (the paper's 3.1, "
         "A, B): epsilon, with a public number of rows; ulsif-c (its C): epsilon and delta = n_centers / rows, and it publishes "
         "n_centers private rows AS THEY ARE.",

@@ -60,7 +60,10 @@ app = typer.Typer(help=_HELP, no_args_is_help=True)
 _Public = Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The public table.")]
 _Delta = Annotated[str | None, typer.Option(help="For (epsilon, delta)-privacy, such as 1e-6; pure epsilon when left out.")]
 _Columns = Annotated[
-    str | None, typer.Option("--columns", help="Names of columns to compare, separated by commas; labels need a schema.")
+    str | None,
+    typer.Option(
+        "--columns", metavar="COLUMN,COLUMN", help="Names of columns to compare, separated by commas; labels need a schema."
+    ),
 ]
 _ROWS = ("--n-records", "--private-rows")
 
@@ -72,7 +75,7 @@ def weights(
     private: Annotated[FilePart, typer.Option(parser=typed_table, metavar="TABLE", help="The private table.")],
     public: _Public,
     epsilon: Epsilon,
-    out: Annotated[Path, typer.Option(help="Where the weighted public table goes (.csv or .parquet).")],
+    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="Where the weighted public table goes (.csv or .parquet).")],
     delta: _Delta = None,
     method: Method = "rkhs",
     setting: MethodSettings = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +34,7 @@ from sabun.telling.terminal.options import (
     as_written,
 )
 from sabun.telling.terminal.output import new_folder, print_json, print_line
-from sabun.telling.terminal.progress import progress_bar
+from sabun.telling.terminal.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
@@ -53,16 +52,16 @@ Example:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
-_Target = Annotated[str, typer.Option(help="The column to be predicted.")]
+_Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to be predicted.")]
 _Classes = Annotated[str | None, typer.Option(help="The public list of labels, separated by commas.")]
 _Delta = Annotated[
     str | None, typer.Option(help="When left out: 1e-5 or less for dp-adam and dp-sgd, 0 for the other methods.")
 ]
-_NAMES = (
-    "dp-adam, dp-sgd, noisy-centroids, laplace-sgd, objective-perturbation, anonymizing-first, learning-first or "
-    "anonymized-learning."
+_METHODS = (
+    *("dp-adam", "dp-sgd", "noisy-centroids", "laplace-sgd", "objective-perturbation"),
+    *("anonymizing-first", "learning-first", "anonymized-learning"),
 )
-_Method = Annotated[str, typer.Option(help=_NAMES)]
+_Method = Annotated[str, typer.Option(metavar="|".join(_METHODS), help=f"{', '.join(_METHODS[:-1])} or {_METHODS[-1]}.")]
 _Hidden = Annotated[str, typer.Option(help="Hidden layers such as 64,64; '' for a linear model.")]
 _Public = Annotated[int | None, typer.Option(help="The number of records, if it is public.")]
 _Settings = Annotated[
@@ -77,7 +76,7 @@ _Settings = Annotated[
 def train(
     table: PrivateTable,
     target: _Target,
-    out: Annotated[Path, typer.Option(help="The folder to write: weights, privacy card, release.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write: weights, privacy card, release.")],
     schema: SchemaFile = None,
     bounds: Bounds = None,
     columns: Columns = None,
@@ -154,7 +153,7 @@ def train(
         told = foretell(classifier, n_records=guess, n_classes=len(labels or "ab"), yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.
-            classifier.set_params(progress=progress if sys.stderr.isatty() and not json else None)
+            classifier.set_params(progress=progress if watched(quiet=json) else None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the notice above says it, or the card, which is told below
                 classifier.fit(rows, answers)
@@ -301,8 +300,8 @@ def audit(
     if table is not None and target is not None and inputs is not None:
         rows = typed.read_once(table.written(inputs.file), inputs.names, target)
     with progress_bar("training with canaries", quiet=json) as progress:
-        heard = progress if sys.stderr.isatty() and not json else None
-        found = canary_audit(classifier, *rows, canaries=canaries, progress=heard)
+        shown = progress if watched(quiet=json) else None
+        found = canary_audit(classifier, *rows, canaries=canaries, progress=shown)
     _show_attack(found, json)
 
 

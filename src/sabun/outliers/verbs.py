@@ -63,11 +63,14 @@ _Method = Annotated[
     typer.Option(
         "--method",
         "--mechanism",
+        metavar="power|global-laplace|laplace|gaussian|global-gaussian|paper",
         help="power or global-laplace: epsilon; laplace, gaussian or global-gaussian: epsilon and delta; paper: the printed "
         "formula (24), to compare with, which promises NOTHING and which no ledger pays for. Older name: --mechanism.",
     ),
 ]
-_Cover = Annotated[str, typer.Option(help="degeneracy (fast) or link-core (tighter, for small tables).")]
+_Cover = Annotated[
+    str, typer.Option(metavar="degeneracy|link-core", help="degeneracy (fast) or link-core (tighter, for small tables).")
+]
 _Like = Annotated[
     FilePart | None,
     typer.Option(

@@ -44,7 +44,9 @@ __all__ = [
     "terms_of",
 ]
 
-Target: TypeAlias = Annotated[str | None, typer.Option("--target", help="The column to predict; the others are features.")]
+Target: TypeAlias = Annotated[
+    str | None, typer.Option("--target", metavar="COLUMN", help="The column to predict; the others are features.")
+]
 Epsilon: TypeAlias = Annotated[
     str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")
 ]
@@ -56,6 +58,7 @@ Method: TypeAlias = Annotated[
     typer.Option(
         "--method",
         "--mechanism",
+        metavar="staged|rounds|ssp-gauss|ssp-laplace|objpert|auto|paper",
         help="staged (the usual one), rounds, ssp-gauss, ssp-laplace, objpert, auto; or paper: no promise.",
     ),
 ]

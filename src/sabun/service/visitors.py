@@ -7,7 +7,6 @@ import hmac
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any, final
-from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -16,13 +15,13 @@ from sabun.service.endpoints import Collecting
 from sabun.service.operators import Operator, operators, who
 from sabun.service.problems import CODES, Problem
 from sabun.service.report_store import Served, Store
-from sabun.telling.language import LANGUAGES, said
+from sabun.telling.language import said
 from sabun.web import Frame, Place, Visit, Visits, framed
+from sabun.web.sent import other_language, sent_fields
 
 __all__ = ["Asked", "asked_by", "begin_visit", "visits_of"]
 
 _PACKAGE = "sabun.service"
-_MOST_FIELDS = 100
 
 
 @final
@@ -70,7 +69,7 @@ class Asked:
             root=self.root,
             places=self._places(here),
             token=self.visits.form_token(self.visit),
-            other=self._other(),
+            other=other_language(self.request, self.lang),
             scripts=scripts,
         )
         return HTMLResponse(framed(_PACKAGE, template, frame, **content), status)
@@ -84,15 +83,11 @@ class Asked:
         out = Place(name=said("Sign out"), address=f"{self.root}sign-out", act=True)
         return studies, tried, *((people,) if "admin" in self.operator.scopes else ()), out
 
-    def _other(self) -> tuple[str, str]:
-        [other] = [lang for lang in LANGUAGES if lang != self.lang]
-        kept = [(name, value) for name, value in self.request.query_params.multi_items() if name != "lang"]
-        return other, f"{self.request.url.path}?{urlencode([*kept, ('lang', other)])}"
-
     def problem(self, problem: Problem) -> Response:
         """What went wrong, as a page."""
         status, meaning = CODES[problem.code]
-        return self.page("problem.html", status=status, words=said(meaning))
+        back = "/" if self.root == "/" else f"{self.root}studies"
+        return self.page("problem.html", status=status, words=said(meaning), back=back)
 
     def require_token(self) -> None:
         """Stops a form that is not one of this visit's.
@@ -127,7 +122,7 @@ def visits_of(collecting: Collecting) -> Visits:
 def asked_by(request: Request, body: bytes, lang: str) -> Asked:
     """A request, with its visitor if there is one."""
     collecting: Collecting = request.app.state.collecting
-    bare = Asked(collecting=collecting, request=request, form=_fields(body), visits=visits_of(collecting), lang=lang)
+    bare = Asked(collecting=collecting, request=request, form=dict(sent_fields(body)), visits=visits_of(collecting), lang=lang)
     claimed = bare.visits.claimed(request)
     if claimed is None or request.path_params.get("place", claimed[0].id) != claimed[0].id:
         return bare
@@ -136,13 +131,6 @@ def asked_by(request: Request, body: bytes, lang: str) -> Asked:
     if found is None or not holds(bound) or collecting.store.today >= found.expires:
         return bare
     return replace(bare, visit=visit, operator=found)
-
-
-def _fields(body: bytes) -> dict[str, str]:
-    try:
-        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-    except ValueError:  # more fields than any form of ours has
-        return {}
 
 
 def begin_visit(asked: Asked, token: str) -> Response | None:

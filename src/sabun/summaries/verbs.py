@@ -53,8 +53,10 @@ Example:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
-_Column = Annotated[str, typer.Option("--column", help="The column in question.")]
-_By = Annotated[str | None, typer.Option("--by", help="A column of labels: one answer for each that the schema declares.")]
+_Column = Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column in question.")]
+_By = Annotated[
+    str | None, typer.Option("--by", metavar="COLUMN", help="A column of labels: one answer for each that the schema declares.")
+]
 _Where = Annotated[
     list[str] | None, typer.Option("--where", help="A public condition: age=18:65, age=65: or sex=F,M; all of them must hold.")
 ]

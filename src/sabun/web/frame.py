@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from sabun.reports.page import environment
+from sabun.telling.language import retold
 from sabun.web.marks import dot, gauge
 
 if TYPE_CHECKING:
@@ -65,5 +66,5 @@ def framed(package: str, template: str, frame: Frame, **content: Any) -> str:
 @cache
 def _environment(package: str) -> Environment:
     made = environment(package, "sabun.web", "sabun.reports")
-    made.globals.update(dot=dot, gauge=gauge)
+    made.globals.update(dot=dot, gauge=gauge, retold=retold)
     return made

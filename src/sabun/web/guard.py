@@ -37,7 +37,7 @@ _LOOPBACK = {"127.0.0.1", "::1"}
 
 @final
 class Guard:
-    """Lets requests through that come from the server's own pages, and puts `HEADERS` on every answer.
+    """Lets requests through that come from the server's own pages, and puts `HEADERS` on answers without their own.
 
     Args:
         app: What is guarded.
@@ -54,7 +54,9 @@ class Guard:
 
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)  # a report that stands alone has a policy of its own
             await send(message)
 
         if scope["type"] != "http" or self._welcome(scope):

@@ -13,11 +13,13 @@ _COOKIE = "sabun-language"
 _YEAR = 365 * 86_400
 
 
-def spoken(request: Request) -> str:
-    """The language of the answer: `?lang=`, the one chosen before, the browser's first one that we have, English."""
+def spoken(request: Request, *, usual: str | None = None) -> str:
+    """The language of the answer: `?lang=`, the one chosen before, the server's, the browser's first one we have, English."""
     for given in (request.query_params.get("lang"), request.cookies.get(_COOKIE)):
         if given in LANGUAGES:
             return given
+    if usual is not None:
+        return usual
     return next((tag for tag in _accepted(request.headers.get("accept-language", "")) if tag in LANGUAGES), LANGUAGES[0])
 
 

@@ -18,7 +18,8 @@ from sabun.telling.terminal.written import widened
 __all__ = ["EVERY_ROW", "AskedPersons", "as_persons", "asked_files", "asked_table", "reading"]
 
 _Id: TypeAlias = Annotated[
-    str | None, typer.Option("--id", help="The column that tells persons apart, where a person may have several rows.")
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="The column that tells persons apart, where a person may have several rows."),
 ]
 _Rules: TypeAlias = Annotated[
     list[str] | None,
@@ -26,7 +27,9 @@ _Rules: TypeAlias = Annotated[
 ]
 _Order: TypeAlias = Annotated[
     str | None,
-    typer.Option("--order", help="With --id, the column of numbers or dates that says what is first and last."),
+    typer.Option(
+        "--order", metavar="COLUMN", help="With --id, the column of numbers or dates that says what is first and last."
+    ),
 ]
 _Spelling: TypeAlias = Annotated[
     str | None, typer.Option("--spelling", help="With --id: text, or number, where 007 and 7 are one id.")

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -84,7 +85,7 @@ class ResultNotWritten(DataError):
     """A result that is paid for could not be written; the words say where it is now."""
 
 
-_payments: list[Payment] = []
+_payments: ContextVar[list[Payment] | None] = ContextVar("sabun_payments", default=None)
 """Those of the command that runs; an error that no payment explains is explained by them."""
 
 
@@ -111,7 +112,7 @@ class Payment:
         place, account = (None, "") if file is None else with_account(file)
         book = None if place is None else Ledger.open(place, remark=purpose or "", account=account, table=table)
         made = cls(book=book, file=place, checkpoint=checkpoint)
-        _payments.append(made)
+        _of_this_command().append(made)
         return made
 
     def relation(self, stated: str | None) -> str:
@@ -256,8 +257,15 @@ class Payment:
 def charged(*, anew: bool = False) -> str:
     """What the command that runs has charged, in words; empty when nothing. `anew` forgets the command before."""
     if anew:
-        _payments.clear()
-    return " ".join(filter(None, (payment.stands() for payment in _payments)))
+        _payments.set([])
+    return " ".join(filter(None, (payment.stands() for payment in _of_this_command())))
+
+
+def _of_this_command() -> list[Payment]:
+    found = _payments.get()
+    if found is None:
+        _payments.set(found := [])
+    return found
 
 
 def _handed_over(reason: str, release: Release) -> ResultNotWritten:

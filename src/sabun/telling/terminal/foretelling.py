@@ -11,9 +11,9 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import exact, plain
-from sabun.telling.terminal.output import remark
+from sabun.telling.terminal.output import hearing, remark
 
-__all__ = ["Guess", "foretell", "shown_plan"]
+__all__ = ["Guess", "foretell", "plan_of", "shown_plan"]
 
 Guess: TypeAlias = Annotated[
     int | None,
@@ -50,16 +50,27 @@ def foretell(question: Any, *, n_records: int | None, yes: bool, json: bool, tol
     Raises:
         ParameterError: The plan is vacuous and nobody said yes; nothing is charged.
     """
+    hears = hearing()
+    if hears is not None and hears.plan_only:
+        hears.foretold = (question, None if told else n_records, public)
+        if n_records is None or told:
+            remark(told or _UNKNOWN)
+        raise typer.Exit
     if n_records is None or told:
         if not json:
             remark(told or _UNKNOWN)
         return {"plan": None}
-    plan = question.plan(n_records=max(n_records, 1), **public)
+    plan = plan_of(question, n_records=n_records, public=public)
     if not json:  # beside the answer, not in it
         remark(shown_plan(plan))
     if getattr(plan, "vacuous", False) and not yes:
         raise ParameterError(_refusal(question, plan, max(n_records, 1), public))
     return {"plan": plan.to_dict()}
+
+
+def plan_of(question: Any, *, n_records: int, public: dict[str, Any], epsilon: Fraction | None = None) -> Any:
+    """The plan of a question for so many records, or of the same question with another epsilon."""
+    return (question if epsilon is None else _with(question, epsilon)).plan(n_records=max(n_records, 1), **public)
 
 
 def shown_plan(plan: Any) -> str:
@@ -99,7 +110,7 @@ def _with(question: Any, epsilon: Fraction) -> Any:
 
 def _vacuous(question: Any, n_records: int, public: dict[str, Any]) -> bool:
     try:
-        return bool(question.plan(n_records=n_records, **public).vacuous)
+        return bool(plan_of(question, n_records=n_records, public=public).vacuous)
     except ParameterError:  # an amount, or a number, that this question does not take
         return True
 

@@ -16,13 +16,15 @@ from sabun.records import Column, FileFormat, FilePart
 from sabun.records.files import file_column
 from sabun.telling.terminal.output import remark
 
-__all__ = ["asked_columns"]
+__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at"]
 
 _Answer = TypeVar("_Answer")
 
-_BEGIN = """For each column say what everybody knows without the table: from the form, the code book, the law.
+ADVICE = """For each column say what everybody knows without the table: from the form, the code book, the law.
 Never take bounds from the rows: the largest age in a table is one person's age."""
-_KINDS = {"n": "number", "c": "category", "d": "date", "i": "id", "s": "skip"}
+NOT_PRIVATE = "NOT PRIVATE: what is said about cells below was read off the private rows. Do not publish it."
+KINDS = {"n": "number", "c": "category", "d": "date", "i": "id", "s": "skip"}
+"""What a column may be, by the letter that answers."""
 _MOST = 1000
 
 
@@ -40,14 +42,14 @@ def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | Non
     """
     if look and table is None:
         raise ParameterError("--look must come with --names-of, the table to look at.")
-    remark(_BEGIN)
+    remark(ADVICE)
     part = None if table is None else FilePart.of(table).written(form or FileFormat())
     if look:
-        remark("NOT PRIVATE: what is said about cells below was read off the private rows. Do not publish it.")
+        remark(NOT_PRIVATE)
     found = list[Column]()
     for name in _typed_names(known) if part is None else [name for name in part.names() if name not in known]:
         if look and part is not None:
-            remark(f"{one_line(name)}: {_looked_at(file_column(part, name))}")
+            remark(f"{one_line(name)}: {looked_at(file_column(part, name))}")
         column = _asked_column(name)
         if column is not None:
             found.append(column)
@@ -75,28 +77,41 @@ def _asked_column(name: str) -> Column | None:
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return _until(
-            lambda: Column.category(
-                name, [label.strip() for label in _prompt(f"{shown}: its labels, between commas").split(",")]
-            )
-        )
+        return _until(lambda: column_of(name, kind, labels=_prompt(f"{shown}: its labels, between commas")))
     if kind == "date":
-        return _until(lambda: Column.date(name, lower=_end(shown, "first day (2020-01-31)"), upper=_end(shown, "last day")))
+        return _until(lambda: column_of(name, kind, low=_end(shown, "first day (2020-01-31)"), high=_end(shown, "last day")))
     return _until(
-        lambda: Column.number(
+        lambda: column_of(
             name,
-            lower=_number(_end(shown, "lowest value that is possible")),
-            upper=_number(_end(shown, "highest value that is possible")),
-            missing=_optional(_prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", "")),
+            kind,
+            low=_end(shown, "lowest value that is possible"),
+            high=_end(shown, "highest value that is possible"),
+            missing=_prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", ""),
         )
     )
 
 
+def column_of(name: str, kind: str, *, low: str = "", high: str = "", labels: str = "", missing: str = "") -> Column | None:
+    """The column that answers declare, as they were typed; None for one that is skipped or tells persons apart.
+
+    Raises:
+        SabunError: They declare none.
+    """
+    kind = _kind(kind)
+    if kind in ("id", "skip"):
+        return None
+    if kind == "category":
+        return Column.category(name, [label.strip() for label in labels.split(",")], missing=missing.strip() or None)
+    if kind == "date":
+        return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
+    return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing))
+
+
 def _kind(answer: str) -> str:
-    for letter, word in _KINDS.items():
+    for letter, word in KINDS.items():
         if answer.strip().lower() in (letter, word):
             return word
-    raise ParameterError(f"the answer must be one of {', '.join(_KINDS)}; got {one_line(answer)!r:.40}.")
+    raise ParameterError(f"the answer must be one of {', '.join(KINDS)}; got {one_line(answer)!r:.40}.")
 
 
 def _end(shown: str, which: str) -> str:
@@ -141,7 +156,7 @@ def _prompt(question: str, default: str | None = None) -> str:
             return line.strip() or str(default)
 
 
-def _looked_at(cells: list[Any]) -> str:
+def looked_at(cells: list[Any]) -> str:
     """How the cells of a column look, without one of them."""
     texts = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
     numbers = sum(_is_number(text) for text in texts)

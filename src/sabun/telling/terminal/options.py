@@ -1,6 +1,10 @@
 """The options of the command line, each defined once: the same idea has the same name and the same help in every verb.
 
-The first name of an option is its name; the others are older spellings, which work and are not shown.
+The first name of an option is its name; the others are older spellings, which work and are not shown. What an option takes
+stands in its metavar, in the same words everywhere, for people and for the desk, which draws its forms from them:
+
+    COLUMN, COLUMN,COLUMN    a column's name, several     TABLE       a table (the first one of a command is the private one)
+    one|another              one of these                 FILE.csv, FOLDER    what is written
 """
 
 from __future__ import annotations
@@ -51,10 +55,16 @@ Bounds: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--bounds", help="Public bounds of a column, name=low:high, beside or instead of a schema; repeat it."),
 ]
-Columns: TypeAlias = Annotated[str | None, typer.Option("--columns", help="Names of columns, separated by commas.")]
+Columns: TypeAlias = Annotated[
+    str | None, typer.Option("--columns", metavar="COLUMN,COLUMN", help="Names of columns, separated by commas.")
+]
 Relation: TypeAlias = Annotated[
     str | None,
-    typer.Option("--relation", help="replace-one, or add-remove (hides the number of rows too); the ledger's when left out."),
+    typer.Option(
+        "--relation",
+        metavar="replace-one|add-remove",
+        help="replace-one, or add-remove (hides the number of rows too); the ledger's when left out.",
+    ),
 ]
 RetryKey: TypeAlias = Annotated[
     str | None, typer.Option("--retry-key", "--key", help="A name for this release: a retry with it costs nothing.")

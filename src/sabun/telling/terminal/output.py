@@ -1,4 +1,4 @@
-"""What the command line says, and where: results on stdout, complaints on stderr."""
+"""What the command line says, and where: results on stdout, complaints on stderr; or to a page that runs a command."""
 
 from __future__ import annotations
 
@@ -8,16 +8,32 @@ import os
 import secrets
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeAlias
+from typing import Annotated, Any, TextIO, TypeAlias, final
 
 import typer
 from rich.console import Console
 
 from sabun.errors import ParameterError
 
-__all__ = ["Json", "complain", "new_file", "new_folder", "on_terminal", "print_json", "print_line", "remark", "safe", "warn"]
+__all__ = [
+    "Heard",
+    "Json",
+    "complain",
+    "heard",
+    "hearing",
+    "new_file",
+    "new_folder",
+    "on_terminal",
+    "print_json",
+    "print_line",
+    "remark",
+    "safe",
+    "warn",
+]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 """The option every command has."""
@@ -25,18 +41,72 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for ma
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
+@final
+@dataclass(kw_only=True)
+class Heard:
+    """What a command says to whoever runs it in this process.
+
+    Attributes:
+        record: Its answer in plain JSON types.
+        remarks: What it says beside the answer, warnings too.
+        complaint: Why it failed; empty where it did not.
+        error: What was raised.
+        doing: What it is doing now, and
+        share: how much of that is done, from 0 to 1; None where that is not known.
+        plan_only: Whether it shall end as soon as it has foretold what it would do.
+        foretold: The question it foretold, the number of records, and what else its plan takes.
+    """
+
+    record: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    complaint: str = ""
+    error: BaseException | None = None
+    doing: str = ""
+    share: float | None = None
+    plan_only: bool = False
+    foretold: tuple[Any, int | None, dict[str, Any]] | None = None
+
+
+_hearer: ContextVar[Heard | None] = ContextVar("sabun_hearer", default=None)
+
+
+@contextlib.contextmanager
+def heard(*, plan_only: bool = False) -> Iterator[Heard]:
+    """Inside, a command tells what it has to say to what is yielded, and prints nothing; in this thread alone."""
+    hears = Heard(plan_only=plan_only)
+    before = _hearer.set(hears)
+    try:
+        yield hears
+    finally:
+        _hearer.reset(before)
+
+
+def hearing() -> Heard | None:
+    """Who listens to the command that runs; None where it speaks to a terminal."""
+    return _hearer.get()
+
+
 def print_line(text: str, *, style: str | None = None) -> None:
     """Prints text as it is: colour only on a terminal, no markup, no wrapping, no control characters."""
+    if (hears := hearing()) is not None:
+        hears.remarks.append(safe(text))
+        return
     _print(text, sys.stdout, style)
 
 
 def print_json(record: Mapping[str, Any]) -> None:
     """Prints one JSON object; ASCII only, so that no terminal or pipe can spoil it."""
+    if (hears := hearing()) is not None:
+        hears.record = dict(record)
+        return
     sys.stdout.write(json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
 def complain(message: str, error: BaseException, *, code: int, as_json: bool) -> int:
     """Prints an error on stderr, as words or as JSON; returns the exit code. No message, no line."""
+    if (hears := hearing()) is not None:
+        hears.complaint, hears.error = safe(message), error
+        return code
     if not message:
         return code
     with contextlib.suppress(OSError):  # who closed stderr too gets the exit code
@@ -55,6 +125,9 @@ def warn(message: str) -> None:
 
 def remark(message: str, *, style: str | None = None) -> None:
     """Prints on stderr what must not get into a result; a full or closed stderr ends no command."""
+    if (hears := hearing()) is not None:
+        hears.remarks.append(safe(message))
+        return
     with contextlib.suppress(OSError):
         _print(message, sys.stderr, style)
 

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, and nothing anywhere else."""
+"""A progress bar on the terminal, or on the page that runs a command, and nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from sabun.telling.terminal.output import safe
+from sabun.telling.terminal.output import hearing, on_terminal, safe
 
-__all__ = ["busy", "progress_bar"]
+__all__ = ["busy", "progress_bar", "watched"]
 
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
     """A moving sign on a terminal's stderr while the work lasts; it never tells how much there is."""
+    if (hears := hearing()) is not None:
+        hears.doing, hears.share = safe(words), None
+        yield
+        return
     console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         yield
@@ -28,6 +32,14 @@ def busy(words: str) -> Iterator[None]:
 @contextmanager
 def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, str], None]]:
     """A bar on stderr; what it yields is called with the share done (0 to 1) and what is being done now."""
+    if (hears := hearing()) is not None:
+
+        def tell(share: float, doing: str) -> None:
+            hears.doing, hears.share = f"{safe(title)}: {safe(doing)[:60]}", min(max(share, 0.0), 1.0)
+
+        hears.doing = safe(title)
+        yield tell
+        return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = Console(file=sys.stderr, emoji=False, highlight=False)
@@ -45,3 +57,8 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[float
             bar.update(task, completed=min(max(share, 0.0), 1.0), doing=safe(doing)[:60])
 
         yield step
+
+
+def watched(*, quiet: bool = False) -> bool:
+    """Whether anybody sees progress: what only serves to show it need not be computed for nobody."""
+    return hearing() is not None or (on_terminal() and not quiet)

@@ -1,0 +1,70 @@
+"""`sabun desk`: the same questions in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sabun import checks
+from sabun.errors import MissingExtra
+from sabun.telling.language import LANGUAGES
+from sabun.telling.terminal.output import Json, print_json, print_line
+
+__all__ = ["command"]
+
+
+def command(
+    folder: Annotated[Path, typer.Option(help="The folder whose tables, schemas and ledgers the desk works with.")] = Path(),
+    port: Annotated[int, typer.Option(help="The port on this machine; any that is free when 0.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser; say which file to open.")] = False,
+    language: Annotated[str | None, typer.Option(help="Language of the pages: en or ja; the browser's when left out.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Make everything ready, say so, and stop.")] = False,
+    json: Json = False,
+) -> None:
+    """Ask questions in the browser: choose a table, declare its columns, see the plan, ask, read the report.
+
+    The desk answers on this machine alone (127.0.0.1), and to whoever can read a file that only you can read.
+
+    Example:
+
+        sabun datasets save adult people.csv --schema people.schema.json
+
+        sabun desk --folder . --check
+    """
+    if language is not None:
+        checks.one_of(LANGUAGES, language=language)
+    try:
+        from sabun.desk.server import DeskServer
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "jinja2", "markupsafe"):
+            raise
+        raise MissingExtra("the desk needs a web server. Install it with: pip install 'sabun[service]'") from None
+    from sabun.cli._frame import run
+
+    server = DeskServer(folder, run=run, command=_whole, port=port, language=language)
+    if check:
+        server.close()
+        told: dict[str, Any] = {"folder": str(folder), "address": server.address}
+        print_json(told) if json else print_line(f"Ready to work with {str(folder)!r}.", style="bold")
+        return
+    file = server.entrance.renew()
+    if json:
+        print_json({"folder": str(folder), "address": server.address, "open": file.as_uri()})
+    else:
+        print_line(f"The desk is at {server.address} and stops with Ctrl-C.", style="bold")
+        print_line(f"Open this file in your browser within a minute: {file.as_uri()}")
+    import sys
+
+    sys.stdout.flush()
+    if not no_open:
+        server.show()
+    server.run()
+
+
+def _whole() -> Any:
+    """The whole command line, built once."""
+    from sabun.cli._frame import whole
+
+    return whole()

@@ -1,0 +1,60 @@
+import { swapped } from "./swap.js";
+
+/** The page works without this; with it the plan follows the form, and the slider moves epsilon. */
+const form = document.getElementById("ask");
+const number = document.getElementById("epsilon");
+const slider = document.getElementById("epsilon-slider");
+const WAIT = 250;
+let waiting = 0;
+let asked = null;
+
+async function plan() {
+  asked?.abort();
+  asked = new AbortController();
+  const sent = new URLSearchParams(new FormData(form));
+  sent.set("act", "plan");
+  try {
+    const answer = await fetch(location.href, { method: "POST", body: sent, signal: asked.signal, redirect: "error" });
+    swapped(await answer.text());
+  } catch {
+    // a newer plan is on its way, or the desk is closed: the page stays as it is
+  }
+}
+
+const soon = () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(plan, WAIT);
+};
+
+if (form !== null) {
+  form.addEventListener("input", soon);
+  form.addEventListener("submit", () => clearTimeout(waiting));
+}
+
+if (slider !== null) {
+  // two steps of the slider are a tenth of a power of ten, rounded as a person would
+  const place = () => {
+    const value = Number(number.value);
+    if (value > 0) slider.value = String(Math.round(50 * Math.log10(value)));
+  };
+  const shown = () => {
+    number.value = String(Number((10 ** (Number(slider.value) / 50)).toPrecision(2)));
+    slider.setAttribute("aria-valuetext", `ε ${number.value}`);
+  };
+  place();
+  slider.setAttribute("aria-valuetext", `ε ${number.value}`);
+  slider.addEventListener("input", shown);
+  number.addEventListener("input", place);
+  document.getElementById("slider").hidden = false;
+}
+
+for (const fold of document.querySelectorAll("section.column")) {
+  const kinds = fold.querySelectorAll("input[type=radio]");
+  const parts = fold.querySelectorAll(".ends-of > div");
+  const show = () => {
+    const kind = [...kinds].find((one) => one.checked)?.value;
+    for (const part of parts) part.hidden = !part.classList.contains(`of-${kind}`);
+  };
+  for (const one of kinds) one.addEventListener("change", show);
+  show();
+}

@@ -1,0 +1,152 @@
+"""The same question elsewhere: as a command, and as Python."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from sabun.desk.errands import Errand
+from sabun.desk.jobs import Job
+from sabun.errors import ParameterError
+from sabun.ledger import Ledger
+from sabun.records import Column, FileFormat, Schema
+
+__all__ = ["command_of", "python_of"]
+
+
+def command_of(errand: Errand, folder: Path) -> str:
+    """What to type in a terminal to ask the same: the ledger gives the kept answer, for nothing."""
+    return f"cd {shlex.quote(str(folder))}\n{shlex.join(['sabun', *errand.words])}"
+
+
+class _Unwritable(Exception):
+    """Something that no line of Python stands for."""
+
+
+@final
+@dataclasses.dataclass(kw_only=True)
+class _Script:
+    """A script that is being written."""
+
+    known: Schema
+    imports: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def value(self, value: Any) -> str:
+        """A parameter as an expression.
+
+        Raises:
+            _Unwritable: There is none.
+        """
+        if isinstance(value, Ledger):
+            return "ledger"
+        if isinstance(value, Schema):
+            return self._schema(value)
+        if isinstance(value, Column):
+            if value.name in self.known.names and self.known[value.name] == value:
+                return f"schema[{value.name!r}]"
+            raise _Unwritable
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            kind = type(value)
+            self.imports.add((kind.__module__, kind.__name__))
+            return (
+                f"{kind.__name__}({self.arguments(value, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})})"
+            )
+        try:
+            ast.literal_eval(repr(value))
+        except (ValueError, SyntaxError):
+            raise _Unwritable from None
+        return repr(value)
+
+    def arguments(self, thing: Any, values: Mapping[str, Any]) -> str:
+        """The parameters of a thing that are not what they are usually."""
+        usual = {name: one.default for name, one in inspect.signature(type(thing)).parameters.items()}
+        told = [(name, value) for name, value in values.items() if name in usual and not _equal(value, usual[name])]
+        return ", ".join(f"{name}={self.value(value)}" for name, value in told)
+
+    def _schema(self, schema: Schema) -> str:
+        if schema == self.known:
+            return "schema"
+        try:
+            chosen = self.known.select(schema.names)
+        except ParameterError:
+            raise _Unwritable from None
+        if chosen != schema:
+            raise _Unwritable
+        return f"schema.select({list(schema.names)!r})"
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except (TypeError, ValueError):
+        return False
+
+
+def python_of(errand: Errand, schema: Path) -> str:
+    """The same in Python; empty where a setting cannot be written down."""
+    about, question = errand.about, errand.about["question"]
+    job: Job = about["job"]
+    filled, table = about["filled"], about["table"].name
+    script = _Script(known=Schema.load(schema))
+    script.imports |= {(job.room.package, type(question).__name__), ("sabun", "Ledger"), ("sabun", "Schema")}
+    try:
+        asked = f"{type(question).__name__}({script.arguments(question, question.get_params(deep=False))})"
+    except _Unwritable:
+        return ""
+    lines, given = _fitted(script, question, table, {name: _last(filled, name) for name in ("id", "target")}, about)
+    remark = _last(filled, "purpose")
+    named = "" if _last(filled, "again") else f", table={_last(filled, 'label') or table!r}"
+    imports = [f"from {module} import {name}" for module, name in sorted(script.imports)]
+    return "\n".join(
+        [
+            *(line for line in lines if line.startswith("import ")),
+            *imports,
+            "",
+            f"schema = Schema.load({schema.name!r})",
+            f"ledger = Ledger.open({about['ledger'].name!r}{named}{f', remark={remark!r}' if remark else ''})",
+            *(line for line in lines if not line.startswith("import ")),
+            f"question = {asked}",
+            f"question.fit({given})",
+            "release = question.release_",
+        ]
+    )
+
+
+def _last(filled: Mapping[str, list[str]], name: str) -> str:
+    return (filled.get(name) or [""])[-1].strip()
+
+
+def _fitted(
+    script: _Script, question: Any, table: str, named: Mapping[str, str], about: Mapping[str, Any]
+) -> tuple[list[str], str]:
+    """What `fit` is given, and the lines before it: rooms differ in whether they take one table, two, or a table and labels."""
+    taken = inspect.signature(question.fit).parameters
+    if "public" in taken:
+        return [], f"private={table!r}, public={about['files']['public'].name!r}"
+    if "y" in taken and taken["y"].default is inspect.Parameter.empty:
+        reader = f"pd.{_reader(table)}({table!r}{_form(script.known.file) if _reader(table) == 'read_csv' else ''})"
+        names = list(question.schema.names)
+        return ["import pandas as pd", f"rows = {reader}"], f"rows[{names!r}], rows[{named['target']!r}]"
+    if named["id"]:
+        script.imports.add(("sabun.records", "persons"))
+        rules = dict(line.rpartition("=")[::2] for line in _last(about["filled"], "rule").splitlines() if line.strip())
+        return [], f"persons({table!r}, id={named['id']!r}, rules={rules!r})"
+    return [], repr(table)
+
+
+def _reader(table: str) -> str:
+    return {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel", ".ods": "read_excel"}.get(
+        Path(table).suffix, "read_csv"
+    )
+
+
+def _form(form: FileFormat) -> str:
+    names = {"encoding": "encoding", "separator": "sep", "decimal": "decimal", "thousands": "thousands"}
+    usual = FileFormat()
+    told = [(theirs, getattr(form, ours)) for ours, theirs in names.items() if getattr(form, ours) != getattr(usual, ours)]
+    return "".join(f", {name}={value!r}" for name, value in told)

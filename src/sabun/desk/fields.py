@@ -1,0 +1,171 @@
+"""Forms of commands: each option of the command line is a field, and what was filled in becomes a command line again.
+
+Nothing here lists options: a field is drawn from what the option itself says (its type, its metavar, its help, its default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from sabun.records import FilePart
+from sabun.telling.language import phrase
+
+__all__ = ["Field", "as_typed", "fields_of", "misfit", "on_page", "private_table"]
+
+_COLUMN, _COLUMNS, _TABLE = "COLUMN", "COLUMN,COLUMN", "TABLE"
+_SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only"}
+"""What the desk says itself, or what the schema of a table says."""
+_FIRST = ("epsilon", "n_records", "yes")
+"""What is asked first although a command could do without it: it decides how good the answer is, and whether there is one."""
+_LABELS = {
+    "n_records": phrase("About how many records there are"),
+    "by": phrase("One answer for each"),
+    "where": phrase("Only rows where"),
+    "id": phrase("Column that tells persons apart"),
+    "k": phrase("Neighbours (k)"),
+    "yes": phrase("Release even if nothing but noise is expected"),
+    "again": phrase("Draw anew and pay"),
+    "epsilon": phrase("Privacy loss (epsilon)"),
+    "public": phrase("Public table"),
+    "set": phrase("Further settings"),
+    "retry_key": phrase("Name for a free retry"),
+    "error_bar": phrase("Share of epsilon for the intervals"),
+    "confidence": phrase("How often intervals hold"),
+    "resolution": phrase("How finely to look"),
+    "accounting": phrase("Way of counting"),
+    "processes": phrase("Processes side by side"),
+    "accept_publishing_raw_records": phrase("Publish private rows as they are"),
+    "allow_per_parameter": phrase("Allow a promise for each weight alone"),
+    "n_public": phrase("Number of records, if public"),
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field of a form.
+
+    Args:
+        name: The parameter.
+        option: How it is typed; empty for an argument.
+        label: What people call it, in English.
+        help: What the command line says about it.
+        kind: text, number, lines, flag, choice, column, columns, table, ledger, schema or out.
+        choices: What there is to choose from.
+        usual: What is taken when nothing is filled in.
+        required: Whether something must be filled in.
+        ending: For what is written: how its name ends.
+    """
+
+    name: str
+    option: str
+    label: str
+    help: str
+    kind: str
+    choices: tuple[str, ...] = ()
+    usual: str = ""
+    required: bool = False
+    ending: str = field(default="", repr=False)
+
+    @property
+    def first(self) -> bool:
+        """Whether it is asked at once, and not among the further choices."""
+        return self.required or self.name in _FIRST or self.kind in ("column", "columns", "table")
+
+
+def fields_of(command: Any) -> list[Field]:
+    """The fields of a command, in its own order; what the desk settles itself is left out."""
+    made = [_field(option) for option in command.params if option.name not in _SETTLED]
+    return [one for one in made if one is not None]
+
+
+def private_table(fields: Sequence[Field]) -> Field:
+    """The field for the private table: the first one for a table."""
+    return next(one for one in fields if one.kind == "table")
+
+
+def _field(option: Any) -> Field | None:
+    kind = _kind(option)
+    if kind is None:
+        return None
+    typed = option.opts[0] if option.param_type_name == "option" else ""
+    metavar, usual = option.metavar or "", option.default
+    return Field(
+        name=option.name,
+        option=typed,
+        label=_LABELS.get(typed.lstrip("-").replace("-", "_") or option.name, option.name.replace("_", " ").capitalize()),
+        help=option.help or "",
+        kind=kind,
+        choices=tuple(metavar.split("|")) if kind == "choice" else (),
+        usual="" if usual is None or isinstance(usual, bool) else str(usual),
+        required=bool(option.required),
+        ending={"FOLDER": "", "": ".json"}.get(metavar, Path(metavar).suffix),
+    )
+
+
+def _kind(option: Any) -> str | None:
+    """What an option takes; None for files that only the terminal can name."""
+    taken, metavar = option.type_descriptor.annotation, option.metavar or ""
+    if option.name in ("schema", "ledger", "out"):
+        return str(option.name)
+    if metavar == _TABLE:
+        return "table"
+    if "Path" in str(taken) or "FilePart" in str(taken):
+        return None
+    if getattr(option, "is_flag", False):
+        return "flag"
+    if option.multiple:
+        return "lines"
+    if metavar in (_COLUMN, _COLUMNS):
+        return "column" if metavar == _COLUMN else "columns"
+    if "|" in metavar:
+        return "choice"
+    return "number" if taken in (int, float) or option.name in ("epsilon", "delta") else "text"
+
+
+def as_typed(
+    fields: Sequence[Field], filled: Mapping[str, Sequence[str]], files: Mapping[str, FilePart | Path | str]
+) -> list[str]:
+    """The options of a command line: what was filled in, and files by the names of their options."""
+    typed: list[str] = []
+    for one in fields:
+        if one.name in files:
+            typed += _option(one, str(files[one.name]))
+            continue
+        given = [text.strip() for text in filled.get(one.name, ()) if text.strip()]
+        if not given or one.kind in ("table", "ledger", "schema", "out"):
+            continue
+        if one.kind == "flag":
+            typed.append(one.option)
+        elif one.kind == "lines":
+            lines = [line.strip() for text in given for line in text.splitlines()]
+            typed += [part for line in lines if line for part in _option(one, line)]
+        elif one.kind == "columns":
+            typed += _option(one, ",".join(given))
+        elif given[0] != one.usual:
+            typed += _option(one, given[0])
+    return typed
+
+
+def _option(one: Field, value: str) -> list[str]:
+    """A value that begins with a hyphen must not be taken for an option."""
+    if not one.option:
+        return [f"./{value}" if value.startswith("-") else value]
+    return [f"{one.option}={value}"] if value.startswith("-") else [one.option, value]
+
+
+def misfit(fields: Sequence[Field], complaint: str, error: BaseException | None) -> str:
+    """The field that a complaint is about; empty where it is about none, or about several."""
+    if (option := getattr(error, "param", None)) is not None:
+        return str(option.name)
+    word = complaint.partition(" ")[0].strip("-'\"`.,;:").replace("-", "_")
+    names = {one.name: one.name for one in fields} | {one.option.strip("-").replace("-", "_"): one.name for one in fields}
+    return names.get(word, "")
+
+
+def on_page(complaint: str) -> str:
+    """A complaint without the way to a terminal's help."""
+    return complaint.partition(" See: sabun ")[0]

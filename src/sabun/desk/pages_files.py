@@ -1,0 +1,162 @@
+"""The first pages: coming in, the folder's tables, what is declared about one, what can be asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from starlette.responses import Response
+
+from sabun.desk.jobs import jobs
+from sabun.desk.shelf import Item
+from sabun.desk.visitor import Visitor
+from sabun.errors import SabunError
+from sabun.records import CategoryColumn, Column, FileFormat, FilePart, Schema
+from sabun.records.files import file_column
+from sabun.release.files import write_whole
+from sabun.telling.language import phrase, said
+from sabun.telling.terminal.interview import ADVICE, KINDS, NOT_PRIVATE, column_of, looked_at
+
+__all__ = ["columns", "enter", "entered", "files", "front", "jobs_of"]
+
+_ELSEWHERE = {
+    "keyvalue": phrase("People's devices answer here, and no table: in a terminal, `sabun keyvalue serve` starts it.")
+}
+
+
+def front(visitor: Visitor) -> Response:
+    """What this is, and how to come in; a new code is written for whoever can read it."""
+    return visitor.page("front.html", file=str(visitor.desk.entrance.renew()), wrong=False)
+
+
+def entered(visitor: Visitor) -> Response:
+    """Lets somebody in who typed the code."""
+    if not visitor.desk.entrance.admits(visitor.field("code").strip()):
+        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.renew()), wrong=True)
+    return _come_in(visitor)
+
+
+def enter(visitor: Visitor) -> Response:
+    """Lets a browser in that comes from the owner's file."""
+    if not visitor.desk.entrance.admits(visitor.named("code")):
+        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.renew()), wrong=True)
+    return _come_in(visitor)
+
+
+def _come_in(visitor: Visitor) -> Response:
+    """A page that goes on by itself: a redirect would begin at the owner's file, and SameSite cookies stay behind then."""
+    visits = visitor.desk.visits
+    visit = visits.planned("desk")
+    response = visitor.page("entered.html", address=visits.root(visit))
+    visits.seal(response, visit, b"")
+    return response
+
+
+def files(visitor: Visitor) -> Response:
+    """The folder's tables."""
+    shelf = visitor.desk.shelf
+    rows = [(item, shelf.declared(item)) for item in shelf.tables()]
+    return visitor.page("files.html", here="tables", folder=str(shelf.folder), rows=rows, ledgers=shelf.ledgers())
+
+
+@final
+@dataclass(kw_only=True)
+class _Asked:
+    """What a form asks about one column, as it was typed."""
+
+    name: str
+    place: int
+    kind: str = "skip"
+    low: str = ""
+    high: str = ""
+    labels: str = ""
+    missing: str = ""
+    seen: str = ""
+    wrong: str = ""
+
+    def column(self) -> Column | None:
+        """The column; None where it is skipped or cannot be, which is then told beside it."""
+        try:
+            return column_of(self.name, self.kind, low=self.low, high=self.high, labels=self.labels, missing=self.missing)
+        except SabunError as error:
+            self.wrong = str(error)
+            return None
+
+
+def columns(visitor: Visitor) -> Response:
+    """What everybody knows about a table's columns; rows are not read unless the owner says so."""
+    shelf, table = visitor.desk.shelf, visitor.table()
+    known, wrong, act = shelf.declared(table), "", visitor.field("act")
+    form, asked = FileFormat() if known is None else known.file, list[_Asked]()
+    try:
+        form = _form(visitor) if visitor.posts else form
+        part = FilePart.of(table.path).written(form)
+        asked = [_asked(visitor, name, place, known) for place, name in enumerate(part.names())]
+        if act == "look":
+            for one in asked:
+                one.seen = looked_at(file_column(part, one.name))
+    except SabunError as error:
+        wrong = str(error)
+    if act == "save" and asked:
+        declared = [column for one in asked if (column := one.column()) is not None]
+        if not any(one.wrong for one in asked):
+            if declared:
+                schema = Schema(columns=tuple(declared), file=form)
+                write_whole(shelf.schema_of(table), schema.to_text().encode(), overwrite=known is not None)
+                return visitor.to(f"tables/{table.handle}/jobs")
+            wrong = said("At least one column must be declared.")
+    return visitor.page(
+        "columns.html",
+        status=400 if wrong or any(one.wrong for one in asked) else 200,
+        here="tables",
+        table=table,
+        asked=asked,
+        kinds=tuple(reversed(KINDS.values())),
+        form=_shown(form) if not wrong else {name: visitor.field(name) for name in asdict(form)},
+        wrong=wrong,
+        advice=ADVICE,
+        notice=NOT_PRIVATE if act == "look" else "",
+        saved=shelf.schema_of(table).name,
+        scripts=("desk.js",),
+    )
+
+
+def _form(visitor: Visitor) -> FileFormat:
+    said_ = {name: visitor.field(name) for name in asdict(FileFormat())}
+    return FileFormat(**{name: value for name, value in said_.items() if value})
+
+
+def _shown(form: FileFormat) -> dict[str, str]:
+    return {name: "tab" if value == "\t" else value for name, value in asdict(form).items()}
+
+
+def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _Asked:
+    if visitor.posts:
+        given = {part: visitor.field(f"{part}-{place}") for part in ("kind", "low", "high", "labels", "missing")}
+        if visitor.field(f"name-{place}") == name:
+            return _Asked(name=name, place=place, **{**given, "kind": given["kind"] or "skip"})
+        known = None
+    if known is None or name not in known.names:
+        return _Asked(name=name, place=place)
+    told: dict[str, Any] = known[name].to_dict()
+    column = known[name]
+    if isinstance(column, CategoryColumn):
+        return _Asked(
+            name=name, place=place, kind="category", labels=", ".join(column.categories), missing=column.missing or ""
+        )
+    ends = {part: _plain(told[end]) for part, end in (("low", "lower"), ("high", "upper"), ("missing", "missing"))}
+    return _Asked(name=name, place=place, kind=str(told["kind"]), **ends)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) and value == int(value) and abs(value) < 1e6 else str(value)
+
+
+def jobs_of(visitor: Visitor) -> Response:
+    """What can be asked of a table."""
+    table: Item = visitor.table()
+    known = visitor.desk.shelf.declared(table)
+    if known is None:
+        return visitor.to(f"tables/{table.handle}")
+    found = [(room, own, said(_ELSEWHERE.get(room.name, ""))) for room, own in jobs(visitor.desk.command).items()]
+    return visitor.page("jobs.html", here="tables", table=table, rooms=found, schema=known)

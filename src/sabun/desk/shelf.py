@@ -1,0 +1,130 @@
+"""The files of one folder, by handles: a browser never names a path."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from sabun.errors import ParameterError, SabunError
+from sabun.records import Schema
+from sabun.records.csv_files import is_csv
+from sabun.records.workbooks import is_workbook
+
+__all__ = ["Item", "Shelf"]
+
+_SCHEMA = ".schema.json"
+_SQLITE = b"SQLite format 3\0"
+_MOST = 2000
+"""How many names of a folder are looked at: a page that lists more helps nobody."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A file of the folder.
+
+    Args:
+        handle: What the browser calls it.
+        path: Where it is.
+    """
+
+    handle: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.path.name
+
+
+@final
+class Shelf:
+    """The plain files of a folder: no links, nothing hidden, nothing below it, nothing outside.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        ParameterError: There is no such folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise ParameterError(f"folder must be a folder that exists; got {str(folder)!r}. Make it first.")
+        self.folder = folder.resolve()
+        self._key = secrets.token_bytes(32)
+
+    def items(self) -> list[Item]:
+        """Every file, by name."""
+        with os.scandir(self.folder) as found:
+            names = sorted(one.name for _, one in zip(range(_MOST), found, strict=False) if self._plain(one.name))
+        return [Item(handle=self._handle(name), path=self.folder / name) for name in names]
+
+    def _plain(self, name: str) -> bool:
+        """Whether a name is a file's own: a link may lead anywhere."""
+        if name.startswith("."):
+            return False
+        try:
+            return stat.S_ISREG(os.lstat(self.folder / name).st_mode)
+        except OSError:
+            return False
+
+    def _handle(self, name: str) -> str:
+        return hmac.new(self._key, os.fsencode(name), hashlib.sha256).hexdigest()[:24]
+
+    def tables(self) -> list[Item]:
+        """Files that can be read as tables."""
+        return [one for one in self.items() if is_csv(one.path) or is_workbook(one.path) or one.path.suffix == ".parquet"]
+
+    def schemas(self) -> list[Item]:
+        """Files that declare columns."""
+        return [one for one in self.items() if one.name.endswith(_SCHEMA)]
+
+    def ledgers(self) -> list[Item]:
+        """Files that look like ledgers."""
+        return [one for one in self.items() if one.path.suffix == ".ledger" and _begins(one.path, _SQLITE)]
+
+    def found(self, handle: str, among: list[Item]) -> Item:
+        """A file by its handle.
+
+        Raises:
+            ParameterError: There is none, or there is none any more.
+        """
+        for item in among:
+            if hmac.compare_digest(item.handle.encode(), handle.encode("utf-8", "replace")):
+                return item
+        raise ParameterError("the file must be one of this folder; it is not, or not any more. Go back and choose again.")
+
+    def schema_of(self, table: Item) -> Path:
+        """Where the schema of a table is kept."""
+        return self.folder / f"{table.name.split('.')[0]}{_SCHEMA}"
+
+    def declared(self, table: Item) -> Schema | None:
+        """What is declared about a table's columns; None where that cannot be told yet."""
+        path = self.schema_of(table)
+        try:
+            return Schema.load(path) if self._plain(path.name) else None
+        except SabunError:
+            return None
+
+    def fresh(self, name: str, ending: str) -> Path:
+        """A name that is free, like the one given."""
+        for number in range(1, 10_000):
+            path = self.folder / f"{name}{'' if number == 1 else f'-{number}'}{ending}"
+            if not os.path.lexists(path):
+                return path
+        raise ParameterError(f"there must be a free name like {name!r} in the folder; there is none. Tidy it up.")
+
+
+def _begins(path: Path, with_: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(with_)) == with_
+    except OSError:
+        return False

@@ -1,0 +1,235 @@
+"""Who is kept out of the desk: strangers, other ports, other names, other visits, paths, links; what a bad form costs."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.terminal import exit_code
+from desk.desks import Clinic
+from desk.guests import Guest
+from sabun.desk.entrance import Entrance
+from sabun.desk.shelf import Shelf
+from sabun.errors import ParameterError
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    made = Clinic(tmp_path_factory.mktemp("clinic"))
+    made.declare()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def guest(clinic: Clinic) -> Iterator[Guest]:
+    made = Guest(clinic)
+    yield made
+    made.close()
+
+
+def test_a_code_works_once_for_a_minute_and_only_its_owner_reads_it() -> None:
+    now = 0.0
+    entrance = Entrance("http://127.0.0.1:1/", clock=lambda: now)
+    try:
+        file = entrance.renew()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        first, second = (re.findall(r"enter/([\w-]+)", entrance.renew().read_text())[0] for _ in range(2))
+        assert len(second) >= 32
+        assert not entrance.admits(first), "a newer one was written"
+        assert not entrance.admits("")
+        assert entrance.admits(second)
+        assert not entrance.admits(second)
+        assert not file.exists()
+        third = re.findall(r"enter/([\w-]+)", entrance.renew().read_text())[0]
+        now = 61.0
+        assert not entrance.admits(third)
+    finally:
+        entrance.close()
+    assert not file.parent.exists()
+
+
+def test_a_stranger_sees_nothing_but_the_door(clinic: Clinic, guest: Guest) -> None:
+    with httpx.Client(base_url=clinic.origin) as stranger:
+        door = stranger.get("/")
+        assert "patients" not in door.text
+        assert clinic.server.entrance.file.read_text().split("enter/")[1][:20] not in door.text, "the code is not on the page"
+        for path in ("", "ledgers", "new-ledger", f"tables/{guest.handle('patients.csv')}"):
+            answer = stranger.get(guest.root + path)
+            assert answer.status_code == 403
+            assert "patients" not in answer.text
+        assert stranger.get("/enter/wrong").status_code == 403
+
+
+def test_a_cookie_opens_its_own_path_alone(clinic: Clinic, guest: Guest) -> None:
+    other = Guest(clinic)
+    [cookie] = [one for one in guest.http.cookies.jar if one.name == "sabun-visit"]
+    assert cookie.path == guest.root
+    value = {"cookie": f"sabun-visit={cookie.value}"}
+    assert httpx.get(clinic.origin + guest.root, headers=value).status_code == 200
+    assert httpx.get(clinic.origin + other.root, headers=value).status_code == 403
+    forged = {"cookie": f"sabun-visit={cookie.value[:-1]}{'0' if cookie.value[-1] != '0' else '1'}"}
+    assert httpx.get(clinic.origin + guest.root, headers=forged).status_code == 403
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "localhost"},
+        {"host": "127.0.0.1.nip.io"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+    ],
+)
+def test_requests_that_another_page_made_are_refused(clinic: Clinic, guest: Guest, headers: dict[str, str]) -> None:
+    assert guest.http.get(guest.root, headers=headers).status_code == 403
+    before = sorted(os.listdir(clinic.folder))
+    fields = {"token": "x", "name": "mine", "epsilon": "1"}
+    assert guest.http.post(guest.root + "new-ledger", data=fields, headers=headers).status_code == 403
+    assert sorted(os.listdir(clinic.folder)) == before
+
+
+def test_a_form_without_its_token_or_with_another_visit_s_changes_nothing(clinic: Clinic, guest: Guest) -> None:
+    other = Guest(clinic)
+    theirs = re.findall(r'name="token" value="(\w+)"', other.get("new-ledger").text)[0]
+    other.close()
+    before = sorted(os.listdir(clinic.folder))
+    for token in ("", theirs):
+        assert guest.post("new-ledger", token=token, name="mine", epsilon="1").status_code == 403
+    assert sorted(os.listdir(clinic.folder)) == before
+
+
+def test_every_answer_has_the_strict_policy(clinic: Clinic, guest: Guest) -> None:
+    for path in ("/", guest.root, f"{guest.root}ledgers", "/assets/desk.js", "/nothing", f"{guest.root}tables/no"):
+        answer = guest.http.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_a_file_has_a_handle_and_no_path_is_taken(clinic: Clinic, guest: Guest) -> None:
+    outside = clinic.folder.parent / "outside.csv"
+    outside.write_text("age\n1\n")
+    for name in ("patients.csv", "..%2Foutside.csv", "%2Fetc%2Fpasswd", outside.name, "0" * 24):
+        answer = guest.get(f"tables/{name}")
+        assert answer.status_code in (400, 404)
+        assert "<bdi>age<" not in answer.text
+    assert not list(clinic.folder.parent.glob("outside.schema.json"))
+
+
+def test_links_hidden_files_and_folders_are_not_on_the_shelf(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    (inside / "below").mkdir(parents=True)
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    (inside / "below" / "deep.csv").write_text("a\n1\n")
+    (inside / ".hidden.csv").write_text("a\n1\n")
+    (inside / "good.csv").write_text("a\n1\n")
+    (inside / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (inside / "folder.csv").symlink_to(tmp_path)
+    (inside / "gone.csv").symlink_to(tmp_path / "nothing")
+    os.mkfifo(inside / "pipe.csv")
+    shelf = Shelf(inside)
+    [good] = shelf.tables()
+    assert good.name == "good.csv"
+    (inside / "good.csv").unlink()
+    (inside / "good.csv").symlink_to(tmp_path / "secret.csv")
+    with pytest.raises(ParameterError, match="one of this folder"):
+        shelf.found(good.handle, shelf.tables())
+    assert Shelf(inside).items() == []
+    with pytest.raises(ParameterError, match="folder that exists"):
+        Shelf(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("fields", "beside", "words"),
+    [
+        ({"column": "age", "epsilon": "-1"}, "epsilon", "epsilon must be finite and &gt; 0"),
+        ({"column": "age", "epsilon": "much"}, "epsilon", "epsilon must be"),
+        ({"column": "age", "epsilon": ""}, "epsilon", "epsilon must be"),
+        ({"column": "", "epsilon": "1"}, "column", "column"),
+        ({"column": "age", "epsilon": "1", "confidence": "2"}, "confidence", "confidence must be"),
+        ({"column": "age", "epsilon": "1", "confidence": "x"}, "confidence", "valid number"),
+        ({"column": "age", "epsilon": "1", "where": "nonsense"}, "where", "where must look like"),
+        ({"column": "age", "epsilon": "1", "delta": "7"}, "delta", "delta must be"),
+        ({"column": "age", "epsilon": "1", "ledger": "../other"}, "ledger", "one of this folder"),
+        ({"column": "age", "epsilon": "1000"}, "", "Nothing was released, nothing was charged"),
+    ],
+)
+def test_bad_input_is_told_beside_its_field_and_costs_nothing(
+    clinic: Clinic, guest: Guest, fields: dict[str, str], beside: str, words: str
+) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/summaries/mean"
+    before = clinic.book.entries()
+    answer = guest.send(path, **fields, act="ask")
+    if answer.status_code == 303:
+        answer = guest.answered(answer)
+    told = [text for _, text in re.findall(r'class="wrong" id="(\w+)-wrong" role="alert">(.*?)<', answer.text) if _ == beside]
+    assert words in (told[0] if beside else answer.text)
+    assert (f'id="{beside}" name="{beside}"' in answer.text and 'aria-invalid="true"' in answer.text) or not beside
+    assert clinic.book.entries() == before
+
+
+def test_nothing_but_noise_needs_a_tick(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/summaries/mean"
+    fields = {"column": "age", "epsilon": "0.0001"}
+    plan = guest.send(path, **fields, act="plan")
+    assert "hardly anything but noise" in plan.text
+    before = clinic.book.entries()
+    refused = guest.answered(guest.send(path, **fields, act="ask"))
+    assert "epsilon must be larger to tell anything" in refused.text
+    assert 'value="0.0001"' in refused.text, "what was filled in is still there"
+    assert clinic.book.entries() == before
+    taken = guest.answered(guest.send(path, **fields, yes="yes", act="ask"))
+    assert 'id="cost"' in taken.text
+    assert len(clinic.book.entries()) == len(before) + 1
+
+
+def test_one_form_asks_once_even_where_it_asks_anew(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/summaries/mean"
+    page = guest.get(path).text
+    hidden = dict(re.findall(r'<input type="hidden" name="([\w-]+)" value="([^"]*)"', page))
+    fields = hidden | {"column": "stay days", "epsilon": "0.5", "again": "yes", "act": "ask"}
+    before = len(clinic.book.entries())
+    sent = [guest.post(path, **fields) for _ in range(3)]
+    assert len({one.headers["location"] for one in sent}) == 1
+    guest.answered(sent[0])
+    assert len(clinic.book.entries()) == before + 1
+    guest.answered(guest.send(path, column="stay days", epsilon="0.5", again="yes", act="ask"))
+    assert len(clinic.book.entries()) == before + 2, "another form that asks anew pays"
+
+
+def test_rows_are_not_read_before_somebody_says_so(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('volunteers.csv')}"
+    (clinic.folder / "volunteers.csv").chmod(0o600)
+    page = guest.get(path)
+    assert "cells are empty" not in page.text
+    looked = guest.send(path, act="look")
+    assert "NOT PRIVATE: what is said about cells below" in looked.text
+    assert "of the cells are numbers" in looked.text
+    assert not (clinic.folder / "volunteers.schema.json").exists()
+    wrong = guest.send(path, **{"kind-0": "number", "low-0": "9", "high-0": "1", "act": "save"})
+    assert wrong.status_code == 400
+    assert 'id="wrong-0"' in wrong.text
+    assert not (clinic.folder / "volunteers.schema.json").exists()
+
+
+def test_bad_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert exit_code("desk", "--folder", str(tmp_path / "no"), "--check") == 2
+    assert exit_code("desk", "--folder", str(tmp_path), "--port", "99999", "--check") == 2
+    assert exit_code("desk", "--folder", str(tmp_path), "--language", "xx", "--check") == 2
+    assert exit_code("desk", "--folder", str(tmp_path), "--check") == 0

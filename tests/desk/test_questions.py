@@ -1,0 +1,108 @@
+"""Every room's questions through the forms: asked once, paid once, the same elsewhere."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from desk.desks import Clinic
+from desk.guests import Guest
+from sabun.asking.directory import rooms
+from sabun.cli._frame import run, whole
+from sabun.desk.jobs import jobs
+
+ASKED: dict[str, dict[str, Any]] = {
+    "summaries/count": {"by": "sex"},
+    "summaries/mean": {"column": "age", "by": "sex", "where": "age=30:\nsex=F", "confidence": "0.9"},
+    "summaries/quantiles": {"column": "age", "resolution": "1"},
+    "outliers/count": {"columns": ["age", "stay days"], "radius": "0.02"},
+    "outliers/choose": {"subspace": "one=age\nother=stay days", "radius": "0.02"},
+    "density/weights": {"columns": "age", "public": "volunteers.csv"},
+    "regression/fit": {"columns": "age", "target": "stay days", "epsilon": "2"},
+    "learning/train": {"columns": ["age", "stay days"], "target": "sex", "method": "noisy-centroids", "hidden": ""},
+}
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    made = Clinic(tmp_path_factory.mktemp("clinic"))
+    made.declare()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def guest(clinic: Clinic) -> Iterator[Guest]:
+    made = Guest(clinic)
+    yield made
+    made.close()
+
+
+def code_in(page: str, name: str) -> str:
+    return html.unescape(re.findall(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)[0])
+
+
+def filled(guest: Guest, path: str, **fields: Any) -> dict[str, Any]:
+    if "public" in fields:
+        [found] = re.findall(rf'<option value="([0-9a-f]+)">{re.escape(fields["public"])}<', guest.get(path).text)
+        fields["public"] = found
+    return {"epsilon": "1", **fields, "act": "ask"}
+
+
+def test_every_room_with_a_table_can_be_asked() -> None:
+    found = jobs(whole)
+    assert {room.name for room, own in found.items() if own} == {room.name for room in rooms()} - {"keyvalue"}
+    assert {"/".join(job.words).partition("/")[0] for own in found.values() for job in own} == {
+        name.partition("/")[0] for name in ASKED
+    }
+
+
+@pytest.mark.parametrize("job", ASKED)
+def test_a_question_is_paid_once_and_is_free_from_everywhere_after_that(clinic: Clinic, guest: Guest, job: str) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/{job}"
+    fields = filled(guest, path, **ASKED[job])
+    before = len(clinic.book.entries())
+    plan = guest.send(path, **fields | {"act": "plan"})
+    assert plan.status_code == 200
+    assert 'class="chosen"' in plan.text, "the plan is drawn"
+    assert len(clinic.book.entries()) == before, "a plan costs nothing"
+    page = guest.answered(guest.send(path, **fields))
+    assert page.status_code == 200, page.text
+    assert "entry" in re.findall(r'id="cost">(.*?)<', page.text)[0]
+    entries = clinic.book.entries()
+    assert len(entries) == before + 1
+    again = guest.answered(guest.send(path, **fields))
+    assert "Nothing: the same was asked before" in again.text
+    assert re.findall(r'class="big.*?</p>', again.text) == re.findall(r'class="big.*?</p>', page.text)
+    _typed_in_a_terminal(clinic, code_in(page.text, "command"))
+    here = os.getcwd()
+    try:
+        os.chdir(clinic.folder)
+        script: dict[str, Any] = {}
+        exec(code_in(page.text, "python"), script)
+    finally:
+        os.chdir(here)
+    assert script["release"].provenance.receipt.entry == entries[-1].entry
+    assert clinic.book.entries() == entries, "the command and the script get the kept answer"
+
+
+def _typed_in_a_terminal(clinic: Clinic, command: str) -> None:
+    there, typed = command.splitlines()
+    assert shlex.split(there) == ["cd", str(clinic.folder)]
+    words = shlex.split(typed)
+    assert words[0] == "sabun"
+    here = os.getcwd()
+    try:
+        os.chdir(clinic.folder)
+        if "--out" in words:  # what the desk wrote is there already
+            place = words.index("--out") + 1
+            words[place] = f"again-{words[place]}"
+        assert run(words[1:]) == 0
+    finally:
+        os.chdir(here)
