@@ -63,8 +63,7 @@ def _shown_by(room: Room) -> Iterable[Check]:
     except Exception:  # a room that cannot be loaded is among the gaps
         return
     yield from getattr(part, "CHECKS", ())
-    for specimen in getattr(part, "SPECIMENS", ()):
-        yield from questions.checks_of(specimen)
+    yield from questions.checks_of(getattr(part, "SPECIMENS", ()), getattr(part, "VARIANTS", ()))
 
 
 def _missing(room: Room) -> Iterable[tuple[str, str]]:
@@ -79,6 +78,11 @@ def _missing(room: Room) -> Iterable[tuple[str, str]]:
     yield from ((name, "no check names this mechanism") for name in getattr(part, "PROMISING", ()) if name not in tried)
     shown = {specimen.question for specimen in getattr(part, "SPECIMENS", ())}
     yield from ((name, "no specimen of this class is shown") for name in room.questions if name not in shown)
+    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms}
+    if room.questions:
+        yield from (
+            (name, "no class is shown with it in VARIANTS") for name in getattr(part, "PROMISING", ()) if name not in ways
+        )
 
 
 def _gap(room: str, mechanism: str, why: str) -> Finding:
