@@ -8,13 +8,17 @@ from functools import cache
 from typing import final
 
 from sabun.asking.directory import Room, rooms
-from sabun.asking.evidence import Check, Finding
-from sabun.audit import proofs, questions, samplers
+from sabun.asking.evidence import Check, Checklist, Finding
+from sabun.audit import books, proofs, questions, releases, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
 
-HALL = {"privacy": (samplers.CHECKS,)}
+HALL: dict[str, tuple[Checklist, ...]] = {
+    "privacy": (samplers.CHECKS, books.OF_COMPOSITION),
+    "release": (releases.CHECKS,),
+    "ledger": (books.CHECKS,),
+}
 """What is checked for a part of the house beyond what the rooms show themselves."""
 
 

@@ -9,6 +9,7 @@ differ by an exact number.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -186,7 +187,7 @@ def _must_not_share(bench: Bench, one: dict[str, Any], other: dict[str, Any]) ->
     """Two noisy numbers close together whose difference tells the tables apart: they have one draw between them."""
     moved = [way for way, number in one.items() if _is_number(number) and math.isfinite(number) and number != other[way]]
     moved.sort(key=lambda way: float(one[way]))
-    for first, second in zip(moved, moved[1:], strict=False):
+    for first, second in itertools.pairwise(moved):
         size = abs(float(one[first]))
         here, there = _difference(one, first, second), _difference(other, first, second)
         if abs(here) > _CLOSE * size or max(abs(here), abs(there)) <= 1e-9 * size:

@@ -15,6 +15,7 @@ from sabun.asking.evidence import Checklist, Command, Specimen
 from sabun.learning import PrivateClassifier
 from sabun.learning.canary_checks import CHECKS as OF_NETWORKS
 from sabun.learning.settings import KINDS, METHODS, SYNTHESES, AnonymizingFirstSettings
+from sabun.learning.step_checks import CHECKS as OF_STEPS
 from sabun.learning.torch_modules.whole_fit import CHECKS as OF_MODULES
 from sabun.learning.whole_fit import CHECKS as OF_CLASSIFIERS
 from sabun.records import Schema
@@ -114,7 +115,7 @@ COMMANDS = (
     ),
 )
 
-CHECKS = Checklist(OF_CLASSIFIERS, OF_MODULES, OF_NETWORKS)
+CHECKS = Checklist(OF_CLASSIFIERS, OF_STEPS, OF_MODULES, OF_NETWORKS)
 
 PROMISING = (*METHODS, *SYNTHESES, "torch-modules")
 """The mechanisms that promise something."""
