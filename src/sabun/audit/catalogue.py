@@ -8,13 +8,17 @@ from functools import cache
 from typing import final
 
 from sabun.asking.directory import Room, rooms
-from sabun.asking.evidence import Check, Finding
-from sabun.audit import proofs, questions, samplers
+from sabun.asking.evidence import Check, Checklist, Finding
+from sabun.audit import books, proofs, questions, releases, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
 
-HALL = {"privacy": (samplers.CHECKS,)}
+HALL: dict[str, tuple[Checklist, ...]] = {
+    "privacy": (samplers.CHECKS, books.OF_COMPOSITION),
+    "release": (releases.CHECKS,),
+    "ledger": (books.CHECKS,),
+}
 """What is checked for a part of the house beyond what the rooms show themselves."""
 
 
@@ -63,8 +67,7 @@ def _shown_by(room: Room) -> Iterable[Check]:
     except Exception:  # a room that cannot be loaded is among the gaps
         return
     yield from getattr(part, "CHECKS", ())
-    for specimen in getattr(part, "SPECIMENS", ()):
-        yield from questions.checks_of(specimen)
+    yield from questions.checks_of(getattr(part, "SPECIMENS", ()), getattr(part, "VARIANTS", ()))
 
 
 def _missing(room: Room) -> Iterable[tuple[str, str]]:
@@ -79,6 +82,11 @@ def _missing(room: Room) -> Iterable[tuple[str, str]]:
     yield from ((name, "no check names this mechanism") for name in getattr(part, "PROMISING", ()) if name not in tried)
     shown = {specimen.question for specimen in getattr(part, "SPECIMENS", ())}
     yield from ((name, "no specimen of this class is shown") for name in room.questions if name not in shown)
+    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms}
+    if room.questions:
+        yield from (
+            (name, "no class is shown with it in VARIANTS") for name in getattr(part, "PROMISING", ()) if name not in ways
+        )
 
 
 def _gap(room: str, mechanism: str, why: str) -> Finding:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from types import FrameType
 
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit import digests
 
-__all__ = ["LISTED", "checks", "digest", "listed", "now", "proof_files", "proved_module", "span"]
+__all__ = ["LISTED", "checks", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
 
 ENDING = ".proof.md"
 LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
@@ -75,6 +78,24 @@ def span(module: Path, name: str) -> tuple[int, int] | None:
 def _names(node: ast.AST) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return {target.id for target in targets if isinstance(target, ast.Name)} | {getattr(node, "name", "")}
+
+
+def resting(call: Callable[[], object]) -> list[Path]:
+    """The proofs of modules that took part while something ran."""
+    home, seen = str(package()), set[str]()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        del argument
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            seen.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return [proof for proof in proof_files() if str(proved_module(proof)) in seen]
 
 
 def checks() -> dict[str, Checklist]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.asking.evidence import ROWS, Bench, Check, Checklist, Specimen
+from sabun.audit import proofs
 from sabun.audit.black_box import mechanism
+from sabun.audit.drowning import drowned
+from sabun.audit.repeats import independent
 from sabun.audit.replay import replayed
 from sabun.errors import BudgetExceeded
 from sabun.ledger import Ledger
 from sabun.privacy.noise import coin
 from sabun.telling.harness import timed
 
-__all__ = ["book_of", "checks_of"]
+__all__ = ["book_of", "checks_of", "files_in"]
 
 
-def checks_of(specimen: Specimen) -> Iterator[Check]:
-    """What is laid upon the class of a specimen."""
+def checks_of(specimens: Iterable[Specimen], variants: Iterable[Specimen]) -> Iterator[Check]:
+    """What is laid upon every class, and upon every mechanism of a class in each way that it can be asked."""
     checklist = Checklist()
-    for law in _LAWS:
-        checklist(specimen.question, needs=specimen.needs, thorough=law in _THOROUGH, specimen=(specimen,))(law)
+    for specimen in specimens:
+        for law in _OF_CLASSES:
+            checklist(specimen.question, needs=specimen.needs, thorough=law in _THOROUGH, specimen=(specimen,))(law)
+    ways: dict[tuple[str, tuple[str, ...], str], list[Specimen]] = {}
+    for one in variants:
+        ways.setdefault((one.question, one.mechanisms, one.needs), []).append(one)
+    for (question, mechanisms, needs), many in ways.items():
+        for law in _OF_WAYS:
+            checklist(question, *mechanisms, needs=needs, specimen=many if law in _EACH_WAY else many[:1])(law)
     yield from checklist
 
 
@@ -45,7 +55,7 @@ def _ledger(specimen: Specimen, *, epsilon: float) -> Iterator[tuple[Ledger, Pat
 def _the_charge_is_on_disk_before_any_coin_is_tossed(bench: Bench, specimen: Specimen) -> str:
     seen: list[bool] = []
     words = coin._OsCoin.words
-    with _ledger(specimen, epsilon=2) as (ledger, path):
+    with _ledger(specimen, epsilon=9) as (ledger, path):
 
         def watched(self: Any, count: int) -> Any:
             seen.append(Ledger.open(path).spent.epsilon > 0)
@@ -60,28 +70,72 @@ def _the_charge_is_on_disk_before_any_coin_is_tossed(bench: Bench, specimen: Spe
     return f"charged before each of {len(seen)} words of entropy" if len(seen) > 1 else "charged before the one toss"
 
 
-def _a_refused_budget_tosses_no_coin_and_charges_nothing(bench: Bench, specimen: Specimen) -> None:
+def _a_refused_budget_tosses_no_coin_and_leaves_every_byte_and_counter_as_it_was(bench: Bench, specimen: Specimen) -> str:
     def tossed(self: Any, count: int) -> Any:
         del self, count
         bench.fail("the coin was tossed.")
 
-    with _ledger(specimen, epsilon=0.01) as (ledger, _):
-        bench.replace(coin._OsCoin, "words", tossed)
-        model = specimen.make(ledger=ledger)
+    bench.replace(coin._OsCoin, "words", tossed)
+    told = _refused(bench, specimen)
+    if "checkpoint" in specimen.make().get_params():  # the key of a run is drawn first, for the folder to hold
+        bench.put_back()
+        _refused(bench, specimen, checkpoint="kept")
+    return told
+
+
+def _refused(bench: Bench, specimen: Specimen, **more: Any) -> str:
+    with _ledger(specimen, epsilon=0.01) as (ledger, path), chdir(path.parent):
+        model = specimen.make(ledger=ledger, **more)
+        before, own, rows = files_in(path.parent), _terms(model), ROWS.copy()
         try:
-            specimen.fit(model, ROWS)
+            specimen.fit(model, rows)
         except BudgetExceeded as refusal:
             bench.must("Nothing was released, nothing was charged" in str(refusal))
         else:
             bench.fail("the ledger did not refuse.")
-        bench.must(not any(ledger.spent), "something was charged.")
+        bench.must(not any(ledger.spent) and not ledger.entries(), "something was charged.")
         bench.must(not hasattr(model, "release_") and not hasattr(model, "guarantee_"), "something was released.")
+        bench.must(_terms(model) == own, "what the caller asked for was changed.")
+        bench.must(np.array_equal(rows, ROWS), "the caller's table was changed.")
+        after = files_in(path.parent)
+        bench.must(after.keys() == before.keys(), f"other files are there: {sorted(after.keys() ^ before.keys())}.")
+        bench.must(after == before, "a file was written to.")
+    return f"{len(before)} files, the same bytes"
+
+
+def _terms(model: Any) -> dict[str, str]:
+    return {name: repr(value) for name, value in model.get_params(deep=False).items() if name != "ledger"}
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its bytes; locks and shared memory of a database are no content."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith(("-shm", ".lock")))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def _neighbours_replayed_with_the_same_noisy_numbers_release_the_same_bits_so_no_float_tells_more(
     bench: Bench, specimen: Specimen
 ) -> str:
     return replayed(bench, specimen)
+
+
+def _huge_noise_drowns_everything_that_is_released(bench: Bench, specimen: Specimen) -> str:
+    return drowned(bench, specimen)
+
+
+def _no_two_draws_of_a_fit_come_out_alike(bench: Bench, specimen: Specimen) -> str:
+    return independent(bench, specimen)
+
+
+def _the_proofs_it_rests_on_are_about_the_installed_code(bench: Bench, specimen: Specimen) -> str:
+    model = specimen.make(random_state=1)
+    resting = proofs.resting(lambda: specimen.fit(model, ROWS))
+    bench.must(resting, "it rests on no proof.")
+    for proof in resting:
+        bench.must(proofs.now(proof) == proofs.listed(proof), f"{proof.name}: the code is not what was proved.")
+    assumed = [words for words in model.guarantee_.assumptions if "simulated" not in words]
+    names = ", ".join(str(proof.relative_to(proofs.package())) for proof in resting)
+    return f"rests on {names}; assumes: {'; '.join(assumed) or 'nothing further'}"
 
 
 _SECONDS = 180.0
@@ -127,9 +181,18 @@ def _numbers(value: Any) -> Iterator[float]:
 _THOROUGH = (_an_attack_on_the_digits_of_released_numbers_does_not_tell_neighbours_apart,)
 """What takes minutes for each class: fitting it thousands of times."""
 
-_LAWS = (
+_OF_CLASSES = (
     _the_charge_is_on_disk_before_any_coin_is_tossed,
-    _a_refused_budget_tosses_no_coin_and_charges_nothing,
-    _neighbours_replayed_with_the_same_noisy_numbers_release_the_same_bits_so_no_float_tells_more,
+    _a_refused_budget_tosses_no_coin_and_leaves_every_byte_and_counter_as_it_was,
     _an_attack_on_the_digits_of_released_numbers_does_not_tell_neighbours_apart,
+)
+_EACH_WAY = (
+    _neighbours_replayed_with_the_same_noisy_numbers_release_the_same_bits_so_no_float_tells_more,
+    _huge_noise_drowns_everything_that_is_released,
+    _no_two_draws_of_a_fit_come_out_alike,
+)
+_OF_WAYS = (
+    _the_proofs_it_rests_on_are_about_the_installed_code,
+    _the_charge_is_on_disk_before_any_coin_is_tossed,
+    *_EACH_WAY,
 )

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from sabun.asking.evidence import ROWS, Bench, Draw, Refuted, Specimen
 from sabun.asking.evidence.listening import room_modules
-from sabun.asking.evidence.needed import gaussian_sigma
+from sabun.asking.evidence.needed import gaussian_delta
+from sabun.audit.objects import held
 from sabun.privacy.noise import coin
 
 __all__ = ["Tape", "neighbours", "replayed"]
@@ -28,6 +29,8 @@ __all__ = ["Tape", "neighbours", "replayed"]
 _PURE = {"discrete_laplace": 1, "spherical_laplace": 2, "cubical_laplace": np.inf}
 """The norm in which each law of pure noise pays for a change."""
 _SMOOTH = "smooth"
+_CLOCK = ".provenance.time"
+"""The one thing in an object that may differ: when it was made."""
 
 
 class _Numbered(int):
@@ -86,13 +89,20 @@ class Tape:
 
     def outcome(self, place: tuple[int, int], number: Any) -> int:
         """What comes out where noise meets a number: what the tape has, or the number with a little noise of no secret."""
+        if self.numbers.get(place, builtins.int(number)) != builtins.int(number):
+            raise Refuted(
+                f"noise number {place[1]} of draw {place[0]} was added to two numbers: their difference comes out exact."
+            )
         self.numbers[place] = builtins.int(number)
         return builtins.int(self.outcomes.setdefault(place, builtins.int(number) + (7 * place[0] + 3 * place[1]) % 11 - 5))
 
     @property
-    def caught(self) -> bool:
-        """Whether every draw met the number it protects in sight of the tape."""
-        return all((number, place) in self.numbers for number, draw in enumerate(self.draws) for place in range(draw.count))
+    def unmet(self) -> list[str]:
+        """Draws that met no number in sight of the tape."""
+        every = [(number, place, draw.law) for number, draw in enumerate(self.draws) for place in range(draw.count)]
+        return [
+            f"number {place} of draw {number} ({law})" for number, place, law in every if (number, place) not in self.numbers
+        ]
 
     def loss(self, other: Tape) -> tuple[float, float]:
         """What the outcomes tell of which of two tables it was: epsilon of pure noise, and mu of Gaussian noise."""
@@ -118,13 +128,15 @@ def _log_chance(costs: tuple[float, ...], rate: float, place: int) -> float:
 
 
 def neighbours(relation: str, rows: NDArray[np.float64] = ROWS) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Tables that differ in one row: corners, cells that are no numbers, extremes, twins; or that are without one."""
+    """Tables that differ in one row: corners, cells that are no numbers, extremes, twins; under add-remove one more or less."""
     if relation == "add-remove":
         yield "first row gone", rows[1:]
         yield "last row gone", rows[:-1]
-        return
     wild = (0.0, 0.0), (1.0, 1.0), (1.0, 0.0), (np.nan, np.nan), (np.inf, -np.inf), (1e308, -1e308), (5e-324, -0.0), rows[5]
     for number, row in enumerate(wild):
+        if relation == "add-remove":
+            yield f"with row {tuple(float(cell) for cell in row)}", np.vstack([rows, row])
+            continue
         changed = rows.copy()
         changed[(7 * number) % len(rows)] = row
         yield f"row {tuple(float(cell) for cell in row)}", changed
@@ -210,43 +222,71 @@ class _Session:
 
 
 def replayed(bench: Bench, specimen: Specimen) -> str:
-    """Records the specimen, replays its neighbours; raises where one of them shows."""
+    """Records the specimen, replays its neighbours; raises where one of them shows, or where noise reaches no number."""
     session = _Session(bench, specimen)
     first = Tape()
     model = session.fitted(ROWS, first)
-    guarantee = model.guarantee_
-    pure, mu, tried, same = 0.0, 0.0, 0, first.caught and bool(first.draws or first.centres or first.choices or first.asked)
-    for words, rows in neighbours(guarantee.relation):
+    traced = not specimen.untraced
+    bench.must(first.draws or first.centres or first.choices or first.asked, "nothing random was asked for.")
+    if traced:
+        bench.must(not first.unmet, f"noise was drawn and met no number: {', '.join(first.unmet[:3])}.")
+    kept, losses = held(model), [(0.0, 0.0)]
+    for words, rows in (found := list(neighbours(model.guarantee_.relation))):
         tape = first.again()
         try:
             other = session.fitted(rows, tape)
+        except Refuted:
+            raise
         except Exception as error:  # no private row may decide whether a fit fails
             raise Refuted(f"{words}: {type(error).__name__}: {error}") from error
         bench.must(tape.draws == first.draws, f"{words}: other noise was asked for.")
-        bench.must(other.guarantee_ == guarantee, f"{words}: another guarantee.")
+        bench.must(other.guarantee_ == model.guarantee_, f"{words}: another guarantee.")
         bench.must(_shape(_facts(other)) == _shape(_facts(model)), f"{words}: a release of another shape.")
-        if same:
+        if traced:
             bench.must(
                 _same(_facts(other), _facts(model)), f"{words}: the release is another, though every noisy number is the same."
             )
-            pure, mu = (max(old, new) for old, new in zip((pure, mu), first.loss(tape), strict=True))
-        tried += 1
-    if not same:
-        return f"{tried} neighbours: the same draws and a release of the same shape"
-    _must_cover(bench, guarantee, pure, mu)
+            _must_hold_the_same(bench, words, kept, held(other))
+            losses.append(first.loss(tape))
+    if not traced:
+        return f"{len(found)} neighbours: the same draws and a release of the same shape ({specimen.untraced})"
+    pure, mu = (max(amounts) for amounts in zip(*losses, strict=True))
+    alike = f"{len(found)} neighbours: the same release and the same object bit for bit"
+    if specimen.secret_batches:
+        return f"{alike}; what secret batches lose is another check"
+    _must_cover(bench, model.guarantee_, pure, mu)
     told = [f"epsilon {pure:.4f}"] * (pure > 0) + [f"mu {mu:.4f}"] * (mu > 0)
-    lost = f"; largest loss {' and '.join(told)} of {guarantee.epsilon}" if told else ""
+    lost = f"; largest loss {' and '.join(told)} of {_epsilon(model.guarantee_)}" if told else ""
     smooth = first.asked or any(draw.law == _SMOOTH for draw in first.draws)
-    more = "; what choices and smooth noise lose is another check" if smooth else ""
-    return f"{tried} neighbours: the same release bit for bit{lost}{more}"
+    return f"{alike}{lost}{'; what choices and smooth noise lose is another check' if smooth else ''}"
+
+
+def _epsilon(guarantee: Any) -> Any:
+    """What is promised about everything that is released together."""
+    return guarantee.epsilon if guarantee.joint_epsilon is None else max(guarantee.epsilon, guarantee.joint_epsilon)
+
+
+def _must_hold_the_same(bench: Bench, words: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """The finished object, however deep: what survives in it reaches whoever gets a pickle of it."""
+    for way, thing in one.items():
+        if way.endswith(_CLOCK):
+            continue
+        bench.must(way in other and _same(thing, other[way]), f"{words}: something private is left in the object: {way}.")
+    bench.must(
+        one.keys() == other.keys(), f"{words}: the object holds more: {', '.join(sorted(other.keys() - one.keys())[:3])}."
+    )
 
 
 def _must_cover(bench: Bench, guarantee: Any, pure: float, mu: float) -> None:
-    left = float(guarantee.epsilon) - pure
-    bench.must(left >= -1e-9, f"pure noise alone loses {pure:.6f}.")
+    """Pure noise loses no more than one toss with odds e^pure; with Gaussian noise beside it, delta is a mean of two."""
+    epsilon, delta = float(_epsilon(guarantee)), float(guarantee.delta)
+    bench.must(epsilon - pure >= -1e-9, f"pure noise alone loses {pure:.6f}.")
     if mu > 0:
-        needed = gaussian_sigma(max(left, 1e-9), float(guarantee.delta))
-        bench.must(1 / mu >= needed * (1 - 1e-6), f"Gaussian noise of 1/mu = {1 / mu:.6f} where {needed:.6f} is needed.")
+        heads = 1 / (1 + math.exp(-pure))
+        found = heads * gaussian_delta(1 / mu, epsilon - pure) + (1 - heads) * gaussian_delta(1 / mu, epsilon + pure)
+        bench.must(
+            found <= delta * (1 + 1e-4), f"noise that loses mu {mu:.6f} has delta {found:.4g} where {delta:.4g} is promised."
+        )
 
 
 def _facts(model: Any) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ __all__ = ["Audit", "audit"]
 Progress = Callable[[float, str], None]
 LIBRARIES = ("sabun", "numpy", "scipy", "scikit-learn", "pandas", "dp-accounting", "numba", "torch")
 
+_NEEDS = "it needs the extra 'sabun[{}]', and so does what it would check"
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +74,47 @@ class Audit:
         }
 
 
-def audit(name: str = "", *, thorough: bool = False, workers: int = 1, progress: Progress | None = None) -> Audit:
+def audit(
+    name: str = "",
+    *,
+    thorough: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+    without: str = "",
+) -> Audit:
     """Checks what the package promises, on this machine.
 
     While it runs, samplers and coins are replaced in this process: use nothing else of the package meanwhile.
 
     Args:
-        name: A room ("density"), a part of the hall ("privacy"), a mechanism or a class ("ssp-gauss", "OutlierCount");
-            everything when left out.
+        name: A room ("density"), a part of the hall ("privacy"), a mechanism or a class ("ssp-gauss", "OutlierCount"), or a
+            claim, or words of one; everything when left out.
         thorough: More trials, and checks that take long.
         workers: How many processes; with more than one, guard your script by ``if __name__ == "__main__"``.
         progress: Called with the share done and what is being done.
+        without: Leaves out checks whose mechanism or claim has this word; they stay in the table as left out. "proof" is for
+            whoever changed the code on purpose and asks what notices it beside the digests.
 
     Raises:
         ParameterError: There is nothing of that name.
     """
     began = time.perf_counter()
-    wanted = [place for place, one in enumerate(catalogue()) if _asked(one, name) and (thorough or not one.check.thorough)]
+    exact = name.lower() in map(str.lower, known())
+    wanted = [
+        place
+        for place, one in enumerate(catalogue())
+        if (thorough or not one.check.thorough) and (_asked(one, name) if exact or not name else _claims(one, name))
+    ]
     missing = [gap for gap in gaps() if not name or name.lower() in (gap.room.lower(), gap.mechanism.lower())]
     if not wanted and not missing:
         raise ParameterError(f"there is nothing to audit called {name!r}. Choose one of: {', '.join(known())}.")
-    found = dict(_each(wanted, thorough=thorough, workers=workers, progress=progress or (lambda _share, _doing: None)))
+    passed_over = {place for place in wanted if without and _claims(catalogue()[place], without)}
+    tried = [place for place in wanted if place not in passed_over]
+    found = {
+        place: _left_out(catalogue()[place].room, catalogue()[place].check, f"asked for by {without!r}")
+        for place in passed_over
+    }
+    found |= dict(_each(tried, thorough=thorough, workers=workers, progress=progress or (lambda _share, _doing: None)))
     return Audit(
         findings=(*missing, *(found[place] for place in wanted)),
         machine=machine(),
@@ -104,6 +126,10 @@ def audit(name: str = "", *, thorough: bool = False, workers: int = 1, progress:
 
 def _asked(one: Listed, name: str) -> bool:
     return not name or name.lower() in (one.room.lower(), *(mechanism.lower() for mechanism in one.check.mechanisms))
+
+
+def _claims(one: Listed, words: str) -> bool:
+    return any(words.lower() in text.lower() for text in (one.check.claim, *one.check.mechanisms))
 
 
 def _each(wanted: Sequence[int], *, thorough: bool, workers: int, progress: Progress) -> Iterator[tuple[int, Finding]]:
@@ -124,11 +150,15 @@ def _each(wanted: Sequence[int], *, thorough: bool, workers: int, progress: Prog
 
 def _one(place: int, thorough: bool) -> Finding:
     one = catalogue()[place]
-    return one.check.run(one.room, thorough=thorough) if installed(one.check.needs) else _left_out(one.room, one.check)
+    return (
+        one.check.run(one.room, thorough=thorough)
+        if installed(one.check.needs)
+        else _left_out(one.room, one.check, _NEEDS.format(one.check.needs))
+    )
 
 
-def _left_out(room: str, check: Check) -> Finding:
-    told = f"left out: it needs the extra 'sabun[{check.needs}]', and so does what it would check"
+def _left_out(room: str, check: Check, why: str) -> Finding:
+    told = f"left out: {why}"
     return Finding(
         room=room, mechanism=check.name, claim=check.claim, shown=check.shown, evidence=told, seconds=0.0, passed=None
     )

@@ -18,13 +18,20 @@ _FAILED = 1
 
 def command(
     name: Annotated[
-        str, typer.Argument(metavar="[ROOM|MECHANISM]", help="A room, or a mechanism or class; everything when left out.")
+        str,
+        typer.Argument(
+            metavar="[ROOM|MECHANISM|CLAIM]", help="A room, a mechanism, a class, or words of a claim; else everything."
+        ),
     ] = "",
     thorough: Annotated[
         bool, typer.Option("--thorough", help="More trials, and checks that take long: up to an hour.")
     ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the table as a page, too.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="How many processes.")] = min(2, os.cpu_count() or 1),
+    without: Annotated[
+        str,
+        typer.Option("--without", metavar="WORD", help="Leave out checks with this word, such as proof; the table says so."),
+    ] = "",
     show: Annotated[bool, typer.Option("--list", help="Only list what there is to audit.")] = False,
     json: Json = False,
 ) -> None:
@@ -50,7 +57,7 @@ def command(
     if html is not None:
         new_file(html, name="html")
     with progress_bar("audit", quiet=json) as step:
-        found = audit(name, thorough=thorough, workers=workers, progress=step)
+        found = audit(name, thorough=thorough, workers=workers, progress=step, without=without)
     if html is not None:
         from sabun.release.files import write_whole
         from sabun.reports.audits import audit_page

@@ -18,6 +18,7 @@ from typing import Any
 from sabun.asking.evidence import Bench, Checklist, Refuted, each
 from sabun.keyvalue.client import (
     PROTOCOLS,
+    BudgetRefused,
     Client,
     Diary,
     Harmony,
@@ -27,6 +28,7 @@ from sabun.keyvalue.client import (
     device,
     subsets,
 )
+from sabun.keyvalue.client.wire import header
 
 __all__ = ["CHECKS"]
 
@@ -231,3 +233,40 @@ def _the_classics_toss_words_of_their_whole_length(bench: Bench) -> None:
     RandomizedResponse(categories=("a", "b"), epsilon=Fraction(1)).answer("a")
     Harmony(epsilon=Fraction(1)).answer(0.5)
     bench.must(asked == [64, channel.SIGN_BITS, 64])
+
+
+@CHECKS(*(name for name in PROTOCOLS if name != "privkvm"), protocol=[name for name in PROTOCOLS if name != "privkvm"])
+def _a_value_that_stays_is_answered_the_same_for_ever(bench: Bench, protocol: str) -> str:
+    """A value in the middle of its range, over many rounds: fresh tosses would add up to the truth."""
+    facts: dict[str, Any] = {"padding_length": 1} if protocol.startswith(("pckv", "set")) else {}
+    terms = Terms(keys=("a", "b"), epsilon=Fraction(1), protocol=protocol, rounds=30, answers="memoised", **facts)
+    for held in ({"a": 0.3}, {"a": -0.1, "b": 0.6}, {}):
+        client = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef")
+        reports = [client.report(held, round=turn) for turn in range(terms.rounds)]
+        start = len(header(terms.short_id, 0, bytes(len(client._identity))))
+        payloads = {report[start:] for report in reports}
+        bench.must(len(payloads) == 1, f"{len(payloads)} answers in {terms.rounds} rounds.")
+        bench.must([client.report(held, round=turn) for turn in range(terms.rounds)] == reports, "a report came out otherwise.")
+        bench.must(client.spent == terms.rounds * terms.certified, "rounds were not booked.")
+    return f"{terms.rounds} rounds, one answer"
+
+
+@CHECKS(*PROTOCOLS, protocol=list(PROTOCOLS))
+def _a_refused_report_leaves_the_diary_as_it_was(bench: Bench, protocol: str) -> None:
+    facts: dict[str, Any] = (
+        {"padding_length": 1} if protocol.startswith(("pckv", "set")) else {"rounds": 2} if protocol == "privkvm" else {}
+    )
+    terms = Terms(keys=("a", "b"), epsilon=Fraction(1), protocol=protocol, **facts)
+    diary = Diary.in_memory()
+    client = Client(terms, diary=diary, credential=b"0123456789abcdef", max_epsilon=terms.certified)
+    client.report({"a": 0.3})
+    again = Terms(keys=("a", "c"), epsilon=Fraction(1), protocol=protocol, **facts)
+    other = Client(again, diary=diary, credential=b"0123456789abcdef", max_epsilon=terms.certified)
+    spent, book = diary.spent, repr(sorted(diary._book.items(), key=repr))
+    try:
+        other.report({"a": 0.3})
+    except BudgetRefused:
+        bench.must(diary.spent == spent == terms.certified, "a refused report was booked.")
+        bench.must(repr(sorted(diary._book.items(), key=repr)) == book, "a refused report was written down.")
+        return
+    bench.fail("a device spent more than its limit.")

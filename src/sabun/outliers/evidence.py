@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from sabun.asking.evidence import Command, Specimen
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice
-from sabun.outliers.laws import PowerTail
+from sabun.outliers.laws import Gaussian, Laplace, PowerTail
 from sabun.outliers.settings import METHODS
 from sabun.outliers.vector import PowerVector
 from sabun.outliers.whole_fit import CHECKS
 from sabun.records import Schema
 
-__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS"]
+__all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS", "VARIANTS"]
 
 
 def _fit(model: Any, rows: Any) -> Any:
@@ -27,7 +30,7 @@ _TERMS: dict[str, Any] = {
     "epsilon": 0.5,
 }
 _HALVES: dict[str, dict[str, Any]] = {"left": {"x0": (None, 0.5)}, "right": {"x0": (0.5, None)}}
-_SMOOTH = (PowerTail, PowerVector)
+_SMOOTH = (PowerTail, PowerVector, Laplace, Gaussian)
 _SIDES = {"first": ["x0"], "second": ["x1"]}
 
 SPECIMENS = (
@@ -40,6 +43,22 @@ SPECIMENS = (
     ),
     Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, **_TERMS), fit=_fit),
 )
+
+
+def _variants() -> Iterator[Specimen]:
+    count, regions, choice = SPECIMENS
+    for relation in ("replace-one", "add-remove"):
+        for method in (name for name in METHODS if name != "paper"):
+            delta: dict[str, Any] = {"delta": 1e-4} if method in ("laplace", "gaussian", "global-gaussian") else {}
+            room = replace(count, delta=Fraction(1, 10**3)) if delta else count
+            yield room.varied(method, method=method, relation=relation, **delta)
+        yield count.varied("power", method="power", relation=relation, error_bar=0)
+    yield regions.varied("power")
+    yield choice.varied("permute-and-flip")
+
+
+VARIANTS = tuple(_variants())
+"""Every method between either neighbours, with and without an error bar."""
 
 _BOUNDS = ("--bounds", "age=0:120", "--bounds", "bmi=10:60")
 

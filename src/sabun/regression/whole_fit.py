@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sabun.asking.evidence import Bench, Checklist, zeros
 from sabun.asking.evidence.needed import rho_of
+from sabun.errors import InternalError
 from sabun.privacy.calibration import analytic_gaussian_sigma
 from sabun.records import Column, Schema
 from sabun.regression import PrivateRidge, Study, ball, combine, perturbation, staged, stages
@@ -197,3 +198,15 @@ def _objective_perturbation_pays_for_gradient_and_curvature(bench: Bench, relati
     spent = people * float(farthest) / noise + people * math.log1p(1 / ridges[0])
     bench.enough(2.0, spent, waste=1.01)
     bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0))
+
+
+@CHECKS("objpert")
+def _a_solver_that_has_not_arrived_raises(bench: Bench) -> None:
+    """Noise that was calibrated to a minimum is no noise for any other point."""
+    rows = np.column_stack([np.linspace(-1, 1, 40), np.linspace(1, -1, 40) ** 3, np.linspace(-1, 1, 40)])
+    bench.replace(ball, "_STEPS", 0)
+    try:
+        _ridge(rows, method="objpert", coef_bound=0.001)
+    except InternalError:
+        return
+    bench.fail("it handed over whatever it had.")

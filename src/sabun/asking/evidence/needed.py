@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 __all__ = [
     "WASTE",
     "Density",
+    "gaussian_delta",
     "gaussian_sigma",
     "hockey_stick",
     "power_loss",
@@ -49,14 +50,16 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:
     """The least deviation of Gaussian noise for one step of length 1: Balle, Wang 2018, Theorem 8."""
+    return _bisected(lambda sigma: gaussian_delta(sigma, epsilon) <= delta, 1e-3, 1e6)
 
-    def delta_of(sigma: float) -> float:
-        def below(x: float) -> float:
-            return math.erfc(-x / math.sqrt(2)) / 2
 
-        return below(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * below(-0.5 / sigma - epsilon * sigma)
+def gaussian_delta(sigma: float, epsilon: float) -> float:
+    """delta at epsilon of Gaussian noise of that deviation for one step of length 1: the same theorem."""
 
-    return _bisected(lambda sigma: delta_of(sigma) <= delta, 1e-3, 1e6)
+    def below(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    return below(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * below(-0.5 / sigma - epsilon * sigma)
 
 
 def sampled_gaussian_delta(sigma: float, *, rate: float, steps: int, epsilon: float) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from importlib import metadata
+from operator import attrgetter
 from typing import Any, final
 
 import numpy as np
@@ -22,9 +24,9 @@ ROWS: NDArray[np.float64] = np.modf(np.outer(np.arange(1, 61), (0.75487766624669
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Specimen:
-    """One public class with a table to try it on.
+    """One public class with a table to try it on, in one of the ways it can be asked.
 
     Args:
         question: The name of the class, as `ROOM.questions` has it.
@@ -33,6 +35,11 @@ class Specimen:
         delta: What its ledger must hold.
         needs: The extra it needs, such as "learning".
         smooth: Laws of noise whose size depends on the records; their `draw` gives a number or a list of them.
+        mechanisms: Which of the room's `PROMISING` run in it.
+        setting: How it differs from the usual one, in words.
+        secret_batches: Whether nobody knows who takes part in a step, so that less is lost than by taking part.
+        released: What leaves the house of a fitted one.
+        untraced: Why a replay cannot follow its noise to the released numbers, in words; empty where it must.
     """
 
     question: str
@@ -41,6 +48,25 @@ class Specimen:
     delta: Fraction = Fraction(0)
     needs: str = ""
     smooth: tuple[type, ...] = ()
+    mechanisms: tuple[str, ...] = ()
+    setting: str = ""
+    secret_batches: bool = False
+    released: Callable[[Any], Any] = attrgetter("release_")
+    untraced: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.question}{self.setting and f' ({self.setting})'}"
+
+    def varied(self, *mechanisms: str, setting: str = "", untraced: str = "", **changes: Any) -> Specimen:
+        """The same class asked in another way: the parameters that change are told unless words are given."""
+        told = setting or ", ".join(f"{name}={_shown(value)}" for name, value in changes.items())
+        return replace(
+            self, make=partial(self.make, **changes), mechanisms=mechanisms, setting=told, untraced=untraced or self.untraced
+        )
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, str | int | float | Fraction | tuple) or value is None else type(value).__name__
 
 
 @final

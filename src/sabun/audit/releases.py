@@ -1,0 +1,182 @@
+"""Laws of what leaves the house: charge first, one draw, whole files, and no field of it can be altered unseen."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sabun.asking.evidence import Bench, Checklist
+from sabun.audit.altered import altered
+from sabun.errors import BudgetExceeded, SabunError, SimulatedError
+from sabun.ledger import Ledger
+from sabun.privacy import Guarantee
+from sabun.privacy.noise import coin_for
+from sabun.release import Release, publish
+from sabun.release.encoding import canonical
+
+__all__ = ["CHECKS", "order_of_writing"]
+
+CHECKS = Checklist()
+
+_PROMISE = Guarantee(epsilon=Fraction(1, 2), delta=Fraction(1, 10**6), unit="record", mechanism="made up")
+
+
+@contextmanager
+def _ledger(epsilon: float = 1) -> Iterator[tuple[Ledger, Path]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "book"
+        yield Ledger.create(path, name="book", unit="record", epsilon=epsilon, delta=Fraction(1, 100), accounting="sums"), path
+
+
+def _published(ledger: Ledger | None, draw: Any, **how: Any) -> Release:
+    facts: dict[str, Any] = {"kind": "made.up", "guarantee": _PROMISE, "parameters": {"k": 1}, "coin": coin_for(None)}
+    return publish(**(facts | {"draw": draw, "ledger": ledger} | how))
+
+
+@CHECKS("publishing")
+def _the_charge_is_in_the_book_when_the_value_is_drawn_and_it_is_drawn_once(bench: Bench) -> None:
+    seen: list[Any] = []
+    with _ledger() as (ledger, path):
+
+        def draw() -> dict[str, Any]:
+            seen.append(Ledger.open(path).spent.epsilon)
+            return {"count": 1}
+
+        release = _published(ledger, draw, key="k")
+        bench.must(seen == [Fraction(1, 2)], f"drawn {len(seen)} times, with {seen} in the book.")
+        again = _published(ledger, draw, key="k")
+        bench.must(again.to_json() == release.to_json() and len(seen) == 1, "a retry drew again.")
+        [entry] = Ledger.open(path).entries()
+        bench.must(entry.state == "committed", "the result is not kept.")
+        receipt = release.provenance.receipt
+        bench.must(receipt is not None and receipt.epsilon == Fraction(1, 2), "the receipt is about another charge.")
+
+
+@CHECKS("publishing")
+def _a_draw_that_fails_stays_charged_and_releases_nothing(bench: Bench) -> None:
+    with _ledger() as (ledger, path):
+
+        def broken() -> dict[str, Any]:
+            raise RuntimeError("in the middle of private rows")
+
+        try:
+            _published(ledger, broken)
+        except RuntimeError:
+            bench.must(Ledger.open(path).spent.epsilon == Fraction(1, 2), "data was read for free.")
+        else:
+            bench.fail("something was released.")
+
+
+@CHECKS("publishing")
+def _a_refused_budget_draws_nothing_and_a_seeded_coin_is_never_charged(bench: Bench) -> None:
+    def drawn() -> dict[str, Any]:
+        bench.fail("it was drawn.")
+
+    with _ledger(epsilon=0.1) as (ledger, path):
+        before = path.read_bytes()
+        for refusal, how in ((BudgetExceeded, {}), (SimulatedError, {"coin": coin_for(1)})):
+            try:
+                _published(ledger, drawn, **how)
+            except refusal:
+                bench.must(path.read_bytes() == before, "a refusal wrote to the book.")
+            else:
+                bench.fail("it was not refused.")
+    seeded = _published(None, lambda: {"count": 1}, coin=coin_for(1))
+    bench.must(seeded.guarantee.simulated, "a seeded result calls itself private.")
+    for leave in (seeded.to_json, lambda: seeded.save(os.devnull)):
+        try:
+            leave()
+        except SimulatedError:
+            continue
+        bench.fail("a seeded result left the house.")
+
+
+@CHECKS("signed releases")
+def _every_altered_field_of_a_promise_a_receipt_or_a_value_is_refused(bench: Bench) -> str:
+    """Each field of a signed file, changed, left out or added, written as carefully as the package itself would."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, tried, kinds = Ed25519PrivateKey.generate(), 0, set[str]()
+    with _ledger() as (ledger, _):
+        release = _published(ledger, lambda: {"count": 41, "interval": [30, 52], "share": 0.25}).sign(key)
+    for changed in altered(json.loads(release.to_json())):
+        try:
+            Release.from_json(canonical(changed.record)).verify(key.public_key())
+        except SabunError:
+            tried += 1
+            kinds.add(changed.way.split("]")[0])
+            continue
+        bench.fail(f"a file with another {changed.way} was taken for the signed one.")
+    bench.must(release.verify(key.public_key()).trusted, "the true one was refused.")
+    bench.must(tried > 40, "too few fields were found.")
+    return f"{tried} changes, all refused"
+
+
+@CHECKS("promises")
+def _every_altered_field_of_an_unsigned_receipt_that_pays_too_little_is_refused(bench: Bench) -> None:
+    with _ledger() as (ledger, _):
+        record = json.loads(_published(ledger, lambda: {"count": 41}).to_json())
+    receipt = record["provenance"]["receipt"]
+    for name, less in (("epsilon", "1/4"), ("delta", "0"), ("relation", "add-remove"), ("unit", "visit")):
+        changed = json.loads(json.dumps(record))
+        changed["provenance"]["receipt"] = receipt | {name: less}
+        try:
+            Release.from_json(canonical(changed))
+        except SabunError:
+            continue
+        bench.fail(f"a receipt with {name} {less} pays for a promise of {_PROMISE}.")
+
+
+def order_of_writing(bench: Bench, module: Any) -> list[str]:
+    """What is done to files from now on by way of a module's `os`: synced, named, removed; in order."""
+    steps: list[str] = []
+    for name in ("fsync", "replace", "rename", "link", "unlink", "remove"):
+        true = getattr(os, name)
+
+        def step(*given: Any, name: str = name, true: Any = true, **how: Any) -> Any:
+            folder = name == "fsync" and Path(f"/proc/self/fd/{given[0]}").is_dir()
+            steps.append("fsync folder" if folder else name)
+            return true(*given, **how)
+
+        bench.replace(module.os, name, step)
+    return steps
+
+
+@CHECKS("files", overwrite=[False, True])
+def _a_file_is_on_disk_before_it_has_its_name(bench: Bench, overwrite: bool) -> str:
+    from sabun.release import files
+
+    steps = order_of_writing(bench, files)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out.json"
+        if overwrite:
+            path.write_bytes(b"old")
+        release = _published(None, lambda: {"count": 1})
+        release.save(path, overwrite=overwrite)
+        bench.must(path.read_bytes() == release.to_json(), "other bytes were saved.")
+        bench.must([file.name for file in Path(folder).iterdir()] == ["out.json"], "something else was left there.")
+    named = next((place for place, step in enumerate(steps) if step in ("replace", "rename", "link")), None)
+    bench.must(named is not None, "the file was written in place: a crash leaves half of it.")
+    bench.must("fsync" in steps[:named], "it had its name before it was on disk.")
+    bench.must("fsync folder" in steps[named:] or os.name != "posix", "its name was never brought to disk.")
+    return ", ".join(steps)
+
+
+@CHECKS("files")
+def _a_file_that_is_there_stays_as_it_is(bench: Bench) -> None:
+    release = _published(None, lambda: {"count": 1})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out.json"
+        path.write_bytes(b"precious")
+        try:
+            release.save(path)
+        except SabunError:
+            bench.must([file.read_bytes() for file in Path(folder).iterdir()] == [b"precious"], "a refusal changed files.")
+            return
+        bench.fail("a file was written over.")

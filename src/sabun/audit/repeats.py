@@ -1,0 +1,81 @@
+"""No draw comes twice: equal sums in two steps, two groups or two fits get different noise.
+
+The samplers draw as ever while they are listened to. A coin that starts again, a draw that is kept and handed out once more,
+or one number spread over several shows as noise that comes out alike where that has no chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sabun.asking.evidence import ROWS, Bench, Specimen
+from sabun.asking.evidence.listening import SAMPLERS, room_modules
+from sabun.privacy import noise
+
+__all__ = ["independent"]
+
+_LUCK = 30 * math.log(10)
+"""Two draws alike by chance: less than once in 10^30."""
+_WIDE = 1e15
+"""Of some hundred numbers with that much noise, two are alike less than once in 10^10."""
+
+Heard = list[tuple[str, float, tuple[float, ...]]]
+
+
+def independent(bench: Bench, specimen: Specimen) -> str:
+    """Fits twice with the coin of the operating system; raises where noise repeats, in one fit or from one to the next."""
+    specimen.fit(specimen.make(random_state=1), ROWS)
+    heard: Heard = []
+    for module in room_modules():
+        _listen(bench, module, heard)
+    fits = [specimen.fit(specimen.make(), ROWS) for _ in range(2)]
+    del fits
+    seen: dict[tuple[str, float, tuple[float, ...]], int] = {}
+    pool: dict[str, list[float]] = {}
+    for number, (law, size, drawn) in enumerate(heard):
+        if len(drawn) * math.log(max(size, 1)) > _LUCK:
+            bench.must((law, size, drawn) not in seen, f"draw {number} ({law}) came out as an earlier one did.")
+            seen[law, size, drawn] = number
+        if size > _WIDE:
+            pool.setdefault(law, []).extend(drawn)
+    for law, numbers in pool.items():
+        bench.must(len(set(numbers)) == len(numbers), f"{law}: one number came out for two places.")
+    return f"{len(heard)} draws of two fits, {sum(len(drawn) for _, _, drawn in heard)} numbers"
+
+
+def _listen(bench: Bench, module: Any, heard: Heard) -> None:
+    for name in SAMPLERS:
+        own = vars(module).get(name)
+        if own is None or not callable(own):
+            continue
+        if own is getattr(noise, name):
+            bench.replace(module, name, _noted(heard, name, own))
+        elif getattr(own, "__module__", "") == "sabun.learning.gaussian":
+            bench.replace(module, name, _noted_sum(heard, own))
+
+
+def _noted(heard: Heard, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def listener(parameter: Any, **how: Any) -> Any:
+        drawn = original(parameter, **how)
+        size = math.sqrt(float(parameter)) if name.endswith("gaussian") else float(parameter)
+        heard.append((name, size, tuple(int(number) for number in np.ravel(np.asarray(drawn, dtype=object)))))
+        return drawn
+
+    return listener
+
+
+def _noted_sum(heard: Heard, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Noise that comes with its sum: floats of a fine grid, as good as continuous."""
+
+    def listener(centre: Any, *, sigma: float, **how: Any) -> Any:
+        known = np.array(centre, dtype=np.float64)
+        noisy = original(centre, sigma=sigma, **how)
+        grid = np.round((np.asarray(noisy, dtype=np.float64) - known) * 2.0**30)
+        heard.append(("rounded_gaussian of sums", float(sigma) * 2.0**30, tuple(grid.ravel().tolist())))
+        return noisy
+
+    return listener
