@@ -89,20 +89,20 @@ MUTANTS = (
     (
         "first sums with half the noise",
         "regression/staged.py",
-        "_drawn(variance, 2 * width, coin)",
-        "_drawn(variance / 4, 2 * width, coin)",
+        "(variance, 2 * width),",
+        "(variance / 4, 2 * width),",
     ),
     (
         "residual sums with half the noise",
         "regression/staged.py",
-        "_drawn(variance, study.width, coin)",
-        "_drawn(variance / 4, study.width, coin)",
+        "(variance, study.width),",
+        "(variance / 4, study.width),",
     ),
     (
         "the weight of rows nearly without noise",
         "regression/staged.py",
-        "_drawn(variance / (weight * UNIT**2), 1, coin)",
-        "_drawn(variance / UNIT**4, 1, coin)",
+        "(variance / (weight * UNIT**2), 1),",
+        "(variance / UNIT**4, 1),",
     ),
     ("promise of half epsilon", "regression/promise.py", "else Fraction(study.epsilon),", "else Fraction(study.epsilon) / 2,"),
 )

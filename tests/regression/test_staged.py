@@ -105,7 +105,9 @@ def test_the_bisection_asks_at_most_four_lengths_and_finds_the_radius(monkeypatc
     from sabun.regression import staged
 
     asked: list[Fraction] = []
-    monkeypatch.setattr(staged, "rounded_gaussian", lambda variance, *, coin: asked.append(variance) or 0)
+    monkeypatch.setattr(
+        staged, "rounded_gaussian", lambda variance, *, coin, size: (asked.append(variance) or 0 for _ in range(size))
+    )
     shares = shares_of(boxed(), 10**6)
     for first in range(RADII + 1):
         asked.clear()

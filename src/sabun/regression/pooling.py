@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -51,7 +51,7 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+__all__ = ["Before", "Posterior", "estimated", "pooled", "pooled_from", "prior_of", "pull_of"]
 
 Before: TypeAlias = tuple[Floats, Floats]
 """Precision of each coefficient before anything was released; how large it can be."""
@@ -122,20 +122,42 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
 def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
     """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    spread, axes = _UNKNOWN, _Axes.of(releases)
+    axes = _Axes.of(releases)
     if axes is None:
-        return _posterior(None, None, home, before, _Residual(own=own, released=spread))
-    # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
-    mixed_sums = _Mixed.of(releases, axes, np.zeros(len(before[0])), bound**2 / 4)
-    rows = sum(effective_rows(one) for one in releases)
+        return _posterior(None, None, home, before, _Residual(own=own, released=_UNKNOWN))
+    total, spread, paid, beta = _agreed(before, bound, releases, axes, home, own)
+    residual = _Residual(own=own, released=spread)
+    if len(releases) > 1:
+        each = drawn_together([released_variance([one], beta, paid) for one in releases], spread)
+        uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
+        residual = replace(residual, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
+    return _posterior(total, axes, home, before, residual)
+
+
+def estimated(study: Study, sums: Sums) -> tuple[Floats, float, float]:
+    """What `pooled` says of one release, without the errors: coefficients, residual variance, coefficients paid for."""
+    before, own = prior_of(study), _HomeVariance.of(None, np.empty(0))
+    axes = _Axes.of([sums])
+    assert axes is not None
+    total, spread, _, _ = _agreed(before, float(study.coef_bound), [sums], axes, None, own)
+    estimate = _Estimate.of(total, axes, None, before[0], None, spread.mean)
+    return estimate.beta, spread.mean, estimate.paid
+
+
+def _agreed(
+    before: Before, bound: float, releases: Sequence[Sums], axes: _Axes, home: Home | None, own: _HomeVariance
+) -> tuple[_Mixed, Variance, float, Floats]:
+    """The mix, the residual variance, what a row has paid for and the coefficients.
+
+    The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
+    """
+    together, rows, spread = _Together.of(releases, axes), sum(effective_rows(one) for one in releases), _UNKNOWN
+    total = together.mixed(np.zeros(len(before[0])), bound**2 / 4)
     for _ in range(_PASSES):
-        estimate = _Estimate.of(mixed_sums, axes, home, before[0], own.weighed, spread.mean)
-        mixed_sums, paid = _Mixed.of(releases, axes, estimate.beta), estimate.paid / rows
+        estimate = _Estimate.of(total, axes, home, before[0], own.weighed, spread.mean)
+        total, paid = together.mixed(estimate.beta), estimate.paid / rows
         spread = released_variance(releases, estimate.beta, paid)
-    each = drawn_together([released_variance([one], estimate.beta, paid) for one in releases], spread)
-    uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
-    residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
-    return _posterior(mixed_sums, axes, home, before, residual)
+    return total, spread, paid, estimate.beta
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,27 +178,64 @@ class _Mixed:
     meets: float
     shift: float = 0.0
 
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Together:
+    """Sums of several organisations, ready to be mixed for any coefficients.
+
+    Args:
+        moment: Their own c.
+        back: How the c of the residuals, moved back, differs from it.
+        noise_gram: Variance of the noise on the diagonal of A.
+        once: Variance of the noise of c where there are no residuals.
+        plain: The same where there are some.
+        cut: That of the residuals.
+        starts: The starts, each times the noise of its A.
+        long: Their squared lengths, likewise.
+        longest: The length of the longest.
+    """
+
+    moment: Floats
+    back: Floats | float
+    noise_gram: float
+    once: float
+    plain: float
+    cut: float
+    starts: Floats | float
+    long: float
+    longest: float
+
     @classmethod
-    def of(cls, releases: Sequence[Sums], axes: _Axes, beta: Floats, norm_squared: float | None = None) -> _Mixed:
-        """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
-        norm = float(beta @ beta) if norm_squared is None else norm_squared
-        reach, total = (1 + 1 / len(beta)) / 2, max(sum(one.noise.gram for one in releases), 1e-300)
+    def of(cls, releases: Sequence[Sums], axes: _Axes) -> _Together:
         twice = [(one, one.refined) for one in releases if one.refined is not None]
-        plain, cut = sum(one.noise.moment for one, _ in twice), sum(again.noise[0] for _, again in twice)
-        along = sum(one.noise.gram * float(beta @ again.start) for one, again in twice)
-        long = sum(one.noise.gram * float(again.start @ again.start) for one, again in twice)
-        share = float(np.clip((plain + reach * along) / max(plain + cut + reach * long, 1e-300), 0.0, 1.0))
-        moment = sum(one.moment for one in releases) + share * sum(again.moment - one.moment for one, again in twice)
+        back: Floats | float = 0.0
         if twice:
             middle = sum(again.start for _, again in twice) / len(twice)
-            moment = moment + share * (axes.seen - axes.gram) @ middle
-        noise = sum(one.noise.moment for one in releases if one.refined is None) + (1 - share) ** 2 * plain + share**2 * cut
+            back = sum(again.moment - one.moment for one, again in twice) + (axes.seen - axes.gram) @ middle
         return cls(
-            moment=np.asarray(moment),
-            noise_gram=total,
-            noise_moment=float(noise),
-            meets=max(norm + (share**2 * long - 2 * share * along) / total, 0.0),
-            shift=share * max((float(np.linalg.norm(again.start)) for _, again in twice), default=0.0),
+            moment=np.asarray(sum(one.moment for one in releases)),
+            back=back,
+            noise_gram=max(sum(one.noise.gram for one in releases), 1e-300),
+            once=sum(one.noise.moment for one in releases if one.refined is None),
+            plain=sum(one.noise.moment for one, _ in twice),
+            cut=sum(again.noise[0] for _, again in twice),
+            starts=sum((one.noise.gram * again.start for one, again in twice), start=0.0),
+            long=sum(one.noise.gram * float(again.start @ again.start) for one, again in twice),
+            longest=max((math.sqrt(float(again.start @ again.start)) for _, again in twice), default=0.0),
+        )
+
+    def mixed(self, beta: Floats, norm_squared: float | None = None) -> _Mixed:
+        """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
+        norm = float(beta @ beta) if norm_squared is None else norm_squared
+        reach, along = (1 + 1 / len(beta)) / 2, float((beta * self.starts).sum())
+        share = (self.plain + reach * along) / max(self.plain + self.cut + reach * self.long, 1e-300)
+        share = min(max(share, 0.0), 1.0)
+        return _Mixed(
+            moment=self.moment + share * self.back,
+            noise_gram=self.noise_gram,
+            noise_moment=self.once + (1 - share) ** 2 * self.plain + share**2 * self.cut,
+            meets=max(norm + (share**2 * self.long - 2 * share * along) / self.noise_gram, 0.0),
+            shift=share * self.longest,
         )
 
 
@@ -277,7 +336,7 @@ class _Estimate:
     def of(
         cls, total: _Mixed | None, axes: _Axes | None, home: Home | None, prior: Floats, weighed: float | None, released: float
     ) -> _Estimate:
-        precision, right, paid, weights = np.diag(prior), np.zeros(len(prior)), 0.0, np.zeros(len(prior))
+        precision, right, paid, weights = np.diag(prior), 0.0 * prior, 0.0, 0.0 * prior
         if home is not None:
             precision = precision + home.gram / (weighed or released)
             right = right + home.moment / (weighed or released)
@@ -287,11 +346,12 @@ class _Estimate:
             # own, which goes to 0 where A drowns in the noise.
             weights = axes.values / (released * axes.values + noise)
             precision = precision + axes.turned(axes.values * weights)
-            right = right + axes.turned(weights) @ total.moment
+            right = right + axes.vectors @ (weights * (total.moment @ axes.vectors))
         # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
-        covariance = _even(np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior))))
+        precision.flat[:: len(prior) + 1] += 1e-13 * precision.trace()
+        covariance = _even(np.linalg.inv(precision))
         if axes is not None:
-            paid = float(np.sum(axes.seen * covariance))
+            paid = float((axes.seen * covariance).sum())
         return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
 
 
@@ -305,7 +365,9 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
     if home is not None:
         at_home = home.gram * own.stated / weighed**2
     if total is not None and axes is not None:
-        sampled = _positive(axes.turned(released * axes.values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
+        sampled = axes.turned(released * axes.values)  # has no negative directions by itself
+        sampled = sampled if residual.records is None else _positive(sampled + residual.uneven)
+        sampled = sampled + total.noise_moment * np.eye(len(prior))
         known = axes.turned(weights) @ sampled @ axes.turned(weights)
         shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
         seen = axes.seen

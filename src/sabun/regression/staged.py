@@ -20,13 +20,13 @@ import numpy as np
 from sabun.asking import Part, Statistic, state_of
 from sabun.engine import Elsewhere
 from sabun.errors import DataError
-from sabun.privacy.noise import Coin, rounded_gaussian
+from sabun.privacy.noise import Coin, rounded_gaussian, rounded_gaussians
 from sabun.records import Chunks
 from sabun.records.files import FilePart
 from sabun.regression.design import UNIT, Design, Floats
-from sabun.regression.pooling import pooled
+from sabun.regression.pooling import estimated
 from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
-from sabun.regression.sharing import Shares, plain_radius, shares_of
+from sabun.regression.sharing import QUERIES, Shares, plain_radius, shares_of
 from sabun.regression.stages import (
     LARGEST_START,
     LEVELS,
@@ -154,9 +154,10 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
 def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
     """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
     low, high = 0, RADII - 1
+    noise = iter(rounded_gaussian(shares.length or Fraction(0), coin=coin, size=QUERIES))  # proof: length-noise
     while low < high:
         middle = (low + high) // 2
-        noisy = tally.sums[middle] + rounded_gaussian(shares.length or Fraction(0), coin=coin)  # proof: length-noise
+        noisy = tally.sums[middle] + int(next(noise))
         low, high = (low, middle) if noisy >= -shares.lean else (middle + 1, high)
     return low
 
@@ -164,33 +165,39 @@ def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
 def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str, Any]:
     exact, own = listed_sums(study, totals, _ONE)
     variance, width = shares.first, study.width
-    on = iter(_drawn(variance, 2 * width, coin))  # proof: first-variance
-    off = iter(_drawn(variance / 2, len(own) - width, coin))  # proof: first-half
-    noise = [next(on) if square else next(off) for square in own] + list(on)
-    noise += _drawn(variance / square_weight(study.relation) ** 2, 1, coin)  # proof: first-square
+    parts = [
+        (variance, 2 * width),  # proof: first-variance
+        (variance / 2, len(own) - width),  # proof: first-half
+        (variance / square_weight(study.relation) ** 2, 1),  # proof: first-square
+    ]
     if study.relation == "add-remove":
-        noise += _drawn(variance / (count_weight(study.relation) * _GRID) ** 2, 1, coin)  # proof: first-count
+        parts.append((variance / (count_weight(study.relation) * _GRID) ** 2, 1))  # proof: first-count
+    on, off, *last = _drawn(parts, coin)
+    squares, products = iter(on), iter(off)
+    noise = [next(squares) if square else next(products) for square in own] + [*squares, *(one for [one] in last)]
     return named_sums(study, clamped(exact, noise), rows=totals.rows)
 
 
 def add_residual_noise(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
     """The released sums of residuals; whole numbers only."""
     variance, (square, weight) = shares.second or Fraction(0), residual_weights(study.relation)
-    noise = _drawn(variance, study.width, coin)  # proof: second-variance
-    noise += _drawn(variance / square, 1, coin)  # proof: second-square
-    noise += _drawn(variance / (weight * UNIT**2), 1, coin)  # proof: second-weight
-    noisy = clamped(residuals.sums, noise)
+    parts = [
+        (variance, study.width),  # proof: second-variance
+        (variance / square, 1),  # proof: second-square
+        (variance / (weight * UNIT**2), 1),  # proof: second-weight
+    ]
+    noisy = clamped(residuals.sums, [one for part in _drawn(parts, coin) for one in part])
     return {"residual_moment": noisy[:-2], "residual_square": noisy[-2], "residual_weight": noisy[-1]}
 
 
-def _drawn(variance: Any, count: int, coin: Coin) -> list[int]:
-    return [int(draw) for draw in rounded_gaussian(variance, coin=coin, size=count)]
+def _drawn(parts: Sequence[tuple[Fraction, int]], coin: Coin) -> list[list[int]]:
+    return [[int(one) for one in drawn] for drawn in rounded_gaussians(parts, coin=coin)]
 
 
 def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:
     """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
-    posterior = pooled(study, [sums])
-    return start_for(study, design, posterior.beta), level_for(posterior.variance, posterior.paid / sums.rows)
+    beta, variance, paid = estimated(study, sums)
+    return start_for(study, design, beta), level_for(variance, paid / sums.rows)
 
 
 def start_for(study: Study, design: Design, beta: Floats) -> tuple[int, ...]:
