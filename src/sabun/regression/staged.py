@@ -20,7 +20,7 @@ import numpy as np
 from sabun.asking import Part, Statistic, state_of
 from sabun.engine import Elsewhere
 from sabun.errors import DataError
-from sabun.privacy.noise import Coin, rounded_gaussian, rounded_gaussians
+from sabun.privacy.noise import Coin, rounded_gaussians
 from sabun.records import Chunks
 from sabun.records.files import FilePart
 from sabun.regression.design import UNIT, Design, Floats
@@ -136,43 +136,50 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
     """
     tally = table.state
     shares = shares_of(study, tally.rows if study.relation == "replace-one" else None)
+    twice = study.method != "rounds" and shares.second is not None
+    # All of it at once: noise does not depend on what it is added to, and many draws take little longer than one.
+    asked = [] if study.clip_radius is not None or shares.length is None else [(shares.length, QUERIES)]  # proof: length-noise
+    first, second = _first_parts(study, shares), _residual_parts(study, shares) if twice else []
+    noise = _drawn([*asked, *first, *second], coin)
     # Where noise would choose, no row is shortened: no worse than sums alone, whatever the features are like.
-    step = None if study.clip_radius is not None else 0 if shares.length is None else _chosen(tally, shares, coin)
+    step = None if study.clip_radius is not None else _chosen(tally, shares, noise.pop(0)) if asked else 0
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
     totals: Totals = table.once_more(Moments(design=design))
-    value = _first(study, totals, shares, coin) | {"radius": step}
+    value = _with_first(study, totals, noise[: len(first)]) | {"radius": step}
     if study.method == "rounds":
         return value
-    if shares.second is None:
+    if not twice:
         return value | dict.fromkeys(RESIDUALS)
     start, level = _start(study, design, first_sums(study, value))
     residuals: Tally = table.once_more(Residuals(design=design, start=start, level=level))
-    return value | add_residual_noise(study, residuals, shares, coin) | {"start": list(start), "level": level}
+    return value | _with_residuals(residuals, noise[len(first) :]) | {"start": list(start), "level": level}
 
 
-def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
+def _chosen(tally: Tally, shares: Shares, noise: Sequence[int]) -> int:
     """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
-    low, high = 0, RADII - 1
-    noise = iter(rounded_gaussian(shares.length or Fraction(0), coin=coin, size=QUERIES))  # proof: length-noise
+    low, high, fresh = 0, RADII - 1, iter(noise)
     while low < high:
         middle = (low + high) // 2
-        noisy = tally.sums[middle] + int(next(noise))
+        noisy = tally.sums[middle] + next(fresh)  # proof: length-once
         low, high = (low, middle) if noisy >= -shares.lean else (middle + 1, high)
     return low
 
 
-def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str, Any]:
-    exact, own = listed_sums(study, totals, _ONE)
+def _first_parts(study: Study, shares: Shares) -> list[tuple[Fraction, int]]:
     variance, width = shares.first, study.width
     parts = [
         (variance, 2 * width),  # proof: first-variance
-        (variance / 2, len(own) - width),  # proof: first-half
+        (variance / 2, width * (width - 1) // 2),  # proof: first-half
         (variance / square_weight(study.relation) ** 2, 1),  # proof: first-square
     ]
     if study.relation == "add-remove":
         parts.append((variance / (count_weight(study.relation) * _GRID) ** 2, 1))  # proof: first-count
-    on, off, *last = _drawn(parts, coin)
+    return parts
+
+
+def _with_first(study: Study, totals: Totals, drawn: Sequence[Sequence[int]]) -> dict[str, Any]:
+    (exact, own), (on, off, *last) = listed_sums(study, totals, _ONE), drawn
     squares, products = iter(on), iter(off)
     noise = [next(squares) if square else next(products) for square in own] + [*squares, *(one for [one] in last)]
     return named_sums(study, clamped(exact, noise), rows=totals.rows)
@@ -180,13 +187,20 @@ def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str
 
 def add_residual_noise(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
     """The released sums of residuals; whole numbers only."""
+    return _with_residuals(residuals, _drawn(_residual_parts(study, shares), coin))
+
+
+def _residual_parts(study: Study, shares: Shares) -> list[tuple[Fraction, int]]:
     variance, (square, weight) = shares.second or Fraction(0), residual_weights(study.relation)
-    parts = [
+    return [
         (variance, study.width),  # proof: second-variance
         (variance / square, 1),  # proof: second-square
         (variance / (weight * UNIT**2), 1),  # proof: second-weight
     ]
-    noisy = clamped(residuals.sums, [one for part in _drawn(parts, coin) for one in part])
+
+
+def _with_residuals(residuals: Tally, drawn: Sequence[Sequence[int]]) -> dict[str, Any]:
+    noisy = clamped(residuals.sums, [one for part in drawn for one in part])
     return {"residual_moment": noisy[:-2], "residual_square": noisy[-2], "residual_weight": noisy[-1]}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.sensitivity import residual_weights
@@ -18,6 +20,9 @@ from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
 __all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
+
+
+Places: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +167,11 @@ def _cut_square(deviation: float) -> float:
 
 def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Sums:
     width, weights, shrink = study.width, weights_of(study), study.design.shrink
-    gram = np.zeros((width, width))
-    upper = np.triu_indices(width)
+    upper, lower = _triangle(width)
+    gram = np.empty((width, width))
     gram[upper] = np.array(value["gram"], dtype=np.float64) / np.where(upper[0] == upper[1], weights.diagonal, weights.above)
-    gram = (gram + np.triu(gram, 1).T) / (UNIT**2 * shrink**2)
+    gram[lower] = gram[upper]
+    gram /= UNIT**2 * shrink**2
     rows = value["rows"] if value["count"] is None else max(value["count"] / weights.count, 1.0)
     return Sums(
         gram=gram,
@@ -174,6 +180,13 @@ def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Su
         rows=float(rows),
         noise=noise,
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(width: int) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
+    """Where the released products stand in A, row by row, and where the same stand on the other side."""
+    rows, columns = np.triu_indices(width)
+    return (rows, columns), (columns, rows)
 
 
 def home_sums(study: Study, totals: Totals) -> Home:
