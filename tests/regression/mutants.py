@@ -84,7 +84,12 @@ MUTANTS = (
         "np.rint(np.clip(off / (2.0**START_BITS * level_of(self.level)), -UNIT, UNIT))",
         "np.rint(off / (2.0**START_BITS * level_of(self.level)))",
     ),
-    ("shares above one", "regression/stages.py", "np.minimum(parts, SHARE, out=parts)", "np.minimum(parts, 2 * SHARE, out=parts)"),
+    (
+        "shares above one",
+        "regression/stages.py",
+        "np.minimum(parts, SHARE, out=parts)",
+        "np.minimum(parts, 2 * SHARE, out=parts)",
+    ),
     ("weights above one", "regression/design.py", "(FINE * self.scale) / longest if", "longest / (FINE * self.scale) if"),
     (
         "first sums with half the noise",

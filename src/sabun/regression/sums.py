@@ -133,15 +133,15 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     unit = tau * near / (UNIT**2 * design.shrink)
     off, square = np.array(value["residual_moment"], dtype=np.float64) * unit, value["residual_square"] * tau**2 / UNIT**2
     variance, (on_square, on_weight) = float(shares.second), map(float, residual_weights(study.relation))
-    whole = _uncut(max(square, 0.0) / first.rows / tau**2)
-    held = first.gram @ start
+    whole, inside = _uncut(max(square, 0.0) / first.rows / tau**2)
+    off, held = off / inside, first.gram @ start
     refined = Refined(
         start=start,
         moment=off + held,
         square=float(square * whole + 2 * start @ off + start @ held),
         weight=min(max(value["residual_weight"] / UNIT, 1.0, first.rows / 100), first.rows),
         noise=(
-            variance * unit**2,
+            variance * (unit / inside) ** 2,
             variance / on_square * (tau / UNIT) ** 4 * whole**2,
             variance / (on_weight * UNIT**4),
         ),
@@ -149,13 +149,17 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     return replace(first, refined=refined)
 
 
-def _uncut(share: float) -> float:
-    """By how much normal residuals that were cut to +-1, and then have that mean square, were larger before."""
+def _uncut(share: float) -> tuple[float, float]:
+    """What cutting did to normal residuals that were cut to +-1 and then have that mean square.
+
+    By how much their mean square was larger before, and which share of them was not cut: where the start is off, residuals have
+    a mean, and cutting makes it smaller by just that share (the derivative of E clip(m + e) at m = 0 is P(|e| < 1)).
+    """
     low, high = 1e-3, 1e3
     for _ in range(40):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _cut_square(middle) < min(share, 0.9) else (low, middle)
-    return high**2 / _cut_square(high)
+    return high**2 / _cut_square(high), math.erf(1 / (high * math.sqrt(2)))
 
 
 def _cut_square(deviation: float) -> float:
