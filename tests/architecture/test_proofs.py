@@ -72,6 +72,7 @@ def _draws_noise(module: Path) -> bool:
         "spherical_laplace",
         "cubical_laplace",
         "rounded_gaussian",
+        "rounded_gaussians",
         "bernoulli",
         "bernoulli_exp",
         "categorical",

@@ -35,8 +35,8 @@ MUTANTS = (
     (
         "normals a tenth too short",
         "privacy/noise/normal.py",
-        "values = deviation * normals",
-        "values = deviation * normals * 0.9",
+        "values = deviations * normals",
+        "values = deviations * normals * 0.9",
     ),
     (
         "a proposal is always kept",

@@ -58,12 +58,12 @@ class Design:
         kept = zip(self.features.features, self._kept, strict=True)
         return tuple(name for name, keep in kept if keep)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Length of a row, the constant included."""
         return len(self.names) + self.intercept
 
-    @property
+    @cached_property
     def shrink(self) -> float:
         """r: what a row is multiplied by so that rounding cannot lengthen it past 1."""
         return float(1 - math.sqrt(self.width) / (2 * UNIT) - 2.0**-30)  # proof: shrink

@@ -4,13 +4,6 @@ Notation: given A, the pooled c is normal with mean A beta and variance s2 A + v
 the noise of A does to A beta. In the eigenbasis of the pooled noisy A (negative eigenvalues set to 0) this gives a Gaussian
 posterior for beta. All of it is post-processing of released numbers, except for the home organisation's own sums.
 
-A staged release has c twice: its own, and that of the residuals around a start b, moved back by A b. Both hold the same
-sampling noise, so they are mixed, (1 - l) c + l (c2 + A b), never added as if they were independent. The noise of A reaches the
-mix through beta - l b, so its variance is (1 - l)**2 v_c + l**2 v_c2 + v_A (1 + 1 / width) / 2 |beta - l b|**2, and l is where
-that is least: l = (v_c + g beta'b) / (v_c + v_c2 + g |b|**2) with g = v_A (1 + 1 / width) / 2, summed over organisations.
-The estimate divides by A as it is seen, with most of its noise calmed away, so residuals are moved back by that A as well:
-moved back by the noisy one, all of its noise would meet b, with nothing in the estimate to take it up.
-
 One s2 is enough for the weights, not for the error: where organisations differ, the sampling variance of c is the sum of their
 own s2 A, which is another matrix if they see other corners (`uneven` holds the difference).
 
@@ -31,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -39,6 +32,7 @@ import numpy as np
 
 from sabun.regression.design import Floats
 from sabun.regression.intervals import Doubt
+from sabun.regression.mixing import Axes, Mixed, Together, even
 from sabun.regression.study import Study
 from sabun.regression.sums import Home, Sums
 from sabun.regression.variances import (
@@ -51,7 +45,7 @@ from sabun.regression.variances import (
     released_variance,
 )
 
-__all__ = ["Before", "Posterior", "pooled", "pooled_from", "prior_of", "pull_of"]
+__all__ = ["Before", "Posterior", "estimated", "pooled", "pooled_from", "prior_of", "pull_of"]
 
 Before: TypeAlias = tuple[Floats, Floats]
 """Precision of each coefficient before anything was released; how large it can be."""
@@ -105,7 +99,7 @@ class Posterior:
         # The noise of A meets the true coefficients, which may be longer than the estimated ones by their pull and their error.
         unseen = np.linalg.norm(self.covariance * (self.prior * self.radius), 2)
         unseen += 2 * math.sqrt(np.linalg.norm(known + length**2 * shaken, 2))
-        return _even(known + min(length + float(unseen), self.farthest) ** 2 * shaken)
+        return even(known + min(length + float(unseen), self.farthest) ** 2 * shaken)
 
 
 def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
@@ -122,62 +116,42 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
 def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
     """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    spread, axes = _UNKNOWN, _Axes.of(releases)
+    axes = Axes.of(releases)
     if axes is None:
-        return _posterior(None, None, home, before, _Residual(own=own, released=spread))
-    # The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
-    mixed_sums = _Mixed.of(releases, axes, np.zeros(len(before[0])), bound**2 / 4)
-    rows = sum(effective_rows(one) for one in releases)
-    for _ in range(_PASSES):
-        estimate = _Estimate.of(mixed_sums, axes, home, before[0], own.weighed, spread.mean)
-        mixed_sums, paid = _Mixed.of(releases, axes, estimate.beta), estimate.paid / rows
-        spread = released_variance(releases, estimate.beta, paid)
-    each = drawn_together([released_variance([one], estimate.beta, paid) for one in releases], spread)
-    uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
-    residual = _Residual(own=own, released=spread, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
-    return _posterior(mixed_sums, axes, home, before, residual)
+        return _posterior(None, None, home, before, _Residual(own=own, released=_UNKNOWN))
+    total, spread, paid, beta = _agreed(before, bound, releases, axes, home, own)
+    residual = _Residual(own=own, released=spread)
+    if len(releases) > 1:
+        each = drawn_together([released_variance([one], beta, paid) for one in releases], spread)
+        uneven = sum((one.mean - spread.mean) * sums.gram for one, sums in zip(each, releases, strict=True))
+        residual = replace(residual, uneven=uneven, records=mixed(each, [one.rows for one in releases]))
+    return _posterior(total, axes, home, before, residual)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Mixed:
-    """Sums of several organisations with c as the least noise mixes it, given coefficients.
+def estimated(study: Study, sums: Sums) -> tuple[Floats, float, float]:
+    """What `pooled` says of one release, without the errors: coefficients, residual variance, coefficients paid for."""
+    before, own = prior_of(study), _HomeVariance.of(None, np.empty(0))
+    axes = Axes.of([sums])
+    assert axes is not None
+    total, spread, _, _ = _agreed(before, float(study.coef_bound), [sums], axes, None, own)
+    estimate = _Estimate.of(total, axes, None, before[0], None, spread.mean)
+    return estimate.beta, spread.mean, estimate.paid
 
-    Args:
-        moment: c.
-        noise_gram: Variance of the noise on the diagonal of A.
-        noise_moment: Of c by itself.
-        meets: The squared length of the coefficients that the noise of A meets, on average over organisations.
-        shift: How much longer than the coefficients they can be.
+
+def _agreed(
+    before: Before, bound: float, releases: Sequence[Sums], axes: Axes, home: Home | None, own: _HomeVariance
+) -> tuple[Mixed, Variance, float, Floats]:
+    """The mix, the residual variance, what a row has paid for and the coefficients.
+
+    The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
     """
-
-    moment: Floats
-    noise_gram: float
-    noise_moment: float
-    meets: float
-    shift: float = 0.0
-
-    @classmethod
-    def of(cls, releases: Sequence[Sums], axes: _Axes, beta: Floats, norm_squared: float | None = None) -> _Mixed:
-        """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
-        norm = float(beta @ beta) if norm_squared is None else norm_squared
-        reach, total = (1 + 1 / len(beta)) / 2, max(sum(one.noise.gram for one in releases), 1e-300)
-        twice = [(one, one.refined) for one in releases if one.refined is not None]
-        plain, cut = sum(one.noise.moment for one, _ in twice), sum(again.noise[0] for _, again in twice)
-        along = sum(one.noise.gram * float(beta @ again.start) for one, again in twice)
-        long = sum(one.noise.gram * float(again.start @ again.start) for one, again in twice)
-        share = float(np.clip((plain + reach * along) / max(plain + cut + reach * long, 1e-300), 0.0, 1.0))
-        moment = sum(one.moment for one in releases) + share * sum(again.moment - one.moment for one, again in twice)
-        if twice:
-            middle = sum(again.start for _, again in twice) / len(twice)
-            moment = moment + share * (axes.seen - axes.gram) @ middle
-        noise = sum(one.noise.moment for one in releases if one.refined is None) + (1 - share) ** 2 * plain + share**2 * cut
-        return cls(
-            moment=np.asarray(moment),
-            noise_gram=total,
-            noise_moment=float(noise),
-            meets=max(norm + (share**2 * long - 2 * share * along) / total, 0.0),
-            shift=share * max((float(np.linalg.norm(again.start)) for _, again in twice), default=0.0),
-        )
+    together, rows, spread = Together.of(releases, axes), sum(effective_rows(one) for one in releases), _UNKNOWN
+    total = together.mixed(np.zeros(len(before[0])), bound**2 / 4)
+    for _ in range(_PASSES):
+        estimate = _Estimate.of(total, axes, home, before[0], own.weighed, spread.mean)
+        total, paid = together.mixed(estimate.beta), estimate.paid / rows
+        spread = released_variance(releases, estimate.beta, paid)
+    return total, spread, paid, estimate.beta
 
 
 def pull_of(study: Study, covariance: Floats, rows: Floats) -> Floats:
@@ -238,32 +212,6 @@ class _Residual:
     records: Floats | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Axes:
-    """The eigenvalues of the pooled A, none below 0, with their directions: the same whatever the weights; and A as it came."""
-
-    values: Floats
-    vectors: Floats
-    gram: Floats
-
-    @classmethod
-    def of(cls, releases: Sequence[Sums]) -> _Axes | None:
-        if not releases:
-            return None
-        gram = np.asarray(sum(one.gram for one in releases))
-        values, vectors = np.linalg.eigh(_calmed(gram, sum(one.noise.gram for one in releases)))
-        return cls(np.maximum(values, 0.0), vectors, gram)
-
-    @cached_property
-    def seen(self) -> Floats:
-        """A as the estimate takes it: calmed, without its negative directions."""
-        return self.turned(self.values)
-
-    def turned(self, along: Floats) -> Floats:
-        """The matrix with these numbers along the directions."""
-        return np.asarray((self.vectors * along) @ self.vectors.T)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Estimate:
     """Coefficients for one guess of the variances: their covariance, what was paid for, the weight along each direction."""
@@ -275,9 +223,9 @@ class _Estimate:
 
     @classmethod
     def of(
-        cls, total: _Mixed | None, axes: _Axes | None, home: Home | None, prior: Floats, weighed: float | None, released: float
+        cls, total: Mixed | None, axes: Axes | None, home: Home | None, prior: Floats, weighed: float | None, released: float
     ) -> _Estimate:
-        precision, right, paid, weights = np.diag(prior), np.zeros(len(prior)), 0.0, np.zeros(len(prior))
+        precision, right, paid, weights = np.diag(prior), 0.0 * prior, 0.0, 0.0 * prior
         if home is not None:
             precision = precision + home.gram / (weighed or released)
             right = right + home.moment / (weighed or released)
@@ -287,15 +235,16 @@ class _Estimate:
             # own, which goes to 0 where A drowns in the noise.
             weights = axes.values / (released * axes.values + noise)
             precision = precision + axes.turned(axes.values * weights)
-            right = right + axes.turned(weights) @ total.moment
+            right = right + axes.vectors @ (weights * (total.moment @ axes.vectors))
         # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
-        covariance = _even(np.linalg.inv(precision + 1e-13 * np.trace(precision) * np.eye(len(prior))))
+        precision.flat[:: len(prior) + 1] += 1e-13 * precision.trace()
+        covariance = even(np.linalg.inv(precision))
         if axes is not None:
-            paid = float(np.sum(axes.seen * covariance))
+            paid = float((axes.seen * covariance).sum())
         return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
 
 
-def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
+def _posterior(total: Mixed | None, axes: Axes | None, home: Home | None, before: Before, residual: _Residual) -> Posterior:
     (prior, radius), own, spread = before, residual.own, residual.released
     released = spread.mean
     weighed = own.weighed or released
@@ -305,7 +254,9 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
     if home is not None:
         at_home = home.gram * own.stated / weighed**2
     if total is not None and axes is not None:
-        sampled = _positive(axes.turned(released * axes.values) + residual.uneven) + total.noise_moment * np.eye(len(prior))
+        sampled = axes.turned(released * axes.values)  # has no negative directions by itself
+        sampled = sampled if residual.records is None else _positive(sampled + residual.uneven)
+        sampled = sampled + total.noise_moment * np.eye(len(prior))
         known = axes.turned(weights) @ sampled @ axes.turned(weights)
         shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
         seen = axes.seen
@@ -313,7 +264,7 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
         # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
         weight = home.gram / weighed
         known = known + 4 / own.freedom * (weight - weight @ covariance @ weight)
-    slope, at_home_error = (_even(covariance @ part @ covariance) for part in (slope, at_home))
+    slope, at_home_error = (even(covariance @ part @ covariance) for part in (slope, at_home))
     doubt = Doubt(
         slope=slope,
         spread=spread.spread,
@@ -341,37 +292,5 @@ def _posterior(total: _Mixed | None, axes: _Axes | None, home: Home | None, befo
 
 def _positive(matrix: Floats) -> Floats:
     """Without its negative directions."""
-    values, vectors = np.linalg.eigh(_even(matrix))
+    values, vectors = np.linalg.eigh(even(matrix))
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _even(matrix: Floats) -> Floats:
-    """A symmetric matrix to the last digit."""
-    return np.asarray((matrix + matrix.T) / 2)
-
-
-def _calmed(gram: Floats, noise: float) -> Floats:
-    """The noisy A with its trace and its rest drawn towards 0 as far as their noise asks for (James-Stein, positive part).
-
-    In the coordinates of svec the noise is isotropic. The trace is one number with little noise, the rest are many.
-    """
-    width = len(gram)
-    level = max(float(np.trace(gram)) / width, 0.0)
-    if _free(width) <= 2:
-        return gram
-    sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
-    return np.asarray(level * sure * np.eye(width) + _kept_of(gram, noise) * _rest(gram))
-
-
-def _kept_of(gram: Floats, noise: float) -> float:
-    """Which share of a noisy A is kept of what is not its trace; about as large a share of its noise stays in the estimate."""
-    free = _free(len(gram))
-    return 1.0 if free <= 2 else max(0.0, 1 - (free - 2) * noise / max(float(np.sum(_rest(gram) ** 2)), 1e-300))
-
-
-def _rest(gram: Floats) -> Floats:
-    return np.asarray(gram - np.trace(gram) / len(gram) * np.eye(len(gram)))
-
-
-def _free(width: int) -> float:
-    return (width - 1) * (width + 2) / 2

@@ -70,6 +70,7 @@ class Shares:
 
 
 @functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def shares_of(study: Study, rows: int | None) -> Shares:
     """How the budget of a study is shared by a table.
 
@@ -91,8 +92,12 @@ def shares_of(study: Study, rows: int | None) -> Shares:
 
 def released_shares(study: Study, value: Mapping[str, Any]) -> Shares:
     """How the budget of a release was shared, as its numbers show; rules of another version may have decided it."""
-    radius = _NOTHING if value["radius"] is None else shares_of(study, value["rows"]).radius
-    return _shared(study, radius, value.get("start") is not None)
+    return _released(study, value["rows"], value["radius"] is not None, value.get("start") is not None)
+
+
+@functools.lru_cache(maxsize=256)
+def _released(study: Study, rows: int | None, chosen: bool, twice: bool) -> Shares:
+    return _shared(study, shares_of(study, rows).radius if chosen else _NOTHING, twice)
 
 
 def _shared(study: Study, radius: Fraction, twice: bool) -> Shares:

@@ -20,13 +20,13 @@ import numpy as np
 from sabun.asking import Part, Statistic, state_of
 from sabun.engine import Elsewhere
 from sabun.errors import DataError
-from sabun.privacy.noise import Coin, rounded_gaussian
+from sabun.privacy.noise import Coin, rounded_gaussians
 from sabun.records import Chunks
 from sabun.records.files import FilePart
 from sabun.regression.design import UNIT, Design, Floats
-from sabun.regression.pooling import pooled
+from sabun.regression.pooling import estimated
 from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
-from sabun.regression.sharing import Shares, plain_radius, shares_of
+from sabun.regression.sharing import QUERIES, Shares, plain_radius, shares_of
 from sabun.regression.stages import (
     LARGEST_START,
     LEVELS,
@@ -136,61 +136,82 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
     """
     tally = table.state
     shares = shares_of(study, tally.rows if study.relation == "replace-one" else None)
+    twice = study.method != "rounds" and shares.second is not None
+    # All of it at once: noise does not depend on what it is added to, and many draws take little longer than one.
+    asked = [] if study.clip_radius is not None or shares.length is None else [(shares.length, QUERIES)]  # proof: length-noise
+    first, second = _first_parts(study, shares), _residual_parts(study, shares) if twice else []
+    noise = _drawn([*asked, *first, *second], coin)
     # Where noise would choose, no row is shortened: no worse than sums alone, whatever the features are like.
-    step = None if study.clip_radius is not None else 0 if shares.length is None else _chosen(tally, shares, coin)
+    step = None if study.clip_radius is not None else _chosen(tally, shares, noise.pop(0)) if asked else 0
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
     totals: Totals = table.once_more(Moments(design=design))
-    value = _first(study, totals, shares, coin) | {"radius": step}
+    value = _with_first(study, totals, noise[: len(first)]) | {"radius": step}
     if study.method == "rounds":
         return value
-    if shares.second is None:
+    if not twice:
         return value | dict.fromkeys(RESIDUALS)
     start, level = _start(study, design, first_sums(study, value))
     residuals: Tally = table.once_more(Residuals(design=design, start=start, level=level))
-    return value | add_residual_noise(study, residuals, shares, coin) | {"start": list(start), "level": level}
+    return value | _with_residuals(residuals, noise[len(first) :]) | {"start": list(start), "level": level}
 
 
-def _chosen(tally: Tally, shares: Shares, coin: Coin) -> int:
+def _chosen(tally: Tally, shares: Shares, noise: Sequence[int]) -> int:
     """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
-    low, high = 0, RADII - 1
+    low, high, fresh = 0, RADII - 1, iter(noise)
     while low < high:
         middle = (low + high) // 2
-        noisy = tally.sums[middle] + rounded_gaussian(shares.length or Fraction(0), coin=coin)  # proof: length-noise
+        noisy = tally.sums[middle] + next(fresh)  # proof: length-once
         low, high = (low, middle) if noisy >= -shares.lean else (middle + 1, high)
     return low
 
 
-def _first(study: Study, totals: Totals, shares: Shares, coin: Coin) -> dict[str, Any]:
-    exact, own = listed_sums(study, totals, _ONE)
+def _first_parts(study: Study, shares: Shares) -> list[tuple[Fraction, int]]:
     variance, width = shares.first, study.width
-    on = iter(_drawn(variance, 2 * width, coin))  # proof: first-variance
-    off = iter(_drawn(variance / 2, len(own) - width, coin))  # proof: first-half
-    noise = [next(on) if square else next(off) for square in own] + list(on)
-    noise += _drawn(variance / square_weight(study.relation) ** 2, 1, coin)  # proof: first-square
+    parts = [
+        (variance, 2 * width),  # proof: first-variance
+        (variance / 2, width * (width - 1) // 2),  # proof: first-half
+        (variance / square_weight(study.relation) ** 2, 1),  # proof: first-square
+    ]
     if study.relation == "add-remove":
-        noise += _drawn(variance / (count_weight(study.relation) * _GRID) ** 2, 1, coin)  # proof: first-count
+        parts.append((variance / (count_weight(study.relation) * _GRID) ** 2, 1))  # proof: first-count
+    return parts
+
+
+def _with_first(study: Study, totals: Totals, drawn: Sequence[Sequence[int]]) -> dict[str, Any]:
+    (exact, own), (on, off, *last) = listed_sums(study, totals, _ONE), drawn
+    squares, products = iter(on), iter(off)
+    noise = [next(squares) if square else next(products) for square in own] + [*squares, *(one for [one] in last)]
     return named_sums(study, clamped(exact, noise), rows=totals.rows)
 
 
 def add_residual_noise(study: Study, residuals: Tally, shares: Shares, coin: Coin) -> dict[str, Any]:
     """The released sums of residuals; whole numbers only."""
+    return _with_residuals(residuals, _drawn(_residual_parts(study, shares), coin))
+
+
+def _residual_parts(study: Study, shares: Shares) -> list[tuple[Fraction, int]]:
     variance, (square, weight) = shares.second or Fraction(0), residual_weights(study.relation)
-    noise = _drawn(variance, study.width, coin)  # proof: second-variance
-    noise += _drawn(variance / square, 1, coin)  # proof: second-square
-    noise += _drawn(variance / (weight * UNIT**2), 1, coin)  # proof: second-weight
-    noisy = clamped(residuals.sums, noise)
+    return [
+        (variance, study.width),  # proof: second-variance
+        (variance / square, 1),  # proof: second-square
+        (variance / (weight * UNIT**2), 1),  # proof: second-weight
+    ]
+
+
+def _with_residuals(residuals: Tally, drawn: Sequence[Sequence[int]]) -> dict[str, Any]:
+    noisy = clamped(residuals.sums, [one for part in drawn for one in part])
     return {"residual_moment": noisy[:-2], "residual_square": noisy[-2], "residual_weight": noisy[-1]}
 
 
-def _drawn(variance: Any, count: int, coin: Coin) -> list[int]:
-    return [int(draw) for draw in rounded_gaussian(variance, coin=coin, size=count)]
+def _drawn(parts: Sequence[tuple[Fraction, int]], coin: Coin) -> list[list[int]]:
+    return [[int(one) for one in drawn] for drawn in rounded_gaussians(parts, coin=coin)]
 
 
 def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:
     """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
-    posterior = pooled(study, [sums])
-    return start_for(study, design, posterior.beta), level_for(posterior.variance, posterior.paid / sums.rows)
+    beta, variance, paid = estimated(study, sums)
+    return start_for(study, design, beta), level_for(variance, paid / sums.rows)
 
 
 def start_for(study: Study, design: Design, beta: Floats) -> tuple[int, ...]:

@@ -157,8 +157,9 @@ class Lengths(_Sums):
         squares = self.design.fine_squares(values, body)
         if not np.isfinite(squares.sum()):
             squares = self.design.fine_squares(filled(self.design, values), body)
-        parts = np.minimum(np.multiply.outer(2.0 ** np.arange(RADII) / (FINE**2 * self.design.width), squares), 1.0)
-        return np.asarray((np.rint(parts * SHARE) - 0.75 * SHARE).sum(axis=1))  # proof: share
+        parts = np.multiply.outer(SHARE * 2.0 ** np.arange(RADII) / (FINE**2 * self.design.width), squares)
+        np.rint(np.minimum(parts, SHARE, out=parts), out=parts)
+        return np.asarray(parts.sum(axis=1) - 0.75 * SHARE * len(squares))  # proof: share
 
 
 @final

@@ -186,7 +186,10 @@ def _block_products(design: Design, piece: Floats, goals: Floats, body: Floats) 
     side[:, -1] = design.whole_targets(goals, weights)
     must_be_in_ball(body, constant)
     across = body.T @ side
-    return np.block([[inner, across], [across.T, side.T @ side]]).astype(np.int64)
+    whole, width = np.empty((design.width + 1, design.width + 1), dtype=np.int64), len(inner)
+    whole[:width, :width], whole[:width, width:], whole[width:, :width] = inner, across, across.T
+    whole[width:, width:] = side.T @ side
+    return whole
 
 
 def must_be_in_ball(body: Floats, constant: Floats | float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.sensitivity import residual_weights
@@ -18,6 +20,9 @@ from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
 __all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
+
+
+Places: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +133,15 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     unit = tau * near / (UNIT**2 * design.shrink)
     off, square = np.array(value["residual_moment"], dtype=np.float64) * unit, value["residual_square"] * tau**2 / UNIT**2
     variance, (on_square, on_weight) = float(shares.second), map(float, residual_weights(study.relation))
-    whole = _uncut(max(square, 0.0) / first.rows / tau**2)
-    held = first.gram @ start
+    whole, inside = _uncut(max(square, 0.0) / first.rows / tau**2)
+    off, held = off / inside, first.gram @ start
     refined = Refined(
         start=start,
         moment=off + held,
         square=float(square * whole + 2 * start @ off + start @ held),
         weight=min(max(value["residual_weight"] / UNIT, 1.0, first.rows / 100), first.rows),
         noise=(
-            variance * unit**2,
+            variance * (unit / inside) ** 2,
             variance / on_square * (tau / UNIT) ** 4 * whole**2,
             variance / (on_weight * UNIT**4),
         ),
@@ -144,13 +149,17 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     return replace(first, refined=refined)
 
 
-def _uncut(share: float) -> float:
-    """By how much normal residuals that were cut to +-1, and then have that mean square, were larger before."""
+def _uncut(share: float) -> tuple[float, float]:
+    """What cutting did to normal residuals that were cut to +-1 and then have that mean square.
+
+    By how much their mean square was larger before, and which share of them was not cut: where the start is off, residuals have
+    a mean, and cutting makes it smaller by just that share (the derivative of E clip(m + e) at m = 0 is P(|e| < 1)).
+    """
     low, high = 1e-3, 1e3
     for _ in range(40):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _cut_square(middle) < min(share, 0.9) else (low, middle)
-    return high**2 / _cut_square(high)
+    return high**2 / _cut_square(high), math.erf(1 / (high * math.sqrt(2)))
 
 
 def _cut_square(deviation: float) -> float:
@@ -162,10 +171,11 @@ def _cut_square(deviation: float) -> float:
 
 def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Sums:
     width, weights, shrink = study.width, weights_of(study), study.design.shrink
-    gram = np.zeros((width, width))
-    upper = np.triu_indices(width)
+    upper, lower = _triangle(width)
+    gram = np.empty((width, width))
     gram[upper] = np.array(value["gram"], dtype=np.float64) / np.where(upper[0] == upper[1], weights.diagonal, weights.above)
-    gram = (gram + np.triu(gram, 1).T) / (UNIT**2 * shrink**2)
+    gram[lower] = gram[upper]
+    gram /= UNIT**2 * shrink**2
     rows = value["rows"] if value["count"] is None else max(value["count"] / weights.count, 1.0)
     return Sums(
         gram=gram,
@@ -174,6 +184,13 @@ def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Su
         rows=float(rows),
         noise=noise,
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(width: int) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
+    """Where the released products stand in A, row by row, and where the same stand on the other side."""
+    rows, columns = np.triu_indices(width)
+    return (rows, columns), (columns, rows)
 
 
 def home_sums(study: Study, totals: Totals) -> Home:

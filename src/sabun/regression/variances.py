@@ -28,6 +28,7 @@ LARGEST = 1.0
 
 _LEAST = 1e-6
 _POINTS = 40
+_SHARES = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
 _FEWEST_FREE = 3
 _FAR = 30.0
 
@@ -48,10 +49,10 @@ class Variance:
         d = max(self.deviation, 1e-12)
         m = max(self.found, -_FAR * d)
         above, beyond = ndtr(m / d), ndtr((m - LARGEST) / d)
-        shares = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
-        return np.asarray(np.clip(m - d * ndtri(beyond + (above - beyond) * shares), _LEAST, LARGEST))
+        found = m - d * ndtri(beyond + (above - beyond) * _SHARES)
+        return np.asarray(np.minimum(np.maximum(found, _LEAST), LARGEST))
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The value to reckon with."""
         return float(self.points.mean())

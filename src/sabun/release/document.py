@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -232,6 +233,12 @@ def check_facts(guarantee: Guarantee, provenance: Provenance) -> None:
     for name, thing, kind in (("guarantee", guarantee, Guarantee), ("provenance", provenance, Provenance)):
         if not isinstance(thing, kind):
             raise ParameterError(f"{name} must be a {kind.__name__}; got {type(thing).__name__}.")
+    _check_writable(guarantee, provenance)
+
+
+@functools.lru_cache(maxsize=8)
+def _check_writable(guarantee: Guarantee, provenance: Provenance) -> None:
+    """The same pair, neither of which can change, is tried once: before the value is drawn and not again after."""
     try:
         _check_amounts(guarantee.to_dict())
         canonical({"guarantee": guarantee.to_dict(), "provenance": provenance.to_dict()})

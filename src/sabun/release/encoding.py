@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _TAGS = frozenset({"array", "float", "fraction", "mapping"})
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?", re.ASCII)
 _MOST_DIMENSIONS = 32
+_AS_IT_IS = (int, str, bool, NoneType)
 
 
 def canonical(document: object) -> bytes:
@@ -60,7 +62,7 @@ def check_amount(text: object, where: str) -> None:
 
 def encode(tree: Any) -> Any:
     """A frozen tree as JSON types."""
-    if type(tree) is int or type(tree) is str:
+    if type(tree) in _AS_IT_IS:  # most of a tree, and to ask whether a number is a mapping takes long
         return tree
     if isinstance(tree, Mapping):
         branches = {key: encode(value) for key, value in tree.items()}

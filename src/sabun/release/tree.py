@@ -7,7 +7,7 @@ access makes a new array over them: numpy lets anybody set the `dtype` or `shape
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -104,10 +104,17 @@ def _kept(value: object, where: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         return Frozen(value, where=where, depth=depth)
     if isinstance(value, list | tuple):
+        if _are_short(value) and depth < DEEPEST:
+            return tuple(value)
         return tuple(_kept(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
     if isinstance(value, np.ndarray):
         return _array(value, where)
     return _leaf(value, where)
+
+
+def _are_short(values: Sequence[object]) -> bool:
+    """Whether these are whole numbers of at most 64 bits; long lists of them need no name for each place."""
+    return all(type(value) is int and _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER for value in values)
 
 
 def _shown(tree: Any) -> Any:

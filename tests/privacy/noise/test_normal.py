@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sabun.errors import ParameterError
-from sabun.privacy.noise import Coin, normal, os_coin, rounded_gaussian, seeded_coin
+from sabun.privacy.noise import Coin, normal, os_coin, rounded_gaussian, rounded_gaussians, seeded_coin
 from sabun.privacy.noise.spherical import _Point
 
 
@@ -24,31 +26,46 @@ class Rigged(Coin):
         return np.concatenate([np.array(given, dtype=np.uint64), self._then.words(count - len(given))])
 
 
-def by_intervals(variance: Fraction, count: int, seed: int) -> list[int]:
+def by_intervals(variances: Iterator[Fraction], count: int, seed: int) -> list[int]:
     """The same draws with every pair settled by intervals."""
     words = seeded_coin(seed).words(2 * count).reshape(count, 2)
     found: list[int] = []
     for pair in words.tolist():
         point = _Point(pair[0] >> 1, pair[1] >> 1, 63)
-        settled = normal._settled(point, variance, seeded_coin(0))
-        if settled is not None:
+        if normal._beside_rim(point, seeded_coin(0)) is not None:
+            settled = normal._settled(point, [next(variances), next(variances)], seeded_coin(0))
             found += [-m if word & 1 else m for m, word in zip(settled, pair, strict=True)]
     return found
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 7), Fraction(10), Fraction(2**40, 3), Fraction(2**54)])
 def test_floats_decide_as_intervals_do(variance: Fraction) -> None:
-    drawn = normal._pairs(variance, 300, seeded_coin(8))
-    assert drawn.tolist() == by_intervals(variance, 300, 8)
+    drawn = normal._pairs([variance], np.zeros((300, 2), dtype=np.int64), 300, seeded_coin(8))
+    assert drawn.tolist() == by_intervals(itertools.repeat(variance), 300, 8)
+
+
+def test_each_of_several_variances_has_its_own_draws() -> None:
+    """An odd number of draws, so that a pair has two variances; a variance that only intervals can tell; none of one."""
+    sizes = {Fraction(1, 7): 5, Fraction(2**54): 120, Fraction(2**130): 3, Fraction(3): 0, Fraction(10): 61}
+    drawn = rounded_gaussians(list(sizes.items()), coin=seeded_coin(8))
+    assert [len(part) for part in drawn] == list(sizes.values())
+    wanted = by_intervals(
+        itertools.chain(*(itertools.repeat(*part) for part in sizes.items()), itertools.repeat(Fraction(1))), 140, 8
+    )
+    wide = slice(125, 128)  # bits beyond those that the points have come from another coin here
+    found = [int(one) for part in drawn for one in part]
+    assert np.abs(np.array(found[wide]) - np.array(wanted[wide])).max() < 2**10
+    assert max(map(abs, found[wide])) > 2**60
+    assert found[:125] + found[128:] == wanted[:125] + wanted[128 : sum(sizes.values())]
 
 
 def test_noise_of_grid_size_is_mostly_settled_by_floats(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[_Point] = []
     original = normal._settled
 
-    def listener(point: _Point, variance: Fraction, coin: Coin) -> tuple[int, int] | None:
+    def listener(point: _Point, variances: Sequence[Fraction], coin: Coin) -> tuple[int, int]:
         asked.append(point)
-        return original(point, variance, coin)
+        return original(point, variances, coin)
 
     monkeypatch.setattr(normal, "_settled", listener)
     assert rounded_gaussian(Fraction(2**54), coin=seeded_coin(1), size=100_000).dtype == np.int64
@@ -69,8 +86,11 @@ def test_points_at_rim_and_centre_are_settled(words: tuple[int, int]) -> None:
 
 
 def test_a_point_on_the_rim_with_its_unknown_bits_may_be_in_or_out() -> None:
-    settled = [normal._settled(_Point((1 << 63) - 1, 0, 63), Fraction(1), seeded_coin(seed)) for seed in range(20)]
-    assert set(settled) <= {None, (0, 0)}
+    found = [normal._beside_rim(_Point((1 << 63) - 1, 1 << 31, 63), seeded_coin(seed)) for seed in range(40)]
+    assert None in found
+    inside = [point for point in found if point is not None]
+    assert inside
+    assert {normal._settled(point, [Fraction(1)] * 2, seeded_coin(0)) for point in inside} == {(0, 0)}
 
 
 def test_small_and_wrong_arguments() -> None:

@@ -76,7 +76,15 @@ def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
         found = [module for module in room_modules() if vars(module).get(name) is original]
         for module in found:
             replace(module, name, listener)
+    for module in room_modules():
+        if vars(module).get("rounded_gaussians") is noise.rounded_gaussians:
+            replace(module, "rounded_gaussians", _together(_listener(heard, "rounded_gaussian", noise.rounded_gaussian)))
     return heard
+
+
+def _together(listener: Callable[..., Any]) -> Callable[..., Any]:
+    """Hears of several variances at once as of one after the other."""
+    return lambda parts, *, coin: [listener(variance, coin=coin, size=size) for variance, size in parts]
 
 
 def _listener(heard: Heard, name: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from sabun.privacy.noise.cubical import cubical_laplace
 from sabun.privacy.noise.discrete import discrete_gaussian, discrete_laplace
 from sabun.privacy.noise.exact import bernoulli, bernoulli_exp, categorical, uniform_below
 from sabun.privacy.noise.grid import Grid
-from sabun.privacy.noise.normal import rounded_gaussian
+from sabun.privacy.noise.normal import rounded_gaussian, rounded_gaussians
 from sabun.privacy.noise.spherical import spherical_laplace
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "exponential_choice",
     "os_coin",
     "rounded_gaussian",
+    "rounded_gaussians",
     "seeded_coin",
     "spherical_laplace",
     "uniform_below",

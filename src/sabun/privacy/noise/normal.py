@@ -8,6 +8,7 @@ around the same real numbers, with more bits drawn until the answer is certain.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, overload
@@ -20,7 +21,7 @@ from sabun.privacy.noise.coin import Coin
 from sabun.privacy.noise.exact import check_draw, contexts, rational
 from sabun.privacy.noise.spherical import _far, _normal_pair, _Point, _refined, _square
 
-__all__ = ["rounded_gaussian"]
+__all__ = ["rounded_gaussian", "rounded_gaussians"]
 
 _BITS = 63
 _RIM = 1 - 2.0**-30
@@ -54,70 +55,109 @@ def rounded_gaussian(variance: Fraction | int, *, coin: Coin, size: int | None =
         >>> rounded_gaussian(Fraction(5, 2), coin=os_coin(), size=3).shape
         (3,)
     """
-    exactly = rational(variance=variance)
-    size = check_draw(coin, size)
-    wanted = 1 if size is None else size
-    parts: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
-    missing = wanted
-    while missing > 0:
-        parts.append(_pairs(exactly, int(0.7 * missing) + 8, coin)[:missing])
-        missing -= parts[-1].size
-    drawn = np.concatenate(parts)
+    [drawn] = rounded_gaussians([(variance, 1 if size is None else size)], coin=coin)
     return int(drawn[0]) if size is None else drawn
 
 
-def _pairs(variance: Fraction, count: int, coin: Coin) -> NDArray[Any]:
-    """The rounded normals of those of `count` uniform points of the square that lie in the disc."""
+def rounded_gaussians(parts: Sequence[tuple[Fraction | int, int]], *, coin: Coin) -> list[NDArray[Any]]:
+    """The same for several variances at once, which costs little more than one of them.
+
+    Args:
+        parts: Variances, each with how many numbers are drawn with it.
+        coin: Where the bits come from.
+
+    Returns:
+        An array for each part, as `rounded_gaussian` gives it.
+
+    Raises:
+        ParameterError: If a parameter breaks its rule.
+
+    Example:
+        >>> from sabun.privacy.noise import os_coin
+        >>> [drawn.shape for drawn in rounded_gaussians([(Fraction(5, 2), 3), (7, 1)], coin=os_coin())]
+        [(3,), (1,)]
+    """
+    variances = [rational(variance=variance) for variance, _ in parts]
+    sizes = [check_draw(coin, size) or 0 for _, size in parts]
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = (len(owners) + len(owners) % 2) // 2
+    owners = np.resize(owners, 2 * pairs).reshape(pairs, 2)  # of an odd number the last pair has one draw to spare
+    drawn: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
+    found = 0
+    while found < pairs:
+        missing = owners[found:]
+        drawn.append(_pairs(variances, missing, int(1.4 * len(missing)) + 8, coin))
+        found += len(drawn[-1]) // 2
+    ends = np.cumsum(sizes).tolist()
+    whole = np.concatenate(drawn)
+    return [whole[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _pairs(variances: Sequence[Fraction], owners: NDArray[np.int64], count: int, coin: Coin) -> NDArray[Any]:
+    """The rounded normals of those of `count` uniform points of the square that lie in the disc, as far as they have owners."""
     words = coin.words(2 * count).reshape(count, 2)
-    signs = 1 - 2 * (words & np.uint64(1)).astype(np.int64)
     points = (words >> np.uint64(1)).astype(np.float64) * 2.0**-_BITS
     squares = np.einsum("ij,ij->i", points, points)
+    kept = squares < 1
+    rim = {int(i): _beside_rim(_point(words[i]), coin) for i in np.flatnonzero(np.abs(squares - 1) < 1 - _RIM)}  # proof: rim
+    for i, point in rim.items():
+        kept[i] = point is not None
+    places = np.flatnonzero(kept)[: len(owners)]
+    owners = owners[: len(places)]
+    words, squares, points = words[places], squares[places], points[places]
     # What floats cannot tell is told by intervals: points near the rim or the centre, and noise of no ordinary size.
-    rare = (squares > _RIM) & (squares < 2 - _RIM) | (squares < _CORE) | (variance > _WIDEST)  # proof: rare
-    kept = rare | (squares < 1)
-    signs, words, squares, points, rare = (part[kept] for part in (signs, words, squares, points, rare))
+    rare = (squares > _RIM) | (squares < _CORE)  # proof: rare
     safe = np.where(rare, 0.5, squares)
     fall = -2 * np.log(safe)
     normals = points * np.sqrt(fall / safe)[:, None]
-    deviation = math.sqrt(float_above(min(variance, _WIDEST)))
-    values = deviation * normals
+    deviations = np.array([math.sqrt(float_above(min(variance, _WIDEST))) for variance in variances])[owners]
+    values = deviations * normals
     nearest = np.rint(values)
-    error = deviation * (_LAST / np.sqrt(fall)[:, None] + _SLIP * normals) + 2.0**-60  # proof: error
-    open_ = (np.abs(values - nearest) + error >= 0.5) | (values > _LARGEST)  # proof: near-edge
-    undecided = np.flatnonzero(rare | open_.any(axis=1))
-    magnitudes: NDArray[Any] = np.where(open_ | rare[:, None], 0.0, nearest).astype(np.int64)
-    inside = np.ones(len(words), dtype=np.bool_)
-    settled = {
-        int(i): _settled(_Point(int(words[i, 0]) >> 1, int(words[i, 1]) >> 1, _BITS), variance, coin)  # proof: settle
-        for i in undecided
-    }
-    if any(pair is not None and max(pair) >= 1 << 63 for pair in settled.values()):
+    error = deviations * ((_LAST / np.sqrt(fall))[:, None] + _SLIP * normals) + 2.0**-60  # proof: error
+    open_ = (np.abs(values - nearest) + error >= 0.5) | (values > _LARGEST) | rare[:, None]  # proof: near-edge
+    if max(variances) > _WIDEST:
+        open_ |= np.array([variance > _WIDEST for variance in variances])[owners]  # proof: widest
+    magnitudes: NDArray[Any] = np.where(open_, 0.0, nearest).astype(np.int64)
+    signs = 1 - 2 * (words & np.uint64(1)).astype(np.int64)
+    settled = {}
+    for i in np.flatnonzero(open_.any(axis=1)).tolist():
+        point = rim.get(int(places[i])) or _point(words[i])
+        settled[i] = _settled(point, [variances[owner] for owner in owners[i]], coin)  # proof: settle
+    if any(max(pair) >= 1 << 63 for pair in settled.values()):
         magnitudes, signs = magnitudes.astype(object), signs.astype(object)
     for i, pair in settled.items():
-        inside[i] = pair is not None
-        magnitudes[i] = (0, 0) if pair is None else pair
-    return np.asarray((signs * magnitudes)[inside].reshape(-1))
+        magnitudes[i] = pair
+    return np.asarray((signs * magnitudes).reshape(-1))
 
 
-def _settled(point: _Point, variance: Fraction, coin: Coin) -> tuple[int, int] | None:
-    """The rounded magnitudes of the pair, with as many more bits as they take; None for a point outside the disc."""
-    while True:
-        one = 1 << 2 * point.bits
-        if _square(point) >= one:
-            return None  # proof: outside
-        if _square(point) and _square(_far(point)) <= one and (pair := _rounded(point, variance)) is not None:
-            return pair  # proof: certain
+def _point(words: NDArray[np.uint64]) -> _Point:
+    return _Point(int(words[0]) >> 1, int(words[1]) >> 1, _BITS)
+
+
+def _beside_rim(point: _Point, coin: Coin) -> _Point | None:
+    """The point with as many more bits as it takes to know that it lies in the disc; None for one outside."""
+    while _square(point) < (one := 1 << 2 * point.bits):
+        if _square(_far(point)) <= one:
+            return point  # proof: inside
         point = _refined(point, coin)
+    return None  # proof: outside
 
 
-def _rounded(point: _Point, variance: Fraction) -> tuple[int, int] | None:
+def _settled(point: _Point, variances: Sequence[Fraction], coin: Coin) -> tuple[int, int]:
+    """The rounded magnitudes of the pair of a point of the disc, with as many more bits as they take."""
+    while not _square(point) or (pair := _rounded(point, variances)) is None:
+        point = _refined(point, coin)
+    return pair  # proof: certain
+
+
+def _rounded(point: _Point, variances: Sequence[Fraction]) -> tuple[int, int] | None:
     """The nearest whole numbers of the two magnitudes, or None while one of them is open."""
     down, up = contexts(30 + point.bits * 2 // 5)
-    numerator, denominator, half = Decimal(variance.numerator), Decimal(variance.denominator), Decimal("0.5")
-    least = max(Decimal(0), down.next_minus(down.sqrt(down.divide(numerator, denominator))))
-    most = up.next_plus(up.sqrt(up.divide(numerator, denominator)))
-    found = []
-    for normal in _normal_pair(point, down, up):
+    found, half = [], Decimal("0.5")
+    for normal, variance in zip(_normal_pair(point, down, up), variances, strict=True):
+        numerator, denominator = Decimal(variance.numerator), Decimal(variance.denominator)
+        least = max(Decimal(0), down.next_minus(down.sqrt(down.divide(numerator, denominator))))
+        most = up.next_plus(up.sqrt(up.divide(numerator, denominator)))
         low = int(down.add(down.multiply(least, normal.low), half))
         high = int(up.add(up.multiply(most, normal.high), half))
         if low != high:
