@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,11 +10,10 @@ from typing import Any, Self, TypeVar, final
 
 from sabun import checks
 from sabun.engine.counting import Counting, Numbered, Report, Task
-from sabun.engine.dealing import Deal, Dealing
-from sabun.engine.engines import NOT_STARTED, address_of, gathered
+from sabun.engine.engines import NOT_STARTED, Step, address_of, gathered
 from sabun.engine.pieces import Piece
 from sabun.engine.shuffle import Shuffle
-from sabun.engine.statistic import Elsewhere, Statistic
+from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError, ParameterError
 
 __all__ = ["Dask", "DaskFrame"]
@@ -62,22 +60,21 @@ class Dask:
             waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
             yield from _finished(client, waiting)
 
-    def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
-        """Deals them and counts the hands wherever Dask likes."""
-        with self._client() as client:
-            yield from _hands(client, task, client.map(task.packets, pieces, pure=False, retries=_RETRIES))
-
     def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
         """Brings rows together through the workers' memory, and counts them there."""
+        yield from self._met(task, task.parted, [(piece,) for piece in pieces])
+
+    def _met(self, task: Shuffle, part: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> Iterator[Report]:
+        """The report of each bucket; what a piece is parted into stays with the workers."""
         import dask
 
-        part, join = dask.delayed(task.parted, nout=task.buckets, pure=False), dask.delayed(task.joined, pure=False)
-        parts = [part(piece) for piece in pieces]
+        each, join = dask.delayed(part, nout=task.shares, pure=False), dask.delayed(task.joined, pure=False)
+        parts = [each(*arguments) for arguments in given]
+        buckets = [join(bucket, [parted[task.share(bucket)] for parted in parts]) for bucket in range(task.buckets)]
         with self._client() as client:
-            joined = [join(bucket, [each[bucket] for each in parts]) for bucket in range(task.buckets)]
-            yield from _finished(client, client.compute(joined, retries=_RETRIES))
+            yield from _finished(client, client.compute(buckets, retries=_RETRIES))
 
-    def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
+    def frame(self, frame: Any, progress: Step | None) -> DaskFrame:
         """A Dask DataFrame whose partitions are the pieces."""
         return DaskFrame(engine=self, frame=frame, progress=progress)
 
@@ -102,7 +99,7 @@ class DaskFrame(Elsewhere):
 
     engine: Dask
     frame: Any = field(repr=False)
-    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    progress: Step | None = field(default=None, repr=False)
 
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all partitions, each counted once.
@@ -125,21 +122,16 @@ class DaskFrame(Elsewhere):
         """How many partitions there are."""
         return int(self.frame.npartitions)
 
-    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
-        """The state of all hands, each counted once.
+    def grouped(self, grouped: Grouped[State]) -> State:
+        """The state of rows that must meet, wherever they lie.
 
         Raises:
-            DataError: As `sabun.engine.engines.gathered`.
+            DataError: As `sabun.engine.engines.gathered`; or the order of rows matters, and a frame has none.
         """
-        import dask
-
         parts = self.frame.to_delayed()
-        task = Dealing.of(deal, statistic, plan=f"dask frame of {len(parts)} partitions", pieces=len(parts))
-        give = dask.delayed(task.packets, pure=False)
-        with self.engine._client() as client:
-            given = client.compute([give(part) for part in parts], retries=_RETRIES)
-            reports = _hands(client, task, given)
-            return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+        task = Shuffle.of_frame(grouped, plan=f"dask frame of {len(parts)} partitions", pieces=len(parts))
+        reports = self.engine._met(task, task.parted_rows, list(enumerate(parts)))
+        return gathered(reports, grouped.statistic, plan=task.plan, count=task.buckets, step=self.progress)
 
 
 def _started() -> Any:
@@ -173,20 +165,6 @@ def _connected(address: str) -> Iterator[Any]:
         raise DataError(f"a Dask scheduler must answer at {address}; none does. Nothing was charged.")
     with client:
         yield client
-
-
-def _hands(client: Any, task: Dealing, given: Sequence[Any]) -> Iterator[Report]:
-    """The report of each hand; what a piece deals stays with the workers."""
-    settled = {"pure": False, "retries": _RETRIES}
-    shares = {
-        share: [client.submit(operator.itemgetter(share), packets, **settled) for packets in given]
-        for share in dict.fromkeys(map(task.share, range(task.hands)))
-    }
-    waiting = [client.submit(task.counted_hand, hand, shares[task.share(hand)], **settled) for hand in range(task.hands)]
-    try:
-        yield from _finished(client, waiting)
-    finally:
-        client.cancel([*given, *(packet for packets in shares.values() for packet in packets)])
 
 
 def _finished(client: Any, waiting: Sequence[Any]) -> Iterator[Report]:

@@ -16,9 +16,11 @@ from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.statistic import Statistic, none_missing, probe, twice_counted
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["NOT_STARTED", "Engine", "Processes", "Serial", "address_of", "each_once", "engine_named", "gathered"]
+__all__ = ["NOT_STARTED", "Engine", "Processes", "Serial", "Step", "address_of", "each_once", "engine_named", "gathered"]
 
 State = TypeVar("State")
+Step = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
 
 _RULE = "serial, processes:N, dask, dask://host:port, spark or spark://host:port (sc://host:port for Spark Connect)"
 
@@ -124,7 +126,7 @@ def gathered(
     *,
     plan: str,
     count: int,
-    step: Callable[[int, int], None] | None = None,
+    step: Step | None = None,
 ) -> State:
     """The state of all pieces of a plan, each counted once by a machine that rounds as this one does.
 
@@ -145,9 +147,7 @@ def gathered(
     return state
 
 
-def each_once(
-    reports: Iterable[Report], *, plan: str, count: int, own: str, step: Callable[[int, int], None] | None = None
-) -> Iterator[Report]:
+def each_once(reports: Iterable[Report], *, plan: str, count: int, own: str, step: Step | None = None) -> Iterator[Report]:
     """The reports as they come, one of each piece, and all of them, or an error; see `gathered`."""
     seen = 0
     for done, report in enumerate(reports, 1):
