@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from engine.worlds import SCHEMA, Deadly, Dying, folder, recipe, truth
 from sabun.engine import Piece, cut, engine_named, spread
 from sabun.engine.counting import Report, Task
-from sabun.engine.engines import Processes, Serial, address_of
+from sabun.engine.engines import Serial, address_of
+from sabun.engine.process_engine import Processes
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.summaries import Mean

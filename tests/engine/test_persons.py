@@ -23,7 +23,8 @@ from sabun.density import DensityRatio
 from sabun.engine import cut, spread, state_of
 from sabun.engine.by_person import by_person
 from sabun.engine.counting import Counting, Numbered, Report
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Serial
+from sabun.engine.process_engine import Processes
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.ledger import Ledger

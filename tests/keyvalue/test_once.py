@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Serial
 from sabun.engine.pieces import whole_files
+from sabun.engine.process_engine import Processes
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.keyvalue import Study
