@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
@@ -12,6 +12,7 @@ from sabun import checks
 from sabun.engine.counting import Counting, Numbered, Report, Task
 from sabun.engine.engines import NOT_STARTED, Step, address_of, gathered
 from sabun.engine.pieces import Piece
+from sabun.engine.scratch import scratch
 from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError, ParameterError
@@ -82,8 +83,9 @@ class Dask:
     def _client(self) -> Iterator[Any]:
         if self.cluster is None:
             if not self._kept:
-                self._kept.append(_started())
-                weakref.finalize(self, _stopped, self._kept[0])  # it ends with the last holder of this engine
+                stack = ExitStack()
+                self._kept.append(_started(stack))
+                weakref.finalize(self, stack.close)  # it ends with the last holder of this engine
             yield self._kept[0]
         elif isinstance(self.cluster, str):
             with _connected(self.cluster) as client:
@@ -134,8 +136,8 @@ class DaskFrame(Elsewhere):
         return gathered(reports, grouped.statistic, plan=task.plan, count=task.buckets, step=self.progress)
 
 
-def _started() -> Any:
-    """A client of a new cluster on this machine."""
+def _started(stack: ExitStack) -> Any:
+    """A client of a new cluster on this machine, that others who use the machine can neither ask nor look into."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -143,8 +145,13 @@ def _started() -> Any:
     # Dask makes its workers give memory back at once, which doubles the processor time of sums over arrays of this size.
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
     settings = {"distributed.nanny.pre-spawn-environ": environment}
+    folder = stack.enter_context(scratch("sabun-"))  # for what workers spill, which Dask itself would let everybody read
     with suppress(OSError, RuntimeError, TimeoutError), dask.config.set(settings):
-        return Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0"))
+        own = {"local_directory": folder, "security": True}  # certificates that are known to these processes alone
+        client = Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0", **own))
+        stack.callback(_stopped, client)
+        return client
+    stack.close()
     raise DataError(NOT_STARTED)
 
 

@@ -203,11 +203,12 @@ def _batch(report: Report) -> Any:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What Spark raises when it cannot be reached or does not start."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    grpc = sys.modules.get("grpc")  # Spark Connect has loaded it, where it is used
-    return PySparkException, Py4JError, OSError, *(() if grpc is None else (grpc.RpcError,))
+    # Loaded where they are used: the one by classic sessions, which a client of Spark Connect alone may lack, the other by it.
+    gateway, grpc = sys.modules.get("py4j.protocol"), sys.modules.get("grpc")
+    others = *(() if gateway is None else (gateway.Py4JError,)), *(() if grpc is None else (grpc.RpcError,))
+    return PySparkException, OSError, *others
 
 
 def _collected(frame: Any) -> list[Report]:
