@@ -42,7 +42,7 @@ _QUESTIONS = {
 _PARALLEL = 1.6
 """How many times faster two processes on two idle cores are stated to be, once they run; at the full size, in every room."""
 
-_TEXT = {"summaries": 0.2, "regression": 0.35, "density": 0.5}
+_TEXT = {"summaries": 0.15, "regression": 0.3, "density": 0.45}
 """Processor time from Parquet beside that from text, as stated. All of a line must be parsed, whatever is asked: summaries use
 two of eleven columns, so that parsing alone takes twice what everything together takes from Parquet."""
 
