@@ -119,12 +119,23 @@ def test_a_file_replaced_during_the_run_is_named(client: Any, table: Path, tmp_p
         spread(where, engine=client).counted(meddling)
 
 
-def test_a_cluster_of_our_own_is_started_once_keeps_its_memory_and_goes_with_the_engine(table: Path) -> None:
+def test_a_cluster_of_our_own_is_started_once_is_nobody_elses_and_goes_with_the_engine(table: Path) -> None:
     engine = Dask()
     assert spread(table, engine=engine).counted(recipe()) == truth(table)
     (own,) = engine._kept
     assert set(own.run(os.environ.get, "MALLOC_MMAP_THRESHOLD_").values()) == {str(1 << 25)}
     assert spread(table, engine=engine).counted(recipe()) == truth(table)
     assert engine._kept == [own]
+    (spilled, *_) = own.run(_spills).values()
+    assert spilled.parents[1].name.startswith("sabun-")
+    assert spilled.parents[1].stat().st_mode & 0o077 == 0
+    assert own.scheduler.address.startswith("tls://")
+    with pytest.raises((OSError, TypeError)):
+        distributed.Client(own.scheduler.address, timeout=2)
     del engine
     assert own.status != "running"
+    assert not spilled.parents[1].exists()
+
+
+def _spills(dask_worker: Any) -> Path:
+    return Path(dask_worker.local_directory)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from engine.worlds import SCHEMA, Deadly, Dying, folder, recipe, truth
 from sabun.engine import Piece, cut, engine_named, spread
 from sabun.engine.counting import Report, Task
-from sabun.engine.engines import Processes, Serial, address_of
+from sabun.engine.engines import Serial, address_of
+from sabun.engine.process_engine import Processes
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.summaries import Mean
@@ -170,6 +171,29 @@ def test_processes_are_started_once_for_all_readings_and_go_with_the_engine(tabl
     assert first <= set(pool._processes)
     assert pickle.loads(pickle.dumps(engine)) == engine
     assert pickle.loads(pickle.dumps(engine))._kept == []
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver", "loky"])
+def test_a_script_that_starts_processes_by_itself_is_charged_once(table: Path, tmp_path: Path, start: str) -> None:
+    """However they are started, and though the script does its work outside of `if __name__ == "__main__":`."""
+    Ledger.create(tmp_path / "book", name="book", relation="replace-one", epsilon=9)
+    begin = f"begun = multiprocessing.get_context({start!r}).Process(target=ask)\nbegun.start()\nbegun.join()\n"
+    if start == "loky":
+        pytest.importorskip("joblib", reason="comes with scikit-learn")
+        begin = "joblib.Parallel(n_jobs=2)(joblib.delayed(ask)() for _ in range(2))\n"
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, joblib\n"
+        "from sabun import Ledger, Schema\n"
+        "from sabun.summaries import Mean\n"
+        f"table, book = {str(table)!r}, Ledger.open({str(tmp_path / 'book')!r})\n"
+        "def ask():\n"
+        "    return 1\n"
+        "Mean(column='age', schema=Schema.of_bounds({'age': (0, 120)}), epsilon=1, ledger=book).fit(table)\n" + begin
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, str(script)], capture_output=True, env=environment, timeout=300)
+    assert len(Ledger.open(tmp_path / "book").entries()) == 1
 
 
 @pytest.mark.parametrize("engine", ["processes:2", "dask"])

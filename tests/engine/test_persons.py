@@ -22,7 +22,8 @@ from engine.worlds import visits
 from sabun.engine import cut, spread, state_of
 from sabun.engine.by_person import PersonRows, by_person, here
 from sabun.engine.counting import Counting, Numbered, Report
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Serial
+from sabun.engine.process_engine import Processes
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.ledger import Ledger
@@ -254,7 +255,7 @@ def test_a_file_that_is_gone_before_it_is_looked_at_is_named_and_costs_nothing(t
 
 def test_columns_that_nobody_asked_for_are_not_written_down(table: Path) -> None:
     grouped = by_person(recipe(), persons(table, id="who", rules=RULES), form=None)
-    rows = b"".join(bytes(each) for block in grouped.parted(cut(table)[0], 3) for each in block)
+    rows = b"".join(bytes(each) for block in grouped.parted(0, cut(table)[0].part, 3) for each in block)
     assert b"cost" in rows
     assert b"day" not in rows
 

@@ -15,9 +15,9 @@ from engine.worlds import folder, recipe, truth
 from sabun.engine import Part, cut, spread
 from sabun.engine.by_person import by_person
 from sabun.engine.counting import Task
-from sabun.engine.dealing import Hand, _Stack
 from sabun.engine.pieces import plan_of
 from sabun.engine.shuffle import Shuffle
+from sabun.engine.statistic import Met
 from sabun.errors import DataError
 from sabun.records import persons
 
@@ -123,11 +123,10 @@ def test_what_travels_shows_no_plan_no_sums_and_no_rows(tmp_path: Path) -> None:
     pieces = cut(folder(tmp_path / "table"))
     plan = plan_of(pieces)
     task, how = Task.of(recipe(), plan), persons(tmp_path / "table", id="other")
-    shuffle = Shuffle.of(by_person(recipe(), how, form=None), pieces, 2)
+    shuffle = Shuffle.of(by_person(recipe(), how, form=None), plan=plan, pieces=len(pieces), buckets=2)
     report, parted = task.counted(pieces[0]), shuffle.parted(pieces[0])
-    hand = Hand(0, [b"SECRET"])
-    for thing in (task, shuffle, report, parted, hand, _Stack(0, (("SECRET", np.array([[7777, 8888]])),))):
+    for thing in (task, shuffle, report, parted, Met(0, [b"SECRET"])):
         told = f"{thing!r} {thing}"
         assert len(told) < 300
-        for secret in (plan, "SECRET", "7777", repr(report.state)[2:20], repr(parted[0].rows[0])[2:20], "pickle", "b'", "x80"):
+        for secret in (plan, "SECRET", repr(report.state)[2:20], repr(parted[0].rows[0])[2:20], "pickle", "b'", "x80"):
             assert secret not in told

@@ -118,7 +118,6 @@ def test_a_file_replaced_during_the_run_is_named(session: Any, table: Path, tmp_
 
 
 def test_spark_connect_without_its_packages_is_told(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark Connect itself is run where grpc is installed; see the last test."""
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ParameterError, match=r"pip install 'pyspark\[connect\]'"):
         spread(table, engine="sc://127.0.0.1:1").counted(recipe())
@@ -150,20 +149,11 @@ def test_the_page_about_scale_leads_to_a_release(session: Any, tmp_path: Path, m
     assert Release.load("age.json").guarantee.epsilon == 1
 
 
-def test_spark_connect_gives_the_bits_of_one_process(table: Path, tmp_path: Path) -> None:
-    """In a process of its own: a session of one kind cannot live beside one of the other."""
+def test_spark_connect_gives_the_bits_of_one_process(tmp_path: Path) -> None:
+    """A real server, in a process of its own: a session of one kind cannot live beside one of the other."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-    script = tmp_path / "connected.py"
-    script.write_text(
-        "import sys\n"
-        "from pyspark.sql import SparkSession\n"
-        "from engine.worlds import recipe, truth\n"
-        "from sabun.engine import spread\n"
-        "spark = SparkSession.builder.remote('local[2]').getOrCreate()\n"
-        "assert spread(sys.argv[1], engine=spark).counted(recipe()) == truth(sys.argv[1])\n"
-        "frame = spark.read.parquet(sys.argv[1])\n"
-        "assert spread(frame, engine=spark).counted(recipe()) == truth(sys.argv[1])\n"
-        "spark.stop()\n"
-    )
-    paths = os.pathsep.join(sys.path)
-    subprocess.run([sys.executable, str(script), str(table)], check=True, env=os.environ | {"PYTHONPATH": paths}, timeout=300)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "engine.connected", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == ["files", "frame", "none", "refused", "met"]

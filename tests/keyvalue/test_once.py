@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sabun.engine.engines import Processes, Serial
+from sabun.engine.engines import Serial
 from sabun.engine.pieces import whole_files
+from sabun.engine.process_engine import Processes
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.keyvalue import Study
@@ -192,7 +193,7 @@ def test_reasons_go_where_they_are_needed_and_no_more_than_are_read(tmp_path: Pa
     made_up = [each[:17] + (number + 5).to_bytes(4, "big") + each[21:] for number, each in enumerate(whole)]
     (piece,) = whole_files(written(tmp_path / "reports", made_up, 1))
     grouped = ReportsOnce(collector=study.tally()._collector)
-    packed = [b"".join(each) for each in zip(*grouped.parted(piece, 64), strict=True)]
+    packed = [b"".join(each) for each in zip(*grouped.parted(piece.number, piece.part, 64), strict=True)]
     assert sum(each.count(b"round must be below") for each in packed) == 1000
     assert sum(map(len, packed)) < 3000 * 32 + 1000 * 60 + 64 * 100
     found = study.tally().add_files(tmp_path / "reports" / name for name in os.listdir(tmp_path / "reports"))

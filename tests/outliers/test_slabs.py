@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sabun.engine import Elsewhere, spread, state_of
-from sabun.engine.dealing import Dealing
+from sabun.engine.shuffle import Shuffle
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Cut(Elsewhere):
-    """A table in pieces that are dealt and counted on the spot."""
+    """A table in pieces that are parted and counted on the spot."""
 
     pieces: Sequence[Any] = field(repr=False)
 
@@ -40,14 +40,18 @@ class Cut(Elsewhere):
     def counted(self, statistic: Any) -> Any:
         return state_of(statistic, chunks(list(self.pieces)))
 
-    def dealt(self, deal: Any, statistic: Any) -> Any:
-        task = Dealing.of(deal, statistic, plan="plan", pieces=self.parts)
-        given = [task.packets(piece) for piece in self.pieces]
-        state = statistic.zero()
-        for hand in reversed(range(task.hands)):
-            report = task.counted_hand(hand, [packets[task.share(hand)] for packets in given])
-            state = statistic.merge(state, statistic.unpack(report.state))
+    def grouped(self, grouped: Any) -> Any:
+        state = grouped.statistic.zero()
+        for each in reversed(slab_states(grouped, *self.pieces)):
+            state = grouped.statistic.merge(state, each)
         return state
+
+
+def slab_states(grouped: Any, *pieces: Any) -> list[Any]:
+    task = Shuffle.of_frame(grouped, plan="plan", pieces=len(pieces))
+    given = [task.parted_rows(number, piece) for number, piece in enumerate(pieces)]
+    reports = [task.joined(bucket, [parts[task.share(bucket)] for parts in given]) for bucket in range(task.buckets)]
+    return [grouped.statistic.unpack(report.state) for report in reports]
 
 
 def unit(d: int) -> Schema:
@@ -137,11 +141,7 @@ def test_a_slab_reaches_as_far_as_rounding_can_bring_a_neighbour() -> None:
         points = np.clip(np.repeat(near, 2), 0, 1)[:, None]
         slabs = Slabs(coordinates=Coordinates.of(unit(1), None), axis=0, borders=(border,), radius=radius)
         bands = SlabBands(slabs=slabs, k=3, rungs=4)
-        task = Dealing.of(slabs, bands, plan="plan", pieces=1)
-        packets = task.packets(points)
-        state = bands.zero()
-        for hand in range(2):
-            state = bands.merge(state, bands.unpack(task.counted_hand(hand, [packets[hand]]).state))
+        state = bands.merge(*slab_states(bands, points))
         squared = (points - points.T) ** 2 <= radius * radius
         degrees = squared.sum(axis=1) - 1
         assert state.outliers == (degrees < 3).sum()
@@ -160,10 +160,7 @@ def test_a_record_at_a_border_has_band_members_a_whole_radius_beyond_it(border: 
     points = np.array([between, *[between - far] * 4, *[between + far] * 4])[:, None]
     slabs = Slabs(coordinates=Coordinates.of(unit(1), None), axis=0, borders=(border,), radius=radius)
     bands = SlabBands(slabs=slabs, k=4, rungs=1)
-    task = Dealing.of(slabs, bands, plan="plan", pieces=1)
-    packets = task.packets(points)
-    found = [bands.unpack(task.counted_hand(hand, [packets[hand]]).state) for hand in range(2)]
-    assert bands.merge(*found).most.tolist() == [8]
+    assert bands.merge(*slab_states(bands, points)).most.tolist() == [8]
 
 
 def test_slabs_of_about_equal_content_along_the_coordinate_with_least_rim() -> None:
@@ -240,7 +237,7 @@ class Hostile:
 def test_an_engine_that_drops_doubles_or_dies_costs_nothing(
     spoil: str, turn: int, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the first look at the table, while rows are dealt, while hands are counted; what was dealt is gone afterwards."""
+    """In the first look at the table, while rows are parted, while slabs are counted; nothing stays on disk."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -272,14 +269,20 @@ def test_what_was_chosen_by_the_data_is_not_shown(files: Path) -> None:
         assert "axis" not in shown
 
 
-def test_a_hand_that_lacks_a_packet_is_refused() -> None:
+def test_a_slab_that_lacks_what_a_piece_has_for_it_is_refused() -> None:
     slabs = Slabs(coordinates=Coordinates.of(unit(1), None), axis=0, borders=(0.5,), radius=0.1)
-    task = Dealing.of(slabs, SlabBands(slabs=slabs, k=1, rungs=1), plan="plan", pieces=2)
-    for numbers in ([0], [0, 0], [1, 0, 1], [0, 2]):
-        with pytest.raises(DataError, match="one packet of each piece"):
-            task.counted_numbered(0, numbers, [b""] * len(numbers))
-    with pytest.raises(DataError, match="one packet of each piece"):
-        task.counted_hand(0, [b""])
+    task = Shuffle.of_frame(SlabBands(slabs=slabs, k=1, rungs=1), plan="plan", pieces=2)
+    for numbers, words in (
+        ([0], "piece 1 is missing"),
+        ([], "piece 0 is missing"),
+        ([0, 0], "piece 0 was counted twice"),
+        ([1, 0, 1], "piece 1 was counted twice"),
+        ([0, 2], "must belong to this plan"),
+    ):
+        with pytest.raises(DataError, match=words):
+            task.joined(0, [task.parted_rows(number, np.empty((0, 1)))[0] for number in numbers])
+    with pytest.raises(DataError, match="must belong to this plan"):
+        task.joined(0, [task.parted_rows(number, np.empty((0, 1)))[1] for number in (0, 1)])
 
 
 def test_pieces_need_a_schema_and_a_method_with_a_promise(files: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 from sabun.errors import DataError, ParameterError
 from sabun.records import Column, Schema, chunks, open_source, open_unbounded, read
+from sabun.records.csv_files import _is_bare
 from sabun.records.files import FilePart
+from sabun.records.forms import PLAIN
 
 SCHEMA = Schema(columns=[Column.number("age", lower=0, upper=100, missing=40), Column.category("sex", ["F", "M"])])
 FRAME = pd.DataFrame({"sex": ["F", "M", None] * 9, "name": ["Ann, M."] * 27, "age": [*range(0, 260, 10), None]})
@@ -117,6 +119,25 @@ def test_a_quotation_mark_never_swallows_later_records(
         with pytest.raises(DataError) as caught:
             read(path, schema=schema)
         assert str(caught.value) == ONE_LINE or "as many fields in each line" in str(caught.value)
+
+
+@pytest.mark.parametrize("look", [7, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_only_a_file_without_marks_and_odd_letters_is_read_by_the_wanted_columns_alone(
+    look: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sabun.records.csv_files._LOOK_BYTES", look)
+    age = SCHEMA.select(["age"])
+    for cell, bare in (("a", True), ('"a"', False), ("é", False)):
+        for head in ("age,sex,note", '"age","sex","note"', "age,sex,年齢"):
+            path = people(tmp_path, end.join([head, "1,F,a", f"2,M,{cell}", "3,F,c"]))
+            assert _is_bare(path, PLAIN) is (bare and (look > 7 or head == "age,sex,note"))  # a long first line is not skipped
+            assert read(path, schema=age).ravel().tolist() == [1, 2, 3]
+    (tmp_path / "people.csv").write_bytes(end.join(["age,sex,note", "1,F,a", "2,M,b"]).encode() + b"\xff")
+    with pytest.raises(DataError, match="UTF-8 text"):
+        read(tmp_path / "people.csv", schema=age)
+    with pytest.raises(DataError, match="as many fields in each line"):
+        read(people(tmp_path, end.join(["age,sex,note", "1,F,a", "2,M", "3,F,c"])), schema=age)
 
 
 def test_a_quotation_mark_that_is_never_closed_is_named_as_the_damage(tmp_path: Path) -> None:

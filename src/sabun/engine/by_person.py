@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.engine.pieces import Piece
-from sabun.engine.statistic import Elsewhere, Grouped, Statistic, state_of
+from sabun.engine.statistic import Elsewhere, Grouped, Met, Statistic, state_of
 from sabun.errors import DataError
 from sabun.records import Chunks, FileFormat, Persons, Schema, chunks, open_source
 from sabun.records.cells import Floats
@@ -53,19 +52,24 @@ class ByPerson:
     how: Persons
     form: FileFormat | None
 
-    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
+    buckets = None
+    everyone = False
+    in_order = True
+
+    def parted(self, number: int, source: Any, buckets: int) -> Iterator[Sequence[bytes]]:
         """The rows of a piece that have an id, as arrow's own bytes; of the columns that are needed, and no others."""
+        del number
         schema, id = self.statistic.schema, self.how.id
-        for table in piece.part.written(schema.file).chunks(self.how.read(schema), rows=_ROWS):
+        for table in source.written(schema.file).chunks(self.how.read(schema), rows=_ROWS):
             where = _buckets(table.column(id), self.how, buckets)
             order = np.argsort(where, kind="stable")
             ordered = _taken(table, order)
             ends = np.searchsorted(where[order], np.arange(buckets + 1))
             yield [_packed(ordered[low:high]) for low, high in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
 
-    def state(self, rows: Iterable[bytes]) -> Any:
+    def state(self, met: Met) -> Any:
         """The state of the persons of one bucket."""
-        table = Chunks(pieces=lambda: map(_unpacked, rows), form=self.form)
+        table = Chunks(pieces=lambda: map(_unpacked, met.rows), form=self.form)
         return state_of(self.statistic, replace(self.how, table=table))
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun import checks
 from sabun.engine.counting import Counting, Numbered, Report, Task
-from sabun.engine.dealing import Deal, Dealing
-from sabun.engine.engines import NOT_STARTED, address_of, gathered
+from sabun.engine.engines import NOT_STARTED, Step, address_of, gathered
 from sabun.engine.pieces import Piece
+from sabun.engine.scratch import scratch
 from sabun.engine.shuffle import Shuffle
-from sabun.engine.statistic import Elsewhere, Statistic
+from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError, ParameterError
 
 __all__ = ["Dask", "DaskFrame"]
@@ -62,22 +61,21 @@ class Dask:
             waiting = client.map(task.counted, pieces, pure=False, retries=_RETRIES)
             yield from _finished(client, waiting)
 
-    def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
-        """Deals them and counts the hands wherever Dask likes."""
-        with self._client() as client:
-            yield from _hands(client, task, client.map(task.packets, pieces, pure=False, retries=_RETRIES))
-
     def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
         """Brings rows together through the workers' memory, and counts them there."""
+        yield from self._met(task, task.parted, [(piece,) for piece in pieces])
+
+    def _met(self, task: Shuffle, part: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> Iterator[Report]:
+        """The report of each bucket; what a piece is parted into stays with the workers."""
         import dask
 
-        part, join = dask.delayed(task.parted, nout=task.buckets, pure=False), dask.delayed(task.joined, pure=False)
-        parts = [part(piece) for piece in pieces]
+        each, join = dask.delayed(part, nout=task.shares, pure=False), dask.delayed(task.joined, pure=False)
+        parts = [each(*arguments) for arguments in given]
+        buckets = [join(bucket, [parted[task.share(bucket)] for parted in parts]) for bucket in range(task.buckets)]
         with self._client() as client:
-            joined = [join(bucket, [each[bucket] for each in parts]) for bucket in range(task.buckets)]
-            yield from _finished(client, client.compute(joined, retries=_RETRIES))
+            yield from _finished(client, client.compute(buckets, retries=_RETRIES))
 
-    def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> DaskFrame:
+    def frame(self, frame: Any, progress: Step | None) -> DaskFrame:
         """A Dask DataFrame whose partitions are the pieces."""
         return DaskFrame(engine=self, frame=frame, progress=progress)
 
@@ -85,8 +83,9 @@ class Dask:
     def _client(self) -> Iterator[Any]:
         if self.cluster is None:
             if not self._kept:
-                self._kept.append(_started())
-                weakref.finalize(self, _stopped, self._kept[0])  # it ends with the last holder of this engine
+                stack = ExitStack()
+                self._kept.append(_started(stack))
+                weakref.finalize(self, stack.close)  # it ends with the last holder of this engine
             yield self._kept[0]
         elif isinstance(self.cluster, str):
             with _connected(self.cluster) as client:
@@ -102,7 +101,7 @@ class DaskFrame(Elsewhere):
 
     engine: Dask
     frame: Any = field(repr=False)
-    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    progress: Step | None = field(default=None, repr=False)
 
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all partitions, each counted once.
@@ -125,25 +124,20 @@ class DaskFrame(Elsewhere):
         """How many partitions there are."""
         return int(self.frame.npartitions)
 
-    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
-        """The state of all hands, each counted once.
+    def grouped(self, grouped: Grouped[State]) -> State:
+        """The state of rows that must meet, wherever they lie.
 
         Raises:
-            DataError: As `sabun.engine.engines.gathered`.
+            DataError: As `sabun.engine.engines.gathered`; or the order of rows matters, and a frame has none.
         """
-        import dask
-
         parts = self.frame.to_delayed()
-        task = Dealing.of(deal, statistic, plan=f"dask frame of {len(parts)} partitions", pieces=len(parts))
-        give = dask.delayed(task.packets, pure=False)
-        with self.engine._client() as client:
-            given = client.compute([give(part) for part in parts], retries=_RETRIES)
-            reports = _hands(client, task, given)
-            return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+        task = Shuffle.of_frame(grouped, plan=f"dask frame of {len(parts)} partitions", pieces=len(parts))
+        reports = self.engine._met(task, task.parted_rows, list(enumerate(parts)))
+        return gathered(reports, grouped.statistic, plan=task.plan, count=task.buckets, step=self.progress)
 
 
-def _started() -> Any:
-    """A client of a new cluster on this machine."""
+def _started(stack: ExitStack) -> Any:
+    """A client of a new cluster on this machine, that others who use the machine can neither ask nor look into."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -151,8 +145,13 @@ def _started() -> Any:
     # Dask makes its workers give memory back at once, which doubles the processor time of sums over arrays of this size.
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
     settings = {"distributed.nanny.pre-spawn-environ": environment}
+    folder = stack.enter_context(scratch("sabun-"))  # for what workers spill, which Dask itself would let everybody read
     with suppress(OSError, RuntimeError, TimeoutError), dask.config.set(settings):
-        return Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0"))
+        own = {"local_directory": folder, "security": True}  # certificates that are known to these processes alone
+        client = Client(LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0", **own))
+        stack.callback(_stopped, client)
+        return client
+    stack.close()
     raise DataError(NOT_STARTED)
 
 
@@ -173,20 +172,6 @@ def _connected(address: str) -> Iterator[Any]:
         raise DataError(f"a Dask scheduler must answer at {address}; none does. Nothing was charged.")
     with client:
         yield client
-
-
-def _hands(client: Any, task: Dealing, given: Sequence[Any]) -> Iterator[Report]:
-    """The report of each hand; what a piece deals stays with the workers."""
-    settled = {"pure": False, "retries": _RETRIES}
-    shares = {
-        share: [client.submit(operator.itemgetter(share), packets, **settled) for packets in given]
-        for share in dict.fromkeys(map(task.share, range(task.hands)))
-    }
-    waiting = [client.submit(task.counted_hand, hand, shares[task.share(hand)], **settled) for hand in range(task.hands)]
-    try:
-        yield from _finished(client, waiting)
-    finally:
-        client.cancel([*given, *(packet for packets in shares.values() for packet in packets)])
 
 
 def _finished(client: Any, waiting: Sequence[Any]) -> Iterator[Report]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, final
 
 from sabun import checks
@@ -16,9 +16,11 @@ from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.statistic import Statistic, none_missing, probe, twice_counted
 from sabun.errors import DataError, ParameterError
 
-__all__ = ["NOT_STARTED", "Engine", "Processes", "Serial", "address_of", "each_once", "engine_named", "gathered"]
+__all__ = ["NOT_STARTED", "Engine", "Serial", "Step", "address_of", "each_once", "engine_named", "gathered"]
 
 State = TypeVar("State")
+Step = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
 
 _RULE = "serial, processes:N, dask, dask://host:port, spark or spark://host:port (sc://host:port for Spark Connect)"
 
@@ -53,78 +55,13 @@ class Serial:
         return (task.counted(piece) for piece in pieces)
 
 
-@final
-@dataclass(frozen=True)
-class Processes:
-    """Several processes on this machine.
-
-    Args:
-        count: How many.
-        tries: How often a piece is tried when its process dies.
-    """
-
-    count: int
-    tries: int = 3
-    _kept: list[Any] = field(default_factory=list, repr=False, compare=False)
-    """The pool, once there is one, and whether it started: that costs seconds, and some questions read their table thrice."""
-
-    def reports(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
-        """Counts them side by side; a process that dies is replaced."""
-        left = {piece.number: piece for piece in pieces}
-        for _ in range(self.tries):
-            for report in self._round(task, list(left.values())):
-                del left[report.number]
-                yield report
-            if not left:
-                return
-        raise DataError(
-            f"every piece must be counted; piece {min(left)} was not, its process died {self.tries} times. Nothing was charged."
-        )
-
-    def _round(self, task: Counting, pieces: Sequence[Numbered]) -> Iterator[Report]:
-        """What can be had until a process dies."""
-        from concurrent.futures import Future, as_completed, wait
-        from concurrent.futures.process import BrokenProcessPool
-
-        waiting: list[Future[Report]] = []
-        try:
-            waiting += [self._pool().submit(task.counted, piece) for piece in pieces]
-            for done in as_completed(waiting):
-                yield done.result()
-        except BrokenProcessPool:
-            _, started = self._kept
-            self._kept.clear()
-            if not started.is_set():  # none of them would start the next time either
-                raise DataError(NOT_STARTED) from None
-        finally:
-            for each in waiting:
-                each.cancel()
-            wait(waiting)  # nobody may go on reading, or writing to a folder that is being removed
-
-    def _pool(self) -> Any:
-        """Processes that wait for pieces; they end when nobody holds this engine any more."""
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
-
-        checks.in_earnest("an engine")
-        if not self._kept:
-            # Started afresh, not forked: a fork would take along the owner's ledger, locks and whatever keys are in memory.
-            context = multiprocessing.get_context("spawn")
-            started = context.Event()  # set by the first process that is ready
-            self._kept.extend([ProcessPoolExecutor(self.count, mp_context=context, initializer=started.set), started])
-        return self._kept[0]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Processes, (self.count, self.tries)  # a copy elsewhere has processes of its own
-
-
 def gathered(
     reports: Iterable[Report],
     statistic: Statistic[State],
     *,
     plan: str,
     count: int,
-    step: Callable[[int, int], None] | None = None,
+    step: Step | None = None,
 ) -> State:
     """The state of all pieces of a plan, each counted once by a machine that rounds as this one does.
 
@@ -145,9 +82,7 @@ def gathered(
     return state
 
 
-def each_once(
-    reports: Iterable[Report], *, plan: str, count: int, own: str, step: Callable[[int, int], None] | None = None
-) -> Iterator[Report]:
+def each_once(reports: Iterable[Report], *, plan: str, count: int, own: str, step: Step | None = None) -> Iterator[Report]:
     """The reports as they come, one of each piece, and all of them, or an error; see `gathered`."""
     seen = 0
     for done, report in enumerate(reports, 1):
@@ -207,5 +142,7 @@ def engine_named(engine: Any) -> Engine:
     if engine == "serial":
         return Serial()
     if name == "processes" and count.isascii() and count.isdigit() and 1 <= int(count) <= 1024:
+        from sabun.engine.process_engine import Processes
+
         return Processes(int(count))
     raise ParameterError(f"engine must be {_RULE}; got {engine!r}.")

@@ -9,17 +9,16 @@ import importlib
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, final
 
 from sabun.engine.counting import Counting, Numbered, Report, Task
-from sabun.engine.dealing import Deal, Dealing
-from sabun.engine.engines import address_of, gathered
+from sabun.engine.engines import Step, address_of, gathered
 from sabun.engine.pieces import Piece
-from sabun.engine.shuffle import Shuffle
-from sabun.engine.statistic import Elsewhere, Statistic
+from sabun.engine.shuffle import Parted, Shuffle
+from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError, ParameterError
 from sabun.records import chunks
 
@@ -28,7 +27,7 @@ __all__ = ["Spark", "SparkFrame"]
 State = TypeVar("State")
 
 _REPORT = "plan string, number int, probe string, state binary"
-_PACKET = "hand int, piece int, packet binary"
+_PARTED = "bucket int, part binary"
 _PARTITIONS = 16
 """Into how many partitions a DataFrame is cut: as many as its rows are shuffled into, so that none can be missing unseen."""
 
@@ -71,22 +70,13 @@ class Spark:
 
     def grouped(self, task: Shuffle, pieces: Sequence[Piece]) -> Iterator[Report]:
         """Brings rows together by one shuffle of Spark's, and counts them there."""
-        import pyarrow as pa
 
         def part(batches: Iterable[Any]) -> Iterator[Any]:
             for batch in batches:
                 for raw in batch.column("piece").to_pylist():
-                    for found in task.parted(pickle.loads(raw)):
-                        yield pa.RecordBatch.from_pydict(
-                            {"bucket": pa.array([found.bucket], pa.int32()), "part": [pickle.dumps(found)]}
-                        )
+                    yield from _parted(task, task.parted(pickle.loads(raw)))
 
-        def join(table: Any) -> Any:
-            parts = [pickle.loads(raw) for raw in table.column("part").to_pylist()]
-            return pa.Table.from_batches([_batch(task.joined(parts[0].bucket, parts))])
-
-        parted = self._of(pieces).mapInArrow(part, "bucket int, part binary")
-        return iter(_collected(parted.groupBy("bucket").applyInArrow(join, _REPORT)))
+        return iter(_collected(_met(task, self._of(pieces).mapInArrow(part, _PARTED))))
 
     def _of(self, pieces: Sequence[Numbered]) -> Any:
         """One piece a partition."""
@@ -96,18 +86,7 @@ class Spark:
         where = f" at {self.session.partition(';')[0]}" if isinstance(self.session, str) else ""
         raise DataError(f"a Spark session must start or answer{where}; none does. Nothing was charged. Spark needs Java.")
 
-    def dealt(self, task: Dealing, pieces: Sequence[Piece]) -> Iterator[Report]:
-        """Deals them and counts the hands wherever Spark likes."""
-
-        def give(batches: Iterable[Any]) -> Iterator[Any]:
-            for batch in batches:
-                for raw in batch.column("piece").to_pylist():
-                    piece = pickle.loads(raw)
-                    yield from _packets(task, piece.number, task.packets(piece))
-
-        return iter(_collected(_hands(task, self._of(pieces).mapInArrow(give, _PACKET))))
-
-    def frame(self, frame: Any, progress: Callable[[int, int], None] | None) -> SparkFrame:
+    def frame(self, frame: Any, progress: Step | None) -> SparkFrame:
         """A Spark DataFrame whose partitions, after one shuffle, are the pieces."""
         return SparkFrame(frame=frame, progress=progress)
 
@@ -133,7 +112,7 @@ class SparkFrame(Elsewhere):
     """A Spark DataFrame, counted partition by partition where it lies."""
 
     frame: Any = field(repr=False)
-    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    progress: Step | None = field(default=None, repr=False)
 
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all partitions, each counted once.
@@ -156,24 +135,21 @@ class SparkFrame(Elsewhere):
         """How many partitions there are."""
         return _PARTITIONS
 
-    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
-        """The state of all hands, each counted once.
+    def grouped(self, grouped: Grouped[State]) -> State:
+        """The state of rows that must meet, wherever they lie.
 
         Raises:
-            DataError: As `sabun.engine.engines.gathered`.
+            DataError: As `sabun.engine.engines.gathered`; or the order of rows matters, and a frame has none.
         """
-        plan = f"spark frame of {_PARTITIONS} partitions"
-        task = Dealing.of(deal, statistic, plan=plan, pieces=_PARTITIONS)
+        task = Shuffle.of_frame(grouped, plan=f"spark frame of {_PARTITIONS} partitions", pieces=_PARTITIONS)
 
-        def give(batches: Iterable[Any]) -> Iterator[Any]:
-            number, rows = _partition(batches)
-            yield from _packets(task, number, task.packets(rows))
+        def part(batches: Iterable[Any]) -> Iterator[Any]:
+            yield from _parted(task, task.parted_rows(*_partition(batches)))
 
-        reports = _collected(_hands(task, self.frame.repartition(_PARTITIONS).mapInArrow(give, _PACKET)))
+        reports = _collected(_met(task, self.frame.repartition(_PARTITIONS).mapInArrow(part, _PARTED)))
         if not reports and _no_rows(self.frame):
-            packets = task.packets(chunks([]))
-            reports = [task.counted_hand(hand, [packets[task.share(hand)]] * _PARTITIONS) for hand in range(task.hands)]
-        return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
+            reports = [task.report(bucket, ()) for bucket in range(task.buckets)]
+        return gathered(reports, grouped.statistic, plan=task.plan, count=task.buckets, step=self.progress)
 
 
 def _no_rows(frame: Any) -> bool:
@@ -195,31 +171,26 @@ def _partition(batches: Iterable[Any]) -> tuple[int, Any]:
     return context.partitionId(), pa.Table.from_batches(held) if held else chunks([])
 
 
-def _packets(task: Dealing, piece: int, packets: Sequence[bytes]) -> Iterator[Any]:
-    """One row for each hand."""
+def _parted(task: Shuffle, parts: Sequence[Parted]) -> Iterator[Any]:
+    """One row for each bucket."""
     import pyarrow as pa
 
-    for hand in range(task.hands):
-        cells = [
-            pa.array([hand], pa.int32()),
-            pa.array([piece], pa.int32()),
-            pa.array([packets[task.share(hand)]], pa.binary()),
-        ]
-        yield pa.RecordBatch.from_arrays(cells, names=["hand", "piece", "packet"])
+    for bucket in range(task.buckets):
+        cells = [pa.array([bucket], pa.int32()), pa.array([pickle.dumps(parts[task.share(bucket)])], pa.binary())]
+        yield pa.RecordBatch.from_arrays(cells, names=["bucket", "part"])
 
 
-def _hands(task: Dealing, dealt: Any) -> Any:
-    """The hands' reports, from a frame of packets, after Spark has brought each hand's packets together."""
+def _met(task: Shuffle, parted: Any) -> Any:
+    """The buckets' reports, after Spark has brought together what each of them is counted from."""
 
-    def count(packets: Any) -> Any:
+    def join(table: Any) -> Any:
         import pyarrow as pa
 
-        number = packets.column("hand")[0].as_py()
-        pieces, contents = packets.column("piece").to_pylist(), packets.column("packet").to_pylist()
-        return pa.Table.from_batches([_batch(task.counted_numbered(number, pieces, contents))])
+        parts = [pickle.loads(raw) for raw in table.column("part").to_pylist()]
+        return pa.Table.from_batches([_batch(task.joined(table.column("bucket")[0].as_py(), parts))])
 
-    # As many partitions as hands: Spark's usual number has nothing to do with ours.
-    return dealt.repartition(task.hands, "hand").groupBy("hand").applyInArrow(count, _REPORT)
+    # As many partitions as buckets: Spark's usual number has nothing to do with ours.
+    return parted.repartition(task.buckets, "bucket").groupBy("bucket").applyInArrow(join, _REPORT)
 
 
 def _batch(report: Report) -> Any:
@@ -232,11 +203,12 @@ def _batch(report: Report) -> Any:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What Spark raises when it cannot be reached or does not start."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    grpc = sys.modules.get("grpc")  # Spark Connect has loaded it, where it is used
-    return PySparkException, Py4JError, OSError, *(() if grpc is None else (grpc.RpcError,))
+    # Loaded where they are used: the one by classic sessions, which a client of Spark Connect alone may lack, the other by it.
+    gateway, grpc = sys.modules.get("py4j.protocol"), sys.modules.get("grpc")
+    others = *(() if gateway is None else (gateway.Py4JError,)), *(() if grpc is None else (grpc.RpcError,))
+    return PySparkException, OSError, *others
 
 
 def _collected(frame: Any) -> list[Report]:

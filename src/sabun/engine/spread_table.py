@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
 from sabun.engine.counting import Task
-from sabun.engine.dealing import Deal, Dealing, dealt_here
-from sabun.engine.engines import Engine, engine_named, gathered
+from sabun.engine.engines import Engine, Step, engine_named, gathered
 from sabun.engine.pieces import Piece, cut, plan_of
 from sabun.engine.statistic import Elsewhere, Grouped, Statistic
 from sabun.errors import DataError
@@ -27,7 +25,7 @@ class Spread(Elsewhere):
 
     pieces: tuple[Piece, ...] = field(repr=False)
     engine: Engine
-    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    progress: Step | None = field(default=None, repr=False)
 
     @property
     def form(self) -> FileFormat | None:
@@ -49,17 +47,6 @@ class Spread(Elsewhere):
         """How many pieces there are."""
         return len(self.pieces)
 
-    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
-        """The state of all hands, each counted once.
-
-        Raises:
-            DataError: As `sabun.engine.engines.gathered`.
-        """
-        task = Dealing.of(deal, statistic, plan=plan_of(self.pieces), pieces=len(self.pieces))
-        own = getattr(self.engine, "dealt", None)  # an engine over machines has its own ways to send rows between them
-        reports = dealt_here(self.engine, task, self.pieces) if own is None else own(task, self.pieces)
-        return gathered(reports, statistic, plan=task.plan, count=task.hands, step=self.progress)
-
     def grouped(self, grouped: Grouped[State]) -> State:
         """The state of rows that must meet, such as those of a person.
 
@@ -71,7 +58,7 @@ class Spread(Elsewhere):
         return shuffled(self.engine, grouped, self.pieces, step=self.progress)
 
 
-def spread(source: Any, *, engine: Any = "serial", progress: Callable[[int, int], None] | None = None) -> Elsewhere:
+def spread(source: Any, *, engine: Any = "serial", progress: Step | None = None) -> Elsewhere:
     """A table to be counted in pieces where it lies: give the result to `fit` in the place of the table.
 
     The answer is the same to the bit as with the table itself, whatever the engine. Where a person may have several rows,

@@ -12,17 +12,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, final
 
 from sabun import checks
 from sabun.errors import DataError, ParameterError
 from sabun.records import FileFormat, Persons
 
-if TYPE_CHECKING:
-    from sabun.engine.dealing import Deal
-    from sabun.engine.pieces import Piece
-
-__all__ = ["Elsewhere", "Grouped", "Part", "Statistic", "none_missing", "probe", "state_of", "twice_counted"]
+__all__ = ["Elsewhere", "Grouped", "Met", "Part", "Statistic", "none_missing", "probe", "state_of", "twice_counted"]
 
 State = TypeVar("State")
 
@@ -87,30 +83,36 @@ class Elsewhere(ABC):
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all its pieces, each counted once."""
 
-    def dealt(self, deal: Deal, statistic: Statistic[State]) -> State:
-        """The state of all hands to which its rows are dealt, each counted once; see `sabun.engine.dealing`.
-
-        Raises:
-            DataError: Rows of this source cannot be dealt.
-        """
-        del deal, statistic
-        raise DataError("a table for this question must be files or a frame of the engine; rows of this one cannot be dealt.")
-
     def grouped(self, grouped: Grouped[State]) -> State:
         """The state of rows that must meet before they are counted, wherever they lie.
 
         Raises:
-            DataError: This source cannot.
+            DataError: Rows of this source cannot meet.
         """
-        raise DataError(
-            "a table whose rows must meet, such as those of a person, must be files; got a frame. Write it to Parquet files."
-        )
+        del grouped
+        raise DataError("a table whose rows must meet must be files or a frame of the engine; those of this one cannot.")
+
+
+class Met(NamedTuple):
+    """What one bucket is counted from; PRIVATE.
+
+    Attributes:
+        bucket: Its number.
+        rows: What the pieces have for it, in the order of the pieces and of the rows in them.
+    """
+
+    bucket: int
+    rows: Iterable[bytes]
+
+    def __repr__(self) -> str:
+        return f"<Met in bucket {self.bucket}>"
 
 
 class Grouped(Protocol[State]):
-    """Rows that must meet before they can be counted, such as all those of one person; public, to be sent to workers.
+    """Rows that must meet before they can be counted, such as all those of one person, or neighbours in space.
 
-    What belongs together is put into one bucket, by a rule that looks at nothing else; buckets are then counted apart.
+    What belongs together is put into one bucket, by the same rule for every piece; buckets are then counted apart. Where the
+    rule was chosen by the data it is PRIVATE: it goes to workers and nowhere else.
     """
 
     @property
@@ -118,12 +120,27 @@ class Grouped(Protocol[State]):
         """What their states are merged with."""
         ...
 
-    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
-        """The rows of a piece, some at a time: bytes for each bucket, empty where there is nothing to say."""
+    @property
+    def buckets(self) -> int | None:
+        """How many buckets there must be; None where any number will do."""
         ...
 
-    def state(self, rows: Iterable[bytes]) -> State:
-        """The state of one bucket, whose rows come in the order of the pieces and of the rows in them."""
+    @property
+    def everyone(self) -> bool:
+        """Whether every bucket gets all rows: they are then parted into one, which all share."""
+        ...
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the order of rows matters, which files have and frames on a cluster have not."""
+        ...
+
+    def parted(self, number: int, source: Any, buckets: int) -> Iterator[Sequence[bytes]]:
+        """The rows of a piece, some at a time: bytes for each bucket, empty where there are none; no cell may raise."""
+        ...
+
+    def state(self, met: Met) -> State:
+        """The state of one bucket."""
         ...
 
 

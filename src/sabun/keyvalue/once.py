@@ -22,15 +22,17 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.engine import Piece, engine_named
+from sabun.engine import engine_named
 from sabun.engine.pieces import whole_files
 from sabun.engine.shuffle import shuffled
+from sabun.engine.statistic import Met
 from sabun.errors import DataError
 from sabun.keyvalue.batches import report_blocks
 from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.collector import CONFLICT, ID, Collector
 from sabun.keyvalue.statistic import Answers, Counters, SymbolCounts
 from sabun.keyvalue.whole_reports import Bytes, answers_of, looks_right, payload_of
+from sabun.records import FilePart
 from sabun.records.places import place_of
 
 __all__ = ["Collected", "ReportsOnce", "SeenOnce", "counted_files"]
@@ -158,6 +160,10 @@ class ReportsOnce:
     collector: Collector
     factors: tuple[int, ...] = field(default_factory=lambda: tuple(secrets.randbits(64) for _ in range(6)), repr=False)
 
+    buckets = None
+    everyone = False
+    in_order = True
+
     @property
     def terms(self) -> Terms:
         """The study's."""
@@ -168,10 +174,10 @@ class ReportsOnce:
         """The counters."""
         return SeenOnce(counts=SymbolCounts.of(self.terms))
 
-    def parted(self, piece: Piece, buckets: int) -> Iterator[Sequence[bytes]]:
+    def parted(self, number: int, source: FilePart, buckets: int) -> Iterator[Sequence[bytes]]:
         """The reports of a file that could count, and why others cannot."""
-        position, held = piece.number << _PLACE, _Judged(_NAMED)
-        for block in report_blocks(piece.part.path, self.terms):
+        position, held = number << _PLACE, _Judged(_NAMED)
+        for block in report_blocks(source.path, self.terms):
             self._judge(block, position, held)
             position += len(block)
             if held.count >= _AT_ONCE:
@@ -222,10 +228,10 @@ class ReportsOnce:
             mixed += words[:, column] * np.uint64(factor)  # modulo 2**64
         return ((mixed >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
 
-    def state(self, rows: Iterable[bytes]) -> Collected:
+    def state(self, met: Met) -> Collected:
         """The first of each id counts; of the others, what became of them."""
         seen = _Seen(np.empty(0, dtype=self._kind))
-        for content in rows:
+        for content in met.rows:
             seen.take(content)
         seen.settle()
         state = Collected(

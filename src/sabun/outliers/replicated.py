@@ -9,40 +9,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun.engine import Elsewhere
-from sabun.engine.dealing import Hand, packed, unpacked
+from sabun.engine.arrays import packed, unpacked
+from sabun.engine.statistic import Met, state_of
 from sabun.errors import DataError
 from sabun.outliers.sensitivity import Near
 from sabun.outliers.spread_points import Coordinates, made_up, nearest
 
-__all__ = ["Everyone", "ShareBands", "near_by_shares"]
+__all__ = ["ShareBands", "near_by_shares"]
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 
 _SHARES = 8
 """Into how many shares the records are cut; a matter of speed that cannot change any result."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Everyone:
-    """All rows to every hand; a `Deal`."""
-
-    coordinates: Coordinates
-    hands: int = _SHARES
-
-    everyone = True
-
-    def dealt(self, source: object) -> Iterator[tuple[int, bytes]]:
-        """Each point once: the hands share it."""
-        for block in self.coordinates.points(source):
-            yield 0, block.tobytes()
 
 
 class Share(NamedTuple):
@@ -76,7 +61,7 @@ class Answered(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class ShareBands:
-    """Degrees near k by shares; a `Statistic` over hands.
+    """Degrees near k by shares: how points meet (a `Grouped`), and the `Statistic` of those that did.
 
     Args:
         coordinates: How rows become points.
@@ -92,16 +77,39 @@ class ShareBands:
     radius: float
     rungs: int
 
+    everyone = True
+    in_order = False
+
+    @property
+    def statistic(self) -> Self:
+        """This."""
+        return self
+
+    @property
+    def buckets(self) -> int:
+        """One for each share."""
+        return self.shares
+
+    def parted(self, number: int, source: object, buckets: int) -> Iterator[list[bytes]]:
+        """Each point once: everyone gets it."""
+        del number, buckets
+        for points in self.coordinates.points(source):
+            yield [points.tobytes()]
+
+    def state(self, met: Met) -> tuple[Answered, ...]:
+        """What one share knows."""
+        return state_of(self, met)
+
     @property
     def name(self) -> str:
         """What is counted."""
         return "outliers by shares"
 
-    def blocks(self, source: Hand) -> Iterator[Share]:
+    def blocks(self, source: Met) -> Iterator[Share]:
         """All points in an order that depends on nothing but the points."""
-        points = np.concatenate([np.frombuffer(packet).reshape(-1, self.coordinates.width) for packet in source.packets])
+        points = self.coordinates.met(source)
         points = np.ascontiguousarray(points[np.lexsort(points.T)])
-        start, end = (len(points) * place // self.shares for place in (source.number, source.number + 1))
+        start, end = (len(points) * place // self.shares for place in (source.bucket, source.bucket + 1))
         yield Share(points, start, end)
 
     def zero(self) -> tuple[Answered, ...]:
@@ -164,7 +172,7 @@ def near_by_shares(
     """
     del extent
     statistic = ShareBands(coordinates=coordinates, shares=_SHARES, k=k, radius=radius, rungs=rungs)
-    found = source.dealt(Everyone(coordinates=coordinates), statistic)
+    found: tuple[Answered, ...] = source.grouped(statistic)
     if len({share.table for share in found}) > 1:
         raise DataError("every worker must see the same table; they do not. Nothing was charged. Ask again, from files.")
     degrees = np.concatenate([share.degrees for share in found])

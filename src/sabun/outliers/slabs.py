@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sabun.engine import Elsewhere
-from sabun.engine.dealing import Hand, packed, unpacked
+from sabun.engine.arrays import packed, unpacked
+from sabun.engine.statistic import Met, state_of
 from sabun.errors import DataError
 from sabun.outliers.sensitivity import Near
 from sabun.outliers.spread_points import BINS, Coordinates, made_up, nearest
@@ -35,7 +36,7 @@ _SLACK = 1.0 + 1e-9
 @final
 @dataclass(frozen=True, kw_only=True)
 class Slabs:
-    """Where a table is cut: a `Deal`. PRIVATE, for it was chosen by the data.
+    """Where a table is cut. PRIVATE, for it was chosen by the data.
 
     Args:
         coordinates: How rows become points; public.
@@ -49,23 +50,17 @@ class Slabs:
     borders: tuple[float, ...] = field(repr=False)
     radius: float
 
-    everyone = False
-
     @property
-    def hands(self) -> int:
+    def count(self) -> int:
         """How many slabs there are."""
         return len(self.borders) + 1
 
-    def dealt(self, source: object) -> Iterator[tuple[int, bytes]]:
-        """Each point to its slab and to all slabs whose rim it lies in."""
-        for block in self.coordinates.points(source):
-            points = block[np.argsort(block[:, self.axis], kind="stable")]
-            column = points[:, self.axis]
-            for slab in range(self.hands):
-                low, high = self.limits(slab, radii=2)
-                start, end = np.searchsorted(column, (low, high), side="left")
-                if start < end:
-                    yield slab, points[start:end].tobytes()
+    def dealt(self, points: _Floats) -> Iterator[bytes]:
+        """For each slab, the points in it and in its rim."""
+        points = points[np.argsort(points[:, self.axis], kind="stable")]
+        for slab in range(self.count):
+            start, end = np.searchsorted(points[:, self.axis], self.limits(slab, radii=2), side="left")
+            yield points[start:end].tobytes()
 
     def limits(self, slab: int, *, radii: int) -> tuple[float, float]:
         """From where up to but not including where a slab reaches with a rim of so many radii."""
@@ -107,7 +102,7 @@ class Found(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class SlabBands:
-    """Degrees near k in slabs; a `Statistic` over hands.
+    """Degrees near k in slabs: how points meet (a `Grouped`), and the `Statistic` of those that did.
 
     Args:
         slabs: Where the table is cut; PRIVATE.
@@ -119,16 +114,38 @@ class SlabBands:
     k: int
     rungs: int
 
+    everyone = False
+    in_order = False
+
+    @property
+    def statistic(self) -> Self:
+        """This."""
+        return self
+
+    @property
+    def buckets(self) -> int:
+        """One for each slab."""
+        return self.slabs.count
+
+    def parted(self, number: int, source: object, buckets: int) -> Iterator[list[bytes]]:
+        """Each point to its slab and to all slabs whose rim it lies in."""
+        del number, buckets
+        for points in self.slabs.coordinates.points(source):
+            yield list(self.slabs.dealt(points))
+
+    def state(self, met: Met) -> Found:
+        """What one slab knows."""
+        return state_of(self, met)
+
     @property
     def name(self) -> str:
         """What is counted."""
         return "outliers by slabs"
 
-    def blocks(self, source: Hand) -> Iterator[Slab]:
+    def blocks(self, source: Met) -> Iterator[Slab]:
         """All points of a slab and its rim."""
-        width = self.slabs.coordinates.width
-        points = np.concatenate([np.frombuffer(packet).reshape(-1, width) for packet in source.packets])
-        column, limits = points[:, self.slabs.axis], (self.slabs.limits(source.number, radii=radii) for radii in (0, 1))
+        points = self.slabs.coordinates.met(source)
+        column, limits = points[:, self.slabs.axis], (self.slabs.limits(source.bucket, radii=radii) for radii in (0, 1))
         yield Slab(points, *((low <= column) & (column < high) for low, high in limits))
 
     def zero(self) -> Found:
@@ -201,7 +218,7 @@ def near_by_slabs(
         DataError: As `sabun.engine.engines.gathered`.
     """
     slabs = cut_slabs(coordinates, extent, radius=radius, count=max(_LEAST, 2 * source.parts))
-    found = source.dealt(slabs, SlabBands(slabs=slabs, k=k, rungs=rungs))
+    found: Found = source.grouped(SlabBands(slabs=slabs, k=k, rungs=rungs))
     ends, points = nearest(found.ranks, found.points, rungs)
     return found.rows, Near(outliers=found.outliers, most=found.most, ends=ends, first=lambda size: points[:size])
 
@@ -225,6 +242,6 @@ def _borders(bins: _Integers, count: int) -> tuple[float, ...]:
 def _dealt(bins: _Integers, slabs: Slabs) -> int:
     """About how many points all slabs get with their rims."""
     below = np.append(0, np.cumsum(bins))
-    limits = np.array([slabs.limits(slab, radii=2) for slab in range(slabs.hands)])
+    limits = np.array([slabs.limits(slab, radii=2) for slab in range(slabs.count)])
     places = np.clip(np.floor(limits * BINS), 0, BINS).astype(np.int64)
     return int((below[places[:, 1]] - below[places[:, 0]]).sum())

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun.engine import Elsewhere
-from sabun.engine.dealing import packed, unpacked
+from sabun.engine.arrays import packed, unpacked
+from sabun.engine.statistic import Met
 from sabun.errors import DataError
 from sabun.outliers.kissing import global_bound
 from sabun.outliers.points import places_of
@@ -64,6 +65,10 @@ class Coordinates:
         places = [schema.names.index(name) for name in self.chosen.names]
         for rows in open_source(source, schema=schema).partitions(rows=CHUNK_ROWS):
             yield np.ascontiguousarray(self.chosen.design(rows[:, places], to=(0.0, 1.0)))
+
+    def met(self, met: Met) -> _Floats:
+        """The points that met, from their bytes."""
+        return np.frombuffer(b"".join(met.rows)).reshape(-1, self.width)
 
 
 @final

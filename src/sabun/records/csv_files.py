@@ -1,25 +1,33 @@
 """Text files of records, one in each line, read in blocks of bounded size.
 
-All columns are read, for a quotation mark that is never closed may stand in one that is not wanted.
+All columns are read, for a quotation mark that is never closed may stand in one that is not wanted; where there is no mark at
+all, only those that are wanted.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from sabun.errors import DataError
 from sabun.records.forms import FileFormat
-from sabun.records.places import Place, guarded, raw_bytes
+from sabun.records.places import Place, guarded, is_here, raw_bytes
 
 __all__ = ["csv_chunks", "csv_names", "is_csv"]
 
-_ENDINGS = tuple(f"{kind}{packed}" for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst", ".bz2"))
+_UNPACKED = (".csv", ".tsv", ".txt")
+_ENDINGS = tuple(f"{kind}{packed}" for kind in _UNPACKED for packed in ("", ".gz", ".zst", ".bz2"))
 _BROKEN = (b"\n", b"\r")
 _BLOCK_BYTES = 1 << 24
 """Bytes of text parsed at a time; one line must be shorter. Cannot change any result."""
+
+_LOOK_BYTES = 1 << 20
+"""Bytes looked through at a time."""
 
 _ROWS = 1 << 16
 """Rows handed on at a time: few enough to stay in a processor's cache while they become numbers."""
@@ -52,6 +60,8 @@ def csv_chunks(path: Place, names: Sequence[str], form: FileFormat) -> Iterator[
     found, more = _start(path, form)
     if not more:
         return
+    bare = _is_bare(path, form)
+    read = [name for name in found if name in names] if bare else list(found)
 
     def opened() -> Any:
         return arrow_csv.open_csv(
@@ -63,13 +73,13 @@ def csv_chunks(path: Place, names: Sequence[str], form: FileFormat) -> Iterator[
             ),
             # Everything is read as text: whether a cell is a number is decided cell by cell, by the public rule.
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(found), column_types={name: pa.large_string() for name in found}, strings_can_be_null=False
+                include_columns=read, column_types={name: pa.large_string() for name in found}, strings_can_be_null=False
             ),
         )
 
     rule = f"be {_called(form)} text with as many fields in each line as in the first; at least one line is not"
     for table in guarded(opened, f"{path.name} must {rule}. Mend the file, then read it again."):
-        if _holds_line_break(table):
+        if not bare and _holds_line_break(table):
             raise DataError(
                 f"{path.name} must hold one record in each line; at least one cell runs over a line break, or a quotation mark "
                 "is never closed. Mend the file, or keep such text in a Parquet file."
@@ -100,6 +110,20 @@ def _start(path: Place, form: FileFormat) -> tuple[tuple[str, ...], bool]:
     if any(mark in name.encode("utf-8", "replace") for name in names for mark in _BROKEN):
         raise DataError(f"{path.name} must hold all column names in its first line; a quotation mark there is never closed.")
     return tuple(names), more
+
+
+def _is_bare(path: Place, form: FileFormat) -> bool:
+    """Whether a file of this machine has no quotation mark after its first line, and no byte there that may not be text.
+
+    Then no cell can run over a line break. Looking is far faster than making texts of columns that nobody wants.
+    """
+    if form.encoding != "utf-8" or not is_here(path) or not path.name.lower().endswith(_UNPACKED):
+        return False
+    with suppress(OSError), path.open("rb", buffering=0) as raw:
+        head, *rest = re.split(rb"[\r\n]", raw.read(_LOOK_BYTES), maxsplit=1)
+        blocks = chain(rest or [head], iter(lambda: raw.read(_LOOK_BYTES), b""))
+        return all(block.isascii() and b'"' not in block for block in blocks)
+    return False
 
 
 def _called(form: FileFormat) -> str:
