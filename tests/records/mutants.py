@@ -2,7 +2,13 @@
 
 ROOM = "records"
 
-TESTS = ("records", "contracts/test_several_rows.py", "engine/test_persons.py")
+TESTS = (
+    "records/test_ids.py",
+    "records/test_persons.py",
+    "contracts/test_several_rows.py",
+    "engine/test_persons.py",
+    "records",
+)
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
