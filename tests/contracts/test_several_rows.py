@@ -183,6 +183,7 @@ def test_persons_in_pieces_are_those_of_the_table_in_every_room(
         assert (before[0] - after[0]).total() <= 1, room
 
 
+@pytest.mark.filterwarnings("ignore::sabun.density.CoverageWarning")
 @pytest.mark.parametrize("room", ["density", "ulsif", "mean"])
 def test_what_is_summed_up_where_persons_meet_is_what_the_table_gives(
     room: str, worlds: list[tuple[pd.DataFrame, Path]]
