@@ -488,7 +488,14 @@ _BESIDE |= {
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
 }
 
+_VISITS = "1,000,000 rows of 200,000 persons, 5 columns of a CSV file"
+_PERSONS = {
+    "persons.memory": lambda: short(1 / (_one("persons", _VISITS).ratio or 1.0), 2),
+    "persons.disk": lambda: short(1 / (_one("persons", f"{_VISITS}, a sixteenth in memory").ratio or 1.0), 2),
+}
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **_PERSONS,
     "learning.accuracy": _accuracy,
     "density.beside": _density_beside,
     "summaries.beside": _summaries_beside,

@@ -15,7 +15,7 @@ from pyarrow import csv
 from benchmarks.measure import Figure, cpu_seconds, faster, main
 from sabun.records import Column, Schema, open_source, persons
 
-MEASURES = ("src/sabun/records/collapsing.py", "src/sabun/records/spilling.py")
+MEASURES = ("src/sabun/records/collapsing.py", "src/sabun/records/ids.py", "src/sabun/records/spilling.py")
 PLAIN = "reading and encoding the rows as they are"
 SCHEMA = Schema(
     columns=[

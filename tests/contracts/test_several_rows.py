@@ -28,6 +28,7 @@ from sabun.records import Column, Persons, Schema, chunks, persons
 from sabun.regression import PrivateRidge, Study, combine
 from sabun.regression.stages import Lengths, Residuals
 from sabun.regression.statistic import Moments
+from sabun.release.encoding import canonical, encode
 from sabun.summaries import Mean
 
 SCHEMA = Schema(
@@ -153,24 +154,44 @@ def test_a_person_replaced_is_one_row_replaced_whatever_the_room(
         assert (before - after).total() <= 1, room
 
 
-def test_persons_in_pieces_are_those_of_the_table_in_every_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person's rows lie in several files; replaced by 3,000 of another, over all files, one row is another."""
-    rng = np.random.default_rng(2)
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[pd.DataFrame, Path]]:
+    """A table and the same in three files; then with one person's rows replaced by 3,000 of another, over all files."""
+    rng, found = np.random.default_rng(2), []
     others = [row for number in range(20) for row in made_up(rng, f"p{number}", int(rng.integers(1, 9)))]
-    seen, rows = dict[str, list[Counter[bytes]]](), seen_by(monkeypatch)
-    for place, mine in enumerate((made_up(rng, "me", 5), made_up(rng, "another", 3000))):
-        table = frame(others + mine, rng)
-        folder = tmp_path / str(place)
-        folder.mkdir()
+    for mine in (made_up(rng, "me", 5), made_up(rng, "another", 3000)):
+        table, folder = frame(others + mine, rng), tmp_path_factory.mktemp("world")
         for number in range(3):
             piece = table.iloc[number * len(table) // 3 : (number + 1) * len(table) // 3]
             parquet.write_table(pa.Table.from_pandas(piece, preserve_index=False), folder / f"{number}.parquet")
-        for room in ROOMS.keys() - {"mean"}:
-            before = Counter(line.tobytes() for line in rows(room, people(table)))
-            spread_out = Counter(line.tobytes() for line in rows(room, people(spread(folder, engine="serial"))))
-            assert spread_out == before, room
-            seen.setdefault(room, []).append(spread_out)
-    assert all(before.total() == 21 and (before - after).total() <= 1 for before, after in seen.values())
+        found.append((table, folder))
+    return found
+
+
+def test_persons_in_pieces_are_those_of_the_table_in_every_room(
+    worlds: list[tuple[pd.DataFrame, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = seen_by(monkeypatch)
+    for room in ROOMS.keys() - {"mean", "density", "ulsif"}:
+        before, after = (
+            [Counter(line.tobytes() for line in rows(room, people(source))) for source in (table, spread(folder))]
+            for table, folder in worlds
+        )
+        assert before[0] == before[1], room
+        assert after[0] == after[1], room
+        assert before[0].total() == after[0].total() == 21, room
+        assert (before[0] - after[0]).total() <= 1, room
+
+
+@pytest.mark.filterwarnings("ignore::sabun.density.CoverageWarning")
+@pytest.mark.parametrize("room", ["density", "ulsif", "mean"])
+def test_what_is_summed_up_where_persons_meet_is_what_the_table_gives(
+    room: str, worlds: list[tuple[pd.DataFrame, Path]]
+) -> None:
+    for table, folder in worlds:
+        one, other = (ROOMS[room](people(source), random_state=5).release_ for source in (table, spread(folder)))
+        assert canonical(encode(one.value)) == canonical(encode(other.value))
+        assert one.guarantee == other.guarantee
 
 
 @pytest.fixture(scope="module")

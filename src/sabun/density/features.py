@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from sabun.density.kernel import Floats
+from sabun.engine.by_person import here
 from sabun.errors import DataError
 from sabun.privacy.noise import seeded_coin
 from sabun.records import CategoryColumn, Schema, open_source, open_unbounded
@@ -78,7 +79,7 @@ class Features:
     def _open(self, records: object, names: tuple[str, ...] | None, *, by_person: bool = False) -> Any:
         records = named(records)
         if self.schema is not None:
-            return open_source(records, schema=self.schema, by_person=by_person)
+            return open_source(here(records, schema=self.schema), schema=self.schema, by_person=by_person)
         if names is not None and isinstance(records, np.ndarray) and records.ndim == 2 and records.shape[1] != len(names):
             raise DataError(f"a table must have the {len(names)} columns of the public one; got {records.shape[1]}.")
         return open_unbounded(records, columns=names)

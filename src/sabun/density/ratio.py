@@ -26,7 +26,6 @@ from sabun.density.rkhs import Embedding
 from sabun.density.saved import KIND, digest_of, features_from, features_tree, has_uncovered, must_be_made_for, plan_from
 from sabun.density.settings import FORMER, KINDS, DensitySettings
 from sabun.density.statistic import Tally, must_match
-from sabun.engine.by_person import here
 from sabun.errors import ParameterError
 from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
@@ -128,7 +127,6 @@ class DensityRatio(Answering, Question):
         self.set_public(public)
         part, self._part = self._part, None  # the sums are this call's own: nothing of them is left when it fails
         self._fixed = self._fixed.about(private)
-        private = here(private, schema=self._features.schema)
         return self._release(self._features.people(private) if part is None else state_of(part.statistic, private))
 
     @classmethod

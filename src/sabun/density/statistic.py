@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sabun.density.features import Features
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
+from sabun.records import Schema
 
 __all__ = ["NOT_PRIVATE", "PointSums", "Tally", "must_match"]
 
@@ -63,6 +64,11 @@ class PointSums:
     def name(self) -> str:
         """What is summed."""
         return "sums over points"
+
+    @property
+    def schema(self) -> Schema | None:
+        """What is declared about the columns; others need not travel."""
+        return self.features.schema
 
     def blocks(self, source: object) -> Iterable[Floats]:
         """The points of a table, some at a time."""
