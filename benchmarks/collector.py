@@ -37,7 +37,22 @@ sys.path.insert(0, str(ROOT / "tests"))
 from ledger.servers import Server
 from service.devices import Running, running
 
-MEASURES = ("src/sabun/service",)
+MEASURES = (
+    "src/sabun/keyvalue/client/assignment.py",
+    "src/sabun/service/adding.py",
+    "src/sabun/service/application.py",
+    "src/sabun/service/arrivals.py",
+    "src/sabun/service/bodies.py",
+    "src/sabun/service/connections.py",
+    "src/sabun/service/endpoints.py",
+    "src/sabun/service/postgres_session.py",
+    "src/sabun/service/process.py",
+    "src/sabun/service/report_store.py",
+    "src/sabun/service/served.py",
+    "src/sabun/service/sqlite_session.py",
+    "src/sabun/service/writer.py",
+)
+"""The way of a report; pages and commands are not measured."""
 STUDY = Study(keys=[f"key {number}" for number in range(50)], epsilon=2, protocol="kv3")
 PATH = f"/v1/studies/{STUDY.terms.short_id.hex()}/rounds/0/reports"
 BATCH = 1000

@@ -494,8 +494,48 @@ _PERSONS = {
     "persons.disk": lambda: short(1 / (_one("persons", f"{_VISITS}, a sixteenth in memory").ratio or 1.0), 2),
 }
 
+
+def _collected() -> str:
+    """The collector over HTTP, store by store."""
+    if not (RUNS / "collector.json").exists():
+        return ""
+    head = "reports/s | of the bare store's | p99 of a batch | memory, before → after | single reports/s"
+    lines = ["", "", f"| store | {head} |", "|---" * 6 + "|"]
+    for store in ("SQLite", "PostgreSQL", "PostgreSQL, two processes"):
+        rate, memory = (
+            _one("collector", f"{store}: reports/s over HTTP"),
+            _one("collector", f"{store}: memory after, per process"),
+        )
+        p99, alone = (
+            _one("collector", f"{store}: p99 of a batch"),
+            _one("collector", f"{store}: single reports, 64 connections"),
+        )
+        told = [
+            short(rate.ours),
+            f"{rate.ratio:.2f}",
+            f"{1000 * p99.ours:.0f} ms",
+            f"{_peer(memory):.0f} → {memory.ours:.0f} MB",
+        ]
+        lines.append(f"| {store} | {' | '.join(told)} | {short(alone.ours)} ({alone.note}) |")
+    return "\n".join([*lines, "", ""])
+
+
+def _collector_run() -> str:
+    """How many reports and damaged bodies the kept run was sent."""
+    if not (RUNS / "collector.json").exists():
+        return "there is none yet"
+    reports = _one("collector", "SQLite: reports/s over HTTP").note.split()[0]
+    bodies = _one("collector", "fuzzed bodies that broke the server")
+    return (
+        f"{int(reports):,} reports in batches of 1,000 over 4 connections; {int(bodies.note.split()[0]):,} damaged bodies, "
+        + ("none of which broke the server or counted" if bodies.ours == 0 else f"{bodies.ours:.0f} of which broke the server")
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **_PERSONS,
+    "collector": _collected,
+    "collector.run": _collector_run,
     "learning.accuracy": _accuracy,
     "density.beside": _density_beside,
     "summaries.beside": _summaries_beside,

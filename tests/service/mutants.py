@@ -8,7 +8,9 @@ TESTS = (
     "service/test_enrolment.py",
     "service/test_operators.py",
     "service/test_picture.py",
+    "service/test_bodies.py",
     "service/test_application.py",
+    "service/test_dashboard.py",
     "service/test_faults.py",
 )
 """Who is asked whether they notice, in this order."""
@@ -108,7 +110,35 @@ MUTANTS = (
         'return token.encode("utf-8", "replace")',
     ),
     ("small batches are shown", "service/picture.py", "    if reports < terms.min_batch:\n", "    if False:\n"),
-    ("bodies without end", "service/bodies.py", "if size > limit:", "if False:"),
+    ("bodies without end", "service/bodies.py", "if held.size + len(piece) > limit:", "if False:"),
+    ("what stalls is never given up", "service/bodies.py", "if one is not held and one.size), None)", "if False), None)"),
+    (
+        "a body that was given up counts on",
+        "service/bodies.py",
+        '        if held.given_up:\n            raise Problem("busy")\n        while',
+        "        while",
+        ('        if held.given_up:  # and its last piece came at the same moment\n            raise Problem("busy")\n', ""),
+    ),
+    ("who is silent keeps others out", "service/connections.py", "            longest.transport.abort()\n", ""),
+    ("who was heard goes first", "service/connections.py", "            self.crowd.heard(self)\n", ""),
+    (
+        "who administers one study gives tokens for all",
+        "service/pages_admin.py",
+        '    if asked.operator.may("admin", None):\n        found[0] = None',
+        "    found[0] = None",
+    ),
+    (
+        "anybody administers",
+        "service/pages_admin.py",
+        'if asked.operator.may("admin", served)',
+        'if asked.operator.may("read", served)',
+    ),
+    (
+        "anybody makes studies",
+        "service/pages_admin.py",
+        'if asked.operator is None or not asked.operator.may("admin", None):',
+        "if asked.operator is None:",
+    ),
     ("reporters may close", "service/endpoints.py", "        await self.operator(request, served, scope)\n", ""),
     ("addresses in the log", "service/process.py", "access_log=False,", "access_log=True, ", ("log_config=None,", "")),
 )

@@ -132,14 +132,14 @@ def _described(asked: Asked) -> Study:
         ParameterError: It describes none.
     """
     form = {name: value.strip() for name, value in asked.form.items()}
-    days = {name: _day(name, form[name]) for name in ("not_before", "not_after") if form.get(name)}
     return Study(
         keys=[line.strip() for line in form.get("keys", "").splitlines() if line.strip()],
         epsilon=form.get("epsilon", ""),
         value_range=(form.get("least") or "-1", form.get("most") or "1"),
         min_batch=_whole(asked, "min_batch", default=50),
         rounds=_whole(asked, "rounds", default=1),
-        **days,
+        not_before=_day("not_before", form.get("not_before", "")),
+        not_after=_day("not_after", form.get("not_after", "")),
     )
 
 
@@ -151,8 +151,8 @@ def _whole(asked: Asked, name: str, *, default: int) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
-def _day(name: str, text: str) -> date:
+def _day(name: str, text: str) -> date | None:
     try:
-        return date.fromisoformat(text)
+        return date.fromisoformat(text) if text else None
     except ValueError:
         raise ParameterError(f"{name} must be a day such as 2027-01-31; it is not.") from None
