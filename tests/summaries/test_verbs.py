@@ -112,3 +112,19 @@ def test_a_table_in_pieces_and_one_of_persons_are_asked_for_by_options(capsys: C
     ):
         assert exit_code(*asked, *wrong) == 2
         assert words in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("word", "way_out"),
+    [
+        ("median", "sabun summaries quantiles --shares 0.5"),
+        ("share", "sabun summaries count --where"),
+        ("max", "one person's own value"),
+        ("top", "sabun summaries histogram"),
+        ("correlation", "sabun regression fit"),
+        ("std", "sabun summaries variance"),
+    ],
+)
+def test_plain_questions_by_other_words_are_shown_the_way(word: str, way_out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("summaries", word, "people.csv", "--epsilon", "1") == 2
+    assert way_out in " ".join(capsys.readouterr().err.split())

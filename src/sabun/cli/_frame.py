@@ -21,6 +21,7 @@ import typer
 
 import sabun
 from sabun.asking.directory import room_named, rooms
+from sabun.cli._wording import in_typed_words, options_of
 from sabun.errors import InternalError, SabunError
 from sabun.telling.terminal.charging import Interrupted, ResultNotWritten, charged
 from sabun.telling.terminal.output import complain, print_line
@@ -125,9 +126,11 @@ def run(given: list[str]) -> int:
     """Runs one command; its exit code. What it says goes to the streams, or to whoever hears it."""
     as_json = "--json" in given
     charged(anew=True)
+    options: dict[str, str] = {}
     try:
         command = typer.main.get_command(build(_named(given)))
         _hide_older_names(command)
+        options = options_of(command, given)
         code = command.main(args=given, prog_name="sabun", standalone_mode=False)
         if code == _INTERRUPTED:  # typer's word for an interrupt that no command explained
             raise KeyboardInterrupt
@@ -136,7 +139,8 @@ def run(given: list[str]) -> int:
     except ResultNotWritten as error:
         return complain(str(error), error, code=error.exit_code, as_json=as_json)
     except SabunError as error:
-        return complain(_with_charges(str(error)), error, code=error.exit_code, as_json=as_json)
+        words = in_typed_words(str(error), options)
+        return complain(_with_charges(words), error, code=error.exit_code, as_json=as_json)
     except typer.TyperException as error:
         return complain(_usage(error), error, code=error.exit_code, as_json=as_json)
     except Interrupted as stop:

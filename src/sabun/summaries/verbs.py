@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
@@ -51,7 +52,36 @@ Example:
     sabun summaries plan mean --column age --bounds age=0:120 --n-records 5000 --epsilon 0.5
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True)
+_SINGLE = (
+    "the {word} is one person's own value, and noise that hides one person hides it. Ask for quantiles with --shares {share}"
+)
+_INSTEAD = {
+    "median": "the median is a quantile. Use: sabun summaries quantiles --shares 0.5",
+    "quantile": "the command is called quantiles. Use: sabun summaries quantiles --shares 0.9",
+    "share": "a share is a count by the number of rows, which is public. Use: sabun summaries count --where CONDITION",
+    "top": "the most frequent labels are seen in all their counts. Use: sabun summaries histogram --column NAME",
+    "mode": "the most frequent label is seen in all counts. Use: sabun summaries histogram --column NAME",
+    "std": "the standard deviation is the root of the variance. Use: sabun summaries variance",
+    "average": "the average is the mean. Use: sabun summaries mean",
+    "total": "the total is the sum. Use: sabun summaries sum",
+    "min": _SINGLE.format(word="least value", share="0.01"),
+    "max": _SINGLE.format(word="largest value", share="0.99"),
+    "correlation": "two columns together are asked of a model (sabun regression fit) or of weights (sabun density weights)",
+}
+"""Plain questions by other words, and what answers them here."""
+
+
+class _Questions(TyperGroup):
+    """The commands, with an answer for words that are none of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = args[0].lower() if args else ""
+        if word in _INSTEAD and word not in self.commands:
+            raise ParameterError(f"a question must be one of {', '.join(ANSWERS)}; got {word!r}: {_INSTEAD[word]}.")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, cls=_Questions)
 
 _Column = Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column in question.")]
 _By = Annotated[
