@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sabun import checks
+from sabun.cli._frame import run, whole
 from sabun.errors import MissingExtra
 from sabun.telling.language import LANGUAGES
 from sabun.telling.terminal.output import Json, print_json, print_line
@@ -40,14 +42,15 @@ def command(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "jinja2", "markupsafe"):
             raise
-        raise MissingExtra("the desk needs a web server. Install it with: pip install 'sabun[service]'") from None
-    from sabun.cli._frame import run
-
-    server = DeskServer(folder, run=run, command=_whole, port=port, language=language)
+        raise MissingExtra(job="the desk", package=str(error.name), extra="service") from None
+    server = DeskServer(folder, run=run, command=whole, port=port, language=language)
     if check:
         server.close()
         told: dict[str, Any] = {"folder": str(folder), "address": server.address}
-        print_json(told) if json else print_line(f"Ready to work with {str(folder)!r}.", style="bold")
+        if json:
+            print_json(told)
+        else:
+            print_line(f"Ready to work with {str(folder)!r}.", style="bold")
         return
     file = server.entrance.renew()
     if json:
@@ -55,16 +58,7 @@ def command(
     else:
         print_line(f"The desk is at {server.address} and stops with Ctrl-C.", style="bold")
         print_line(f"Open this file in your browser within a minute: {file.as_uri()}")
-    import sys
-
     sys.stdout.flush()
     if not no_open:
         server.show()
     server.run()
-
-
-def _whole() -> Any:
-    """The whole command line, built once."""
-    from sabun.cli._frame import whole
-
-    return whole()

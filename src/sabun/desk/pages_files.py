@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from sabun.desk.jobs import jobs
 from sabun.desk.shelf import Item
 from sabun.desk.visitor import Visitor
 from sabun.errors import SabunError
-from sabun.records import CategoryColumn, Column, FileFormat, FilePart, Schema
+from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema
 from sabun.records.files import file_column
 from sabun.release.files import write_whole
 from sabun.telling.language import phrase, said
@@ -98,7 +98,7 @@ def columns(visitor: Visitor) -> Response:
     except SabunError as error:
         wrong = str(error)
     if act == "save" and asked:
-        declared = [column for one in asked if (column := one.column()) is not None]
+        declared = [_as_known(column, known) for one in asked if (column := one.column()) is not None]
         if not any(one.wrong for one in asked):
             if declared:
                 schema = Schema(columns=tuple(declared), file=form)
@@ -146,6 +146,12 @@ def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _As
         )
     ends = {part: _plain(told[end]) for part, end in (("low", "lower"), ("high", "upper"), ("missing", "missing"))}
     return _Asked(name=name, place=place, kind=str(told["kind"]), **ends)
+
+
+def _as_known(column: Column, known: Schema | None) -> Column:
+    """The column; as it was declared before where it only lacks what the page does not ask for (a heavy tail)."""
+    before = known[column.name] if known is not None and column.name in known.names else None
+    return before if isinstance(before, NumberColumn) and replace(before, log1p=False) == column else column
 
 
 def _plain(value: object) -> str:

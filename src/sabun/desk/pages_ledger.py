@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
 from sabun.desk.fields import as_typed, fields_of, misfit, on_page
+from sabun.desk.picture import in_short, spent_on
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
 from sabun.ledger import Ledger
@@ -23,6 +24,8 @@ _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """A report stands alone: its style is inside. It has no script, and nothing else may be loaded."""
+
+_LISTED = 50
 
 
 def ledgers(visitor: Visitor) -> Response:
@@ -60,12 +63,11 @@ def ledger(visitor: Visitor) -> Response:
     """What is spent on what, and what is left."""
     item = visitor.ledger()
     with Ledger.open(item.path) as book:
-        uses = [(words, percent(share), float(share)) for words, share in book.uses("purpose").items()]
-        entries = [(one, at_least(one.epsilon), at_least(one.delta)) for one in reversed(book.entries(last=50))]
+        entries = [(one, in_short(one.purpose), at_least(one.epsilon)) for one in reversed(book.entries(last=_LISTED))]
         content: dict[str, Any] = {
             "item": item,
             "book": book,
-            "uses": uses,
+            "uses": [(words, percent(share), float(share)) for words, share in spent_on(book).items()],
             "entries": entries,
             "used": (percent(book.share_used), float(book.share_used)),
             "whole": [at_most(amount) for amount in book.budget],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from sabun.privacy.amounts import plain
 from sabun.telling.language import retold
 from sabun.telling.words import guess, number
 
-__all__ = ["Budget", "Outlook", "Sight", "budget_after", "outlook"]
+__all__ = ["Budget", "Outlook", "Sight", "budget_after", "in_short", "outlook", "spent_on"]
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
@@ -136,6 +137,19 @@ def _sight(plan: Any, epsilon: Fraction, chosen: bool) -> Sight | None:
 def _rounded(error: float) -> str:
     """Two digits: nobody knows an error better."""
     return number(float(f"{error:.2g}")) if math.isfinite(error) else "∞"
+
+
+def in_short(purpose: str) -> str:
+    """A purpose without the digest of its parameters, which is for machines."""
+    return re.sub(r" \(parameters [0-9a-f]{64}\)$", "", purpose)
+
+
+def spent_on(book: Ledger) -> dict[str, Fraction]:
+    """What the budget went on, in words that people read; questions of the same words together, largest first."""
+    found: dict[str, Fraction] = {}
+    for purpose, share in book.uses("purpose").items():
+        found[in_short(purpose)] = found.get(in_short(purpose), Fraction(0)) + share
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def budget_after(ledger: Path | None, epsilon: Fraction) -> Budget:
