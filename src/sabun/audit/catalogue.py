@@ -9,7 +9,7 @@ from typing import final
 
 from sabun.asking.directory import Room, rooms
 from sabun.asking.evidence import Check, Checklist, Finding
-from sabun.audit import books, proofs, questions, releases, samplers
+from sabun.audit import books, commands, proofs, questions, releases, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
@@ -68,6 +68,7 @@ def _shown_by(room: Room) -> Iterable[Check]:
         return
     yield from getattr(part, "CHECKS", ())
     yield from questions.checks_of(getattr(part, "SPECIMENS", ()), getattr(part, "VARIANTS", ()))
+    yield from commands.checks_of(room)
 
 
 def _missing(room: Room) -> Iterable[tuple[str, str]]:

@@ -1,0 +1,42 @@
+"""The laws of the house on every mechanism of every room, on ledger, release and composition; `sabun audit` runs the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from sabun.asking.evidence import Bench, Check, installed
+from sabun.audit import books, releases
+from sabun.audit.catalogue import catalogue
+
+ELSEWHERE = {"proofs", "commands"}
+"""Digests are tested with the proofs, commands in test_charging_verbs.py."""
+
+HALL = (*books.CHECKS, *books.OF_COMPOSITION, *releases.CHECKS)
+
+
+def _is_law(check: Check) -> bool:
+    laid = any("specimen" in case for case in check.cases)
+    return laid or any(check is one for one in HALL)
+
+
+CASES = [
+    pytest.param(
+        one.check,
+        case,
+        id=f"{one.room}: {one.check.name}: {one.check.claim} {number}",
+        marks=pytest.mark.skipif(
+            not installed(one.check.needs), reason=f"needs the extra: pip install 'sabun[{one.check.needs}]'"
+        ),
+    )
+    for one in catalogue()
+    if _is_law(one.check) and not one.check.thorough and not ELSEWHERE & set(one.check.mechanisms)
+    for number, case in enumerate(one.check.cases)
+]
+
+
+@pytest.mark.parametrize(("check", "case"), CASES)
+def test_a_law_holds(check: Check, case: Mapping[str, Any]) -> None:
+    check.try_case(Bench(), case)
