@@ -419,6 +419,12 @@ def _held_out() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def _small(peer: str) -> str:
+    """How many times as long as a peer a fit of a small table takes."""
+    [figure] = [one for one in _figures("regression_small") if one.peer_name.endswith(peer)]
+    return short(figure.ours / _peer(figure), 2)
+
+
 def _held_out_runs() -> str:
     return str(min(row["runs"] for row in _defaults("tables")))
 
@@ -479,6 +485,8 @@ _BESIDE: dict[str, Callable[[], str]] = {
 }
 _BESIDE |= {
     "regression.beside.yes-or-no": _yes_or_no,
+    "regression.small.ridge": partial(_small, "solver"),
+    "regression.small.linear": partial(_small, "LinearRegression"),
     "regression.tables": _held_out,
     "regression.tables.runs": _held_out_runs,
     "regression.pilots": _pilots,

@@ -1,8 +1,8 @@
 """Private and plain training on an accelerator: time of a step, examples per second.
 
-Needs torch, cryptography and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed.
-What is timed is one step on one batch: clipped sum, noise of torch's generator, update. A line of its own has the step of the
-trainer itself with certified noise, which is made on the CPU and moved.
+Needs torch and Sabun's sources on PYTHONPATH, nothing else; Opacus is measured beside us where it is installed. What is timed
+is one step on one batch: clipped sum, noise of torch's generator, update. Where cryptography is installed a line of its own has
+the step of the trainer itself with certified noise, which is made on the CPU and moved.
 
     PYTHONPATH=src python -m benchmarks.learning_gpu [--device cuda] [--quick] [--json FILE]
 """
@@ -153,13 +153,11 @@ def figures(name: str, make: Callable[[], nn.Module], x: torch.Tensor, rounds: i
         "plain": lambda: plain_step(plain, loss, x, y, learning_rate=1e-3),
         "double": private_step(make().to(x.device), x, y, "double"),
         "single": private_step(make().to(x.device), x, y, "single"),
-        "certified": certified_step(make().to(x.device), x, y),
     }
-    ways = {
-        "double": "sums in double precision",
-        "single": "sums in single precision",
-        "certified": "sums in double precision, certified noise",
-    }
+    ways = {"double": "sums in double precision", "single": "sums in single precision"}
+    if importlib.util.find_spec("cryptography") is not None:
+        steps["certified"] = certified_step(make().to(x.device), x, y)
+        ways["certified"] = "sums in double precision, certified noise"
     peers = {"plain": "plain torch SGD (NOT private)"}
     if importlib.util.find_spec("opacus") is not None:
         steps["opacus"] = opacus_step(make().to(x.device), x, y)

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun
 
 from torch import nn  # noqa: E402
 
+from sabun.learning.torch_modules import layers  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients, rows_stand_alone  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
 from sabun.learning.torch_modules.paths import rounds_by_row, why_written_out  # noqa: E402
@@ -307,3 +308,32 @@ def test_layers_that_write_in_place_or_share_weights_are_written_out_right() -> 
         norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradients))
         for part, gradient in zip(clipped.values(), gradients, strict=True):
             torch.testing.assert_close(part, gradient.double() / norm, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("stride", "padding", "bias"), [(1, 1, True), (2, 1, True), (2, 0, False)])
+def test_places_give_the_norm_and_the_sum_of_gradients_written_out(stride: int, padding: int, bias: bool) -> None:
+    torch.manual_seed(0)
+    layer, x = nn.Conv2d(5, 7, 3, stride, padding, bias=bias), torch.randn(6, 5, 9, 8)
+    d = torch.randn_like(layer(x))
+    written, places = (rule(layer, x, d, torch.float64) for rule in (layers._conv, layers._by_places))
+    assert torch.allclose(written.squares, places.squares, rtol=1e-5)
+    share = torch.rand(4, dtype=torch.float64)
+    sums, others = written.weighted(share), places.weighted(share)
+    assert sums.keys() == others.keys()
+    assert all(torch.allclose(sums[name], others[name], atol=1e-4) for name in sums)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+def test_places_that_cancel_never_count_for_too_little(size: float) -> None:
+    """Equal patches, gradients that sum to about nothing: what is added stays below the norm that is reckoned with."""
+    torch.manual_seed(1)
+    layer, x = nn.Conv2d(3, 4, 1), torch.ones(5, 3, 8, 8) * size
+    d = torch.randn(5, 4, 8, 8) * size
+    d[:, :, 4:] = -d[:, :, :4]
+    d[1:, 0, 0, 0] += size * 2.0 ** -torch.arange(10, 14)
+    part = layers._by_places(layer, x, d, torch.float64)
+    for row in range(5):
+        alone = torch.zeros(5, dtype=torch.float64)
+        alone[row] = 1.0
+        added = sum(float(value.square().sum()) for value in part.weighted(alone).values())
+        assert added <= float(part.squares[row]) * (1 + 2.0**-30)

@@ -8,9 +8,10 @@ is the product of two norms (`_outer`), or it is written out, and the norm is th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -35,6 +36,12 @@ ALIGNED = 16
 LARGEST = {torch.float64: 1e200, torch.float32: 1e50}
 """Squared norms above do not count: beside them the square of the other factor could have been rounded to zero, or, in 32-bit
 sums, a number times its share could be infinite."""
+
+_LOST = 2.0**-30
+"""What is added to a norm of terms that may cancel, relative to the norm that they had if none did."""
+
+_MOST_PLACES = 256
+"""Of a convolution whose norms are products of places: what is lost where terms cancel grows with them."""
 
 _COLUMNS = {"cpu": 12, "cuda": 16}
 """Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
@@ -104,19 +111,68 @@ def _linear(layer: nn.Linear, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
 
 
 def _conv(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    if _few_places(layer, d, kind):
+        return _by_places(layer, x, d, kind)
     each = {}
     if _trained(layer, "weight"):
         cut = _patches(layer, x)
         places = d.flatten(2)
         back = _filled(places, places.shape[2], 2).unflatten(1, (layer.groups, -1))
-        each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
+        with _as_convolutions():
+            each["weight"] = (back @ cut.transpose(2, 3)).reshape(len(d), *layer.weight.shape)
     if _trained(layer, "bias"):
         each["bias"] = d.sum((2, 3))
     return written_out(each, kind)
 
 
-def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
-    """The inputs of a convolution as (example, group, patch size, place), the places filled up with zeros."""
+@contextlib.contextmanager
+def _as_convolutions() -> Iterator[None]:
+    """Products as rounded as torch's own convolutions are on a GPU: the gradient of a convolution's weight is one."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if torch.backends.cudnn.allow_tf32 else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _few_places(layer: nn.Conv2d, d: Tensor, kind: torch.dtype) -> bool:
+    """Whether products of places are cheaper than gradients written out: on a GPU, which is fast at doubles."""
+    patch, outputs, places = layer.weight[0].numel(), layer.out_channels, d.shape[2] * d.shape[3]
+    cheap = places <= _MOST_PLACES and places * (patch + outputs) < patch * outputs
+    right = d.device.type == "cuda" and layer.groups == 1 and (d.dtype, kind) == (torch.float32, torch.float64)
+    return cheap and right and _trained(layer, "weight")
+
+
+def _by_places(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    """A convolution with few places p, whose gradient is the sum of d_p (x_p, 1)': never written out.
+
+    ||g||^2 is the sum over pairs of places of (d_p'd_q) (x_p'x_q + 1). What may have been lost where terms cancel is added.
+    """
+    with_bias = _trained(layer, "bias")
+    cut = _patches(layer, x, kind)
+    back = torch.empty(d.shape[1], len(d), cut.shape[2], dtype=kind, device=d.device)
+    back[..., : d.shape[2] * d.shape[3]] = d.flatten(2).transpose(0, 1)
+    back[..., d.shape[2] * d.shape[3] :] = 0.0
+    seen, sent = (part.permute(1, 2, 0) @ part.transpose(0, 1) for part in (cut, back))
+    seen += float(with_bias)
+    whole = (part.diagonal(dim1=1, dim2=2).sum(1) for part in (seen, sent))
+    squares = (seen * sent).sum((1, 2)) + _LOST * functools.reduce(torch.mul, whole)  # proof: places
+
+    def weighted(share: Tensor) -> dict[str, Tensor]:
+        scaled = (back[:, : len(share)] * share.unsqueeze(1)).flatten(1)
+        total = scaled @ cut[:, : len(share)].flatten(1).T
+        found = {"weight": total.reshape(layer.weight.shape)}
+        return found | ({"bias": scaled.sum(1)} if with_bias else {})
+
+    return Part(squares, weighted)
+
+
+def _patches(layer: nn.Conv2d, x: Tensor, kind: torch.dtype | None = None) -> Tensor:
+    """The inputs of a convolution as (example, group, patch size, place), the places filled up with zeros.
+
+    With a type: as (patch size, example, place) in that type, of a convolution of one group.
+    """
     down, right = layer.kernel_size
     sides: list[int] = []
     for axis in (1, 0):
@@ -145,7 +201,15 @@ def _patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
         ),
         x.storage_offset(),
     )
-    cut = x.new_empty(len(x), x.shape[1] * down * right, high * wide + -(high * wide) % ALIGNED)
+    full = high * wide + -(high * wide) % ALIGNED
+    if kind is not None:
+        cut = x.new_empty(x.shape[1] * down * right, len(x), full, dtype=kind)
+        cut[..., : high * wide].unflatten(2, (high, wide)).unflatten(0, (x.shape[1], down, right)).copy_(
+            view.permute(1, 2, 3, 0, 4, 5)
+        )
+        cut[..., high * wide :] = 0.0
+        return cut
+    cut = x.new_empty(len(x), x.shape[1] * down * right, full)
     cut[..., : high * wide].unflatten(2, (high, wide)).unflatten(1, (x.shape[1], down, right)).copy_(view)
     cut[..., high * wide :] = 0.0
     return cut.unflatten(1, (layer.groups, -1))
