@@ -18,10 +18,10 @@ from sabun.privacy import noise
 
 __all__ = ["independent"]
 
-_NEAR = 1e-4
+_NEAR = 2e-3
 """Alike: as near as that, in units of the noise; a sum's own rounding may lie between."""
-_LUCK = 18 * math.log(10)
-"""Two draws alike by chance: less than once in 10^18."""
+_LUCK = 15 * math.log(10)
+"""Two draws alike by chance: less than once in 10^15."""
 _WIDE = 1e15
 """Of some hundred numbers with that much noise, two are alike less than once in 10^10."""
 
