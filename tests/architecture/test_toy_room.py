@@ -72,6 +72,7 @@ from toy_shares import YesShare
 SPECIMENS = (Specimen(question="YesShare", make=partial(YesShare, epsilon=0.5), fit=lambda model, rows: model.fit(rows)),)
 COMMANDS = (Command(verb="yes", arguments=("t.csv",)),)
 PROMISING = ("discrete Laplace",)
+VARIANTS = (SPECIMENS[0].varied("discrete Laplace"),)
 CHECKS = Checklist()
 
 

@@ -380,8 +380,8 @@ FAULTS = (
         "ledger: given back after the touch",
         "reservation",
         "ledger/reservation.py",
-        "if self._touched:  # proof: void-only-untouched",
-        "if False:  # proof: void-only-untouched",
+        'self._touched, self._token = True, b""  # proof: touch-forbids-void',
+        "pass  # proof: touch-forbids-void",
     ),
     ("ledger: commits do not wait", "book", "ledger/sqlite_store.py", '"synchronous=EXTRA"', '"synchronous=OFF"'),
     (

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from sabun.asking.evidence import Bench, Check, installed
-from sabun.audit import books, releases
+from sabun.audit import books, leaving
 from sabun.audit.catalogue import catalogue
 
 ELSEWHERE = {"proofs", "commands"}
 """Digests are tested with the proofs, commands in test_charging_verbs.py."""
 
-HALL = (*books.CHECKS, *books.OF_COMPOSITION, *releases.CHECKS)
+HALL = (*books.CHECKS, *books.OF_COMPOSITION, *leaving.CHECKS)
 
 
 def _is_law(check: Check) -> bool:

@@ -174,8 +174,6 @@ def _rewrite(path: Path, sequence: int, text: str) -> None:
 @CHECKS("book")
 def _a_charge_waits_for_the_disk(bench: Bench) -> str:
     """SQLite's own word: every commit syncs the file and its journal, and the journal goes away only after that."""
-    from sabun.ledger import sqlite_store
-
     asked: list[str] = []
     true = sqlite3.connect
 
@@ -184,7 +182,7 @@ def _a_charge_waits_for_the_disk(bench: Bench) -> str:
         base.set_trace_callback(asked.append)
         return base
 
-    bench.replace(sqlite_store.sqlite3, "connect", connect)
+    bench.replace(sqlite3, "connect", connect)
     with _ledger() as (ledger, _):
         asked.clear()
         ledger.reserve(_TENTH, purpose="x")

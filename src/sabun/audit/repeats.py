@@ -18,8 +18,10 @@ from sabun.privacy import noise
 
 __all__ = ["independent"]
 
-_LUCK = 30 * math.log(10)
-"""Two draws alike by chance: less than once in 10^30."""
+_NEAR = 2e-3
+"""Alike: as near as that, in units of the noise; a sum's own rounding may lie between."""
+_LUCK = 15 * math.log(10)
+"""Two draws alike by chance: less than once in 10^15."""
 _WIDE = 1e15
 """Of some hundred numbers with that much noise, two are alike less than once in 10^10."""
 
@@ -34,12 +36,13 @@ def independent(bench: Bench, specimen: Specimen) -> str:
         _listen(bench, module, heard)
     fits = [specimen.fit(specimen.make(), ROWS) for _ in range(2)]
     del fits
-    seen: dict[tuple[str, float, tuple[float, ...]], int] = {}
     pool: dict[str, list[float]] = {}
     for number, (law, size, drawn) in enumerate(heard):
-        if len(drawn) * math.log(max(size, 1)) > _LUCK:
-            bench.must((law, size, drawn) not in seen, f"draw {number} ({law}) came out as an earlier one did.")
-            seen[law, size, drawn] = number
+        for before, (other, width, earlier) in enumerate(heard[:number]):
+            same = other == law and width == size and len(earlier) == len(drawn)
+            if same and len(drawn) * min(math.log(max(size, 1)), -math.log(_NEAR)) > _LUCK:
+                apart = max(abs(x - y) for x, y in zip(drawn, earlier, strict=True))
+                bench.must(apart > _NEAR * size, f"draw {number} ({law}) came out as draw {before} did.")
         if size > _WIDE:
             pool.setdefault(law, []).extend(drawn)
     for law, numbers in pool.items():
