@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -130,3 +132,27 @@ def test_what_travels_shows_no_plan_no_sums_and_no_rows(tmp_path: Path) -> None:
         assert len(told) < 300
         for secret in (plan, "SECRET", repr(report.state)[2:20], repr(parted[0].rows[0])[2:20], "pickle", "b'", "x80"):
             assert secret not in told
+
+
+def test_a_store_that_says_more_one_time_than_another_still_has_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As buckets do: what a listing says of a file is not what its head says, and workers ask for the head."""
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra: pip install 'sabun[remote]'")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    plain, version, asked = MemoryFileSystem.info, ["1"], itertools.count()
+
+    def info(self: Any, path: str, **more: Any) -> Any:
+        return plain(self, path, **more) | {"ETag": version[0], "asked": next(asked)}
+
+    monkeypatch.setattr(MemoryFileSystem, "info", info)
+    file = folder(tmp_path / "table", files=1) / "0.parquet"
+    with fsspec.open("memory://a-bucket/0.parquet", "wb") as out:
+        out.write(file.read_bytes())
+    (piece,) = cut("memory://a-bucket/0.parquet")
+    piece.must_be_unchanged()
+    assert plan_of([piece]) == plan_of(cut("memory://a-bucket/*.parquet"))
+    version[0] = "2"
+    with pytest.raises(DataError, match="must stay as it is"):
+        piece.must_be_unchanged()

@@ -28,6 +28,9 @@ _ROWS = 1 << 20
 _FOOTER = 1 << 16
 """Bytes at the end of a file that are looked at: a Parquet file's footer, or most of it, lies there."""
 
+_VERSIONS = ("ETag", "etag", "generation", "mtime", "LastModified", "last_modified", "modified", "updated", "created")
+"""Under one of these names a store says which version of a file it has; the first that there is counts."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +165,7 @@ def _mark(file: Place) -> str:
     try:
         with file.open("rb") as opened:
             size = opened.seek(0, os.SEEK_END)
-            # No device or inode: workers may see the file through another mount.
+            # No device or inode, workers may see the file through another mount; of a store, nothing but the version.
             time = os.fstat(opened.fileno()).st_mtime_ns if is_here(file) else _key(file)
             opened.seek(max(size - _FOOTER, 0))
             end = opened.read()
@@ -172,5 +175,7 @@ def _mark(file: Place) -> str:
 
 
 def _key(file: Any) -> str:
-    """What a store behind a URL says about a file's version, such as its ETag."""
-    return str(file.fs.ukey(file.path))
+    """What a store behind a URL says of a file's version, asked anew: a listing says other things than the file's head."""
+    file.fs.invalidate_cache(file.path)
+    told = file.fs.info(file.path)
+    return next((str(told[name]) for name in _VERSIONS if told.get(name)), "")
