@@ -48,8 +48,10 @@ def test_a_code_works_once_for_a_minute_and_only_its_owner_reads_it() -> None:
         assert entrance.admits(second)
         assert not entrance.admits(second)
         assert not file.exists()
-        third = re.findall(r"enter/([\w-]+)", entrance.renew().read_text())[0]
+        third = re.findall(r"enter/([\w-]+)", entrance.ready().read_text())[0]
+        assert third in entrance.ready().read_text(), "looking at the first page takes nobody's code away"
         now = 61.0
+        assert third not in entrance.ready().read_text()
         assert not entrance.admits(third)
     finally:
         entrance.close()

@@ -16,11 +16,11 @@ from desk.guests import Guest
 from sabun.asking.directory import rooms
 from sabun.cli._frame import run, whole
 from sabun.desk.jobs import jobs
+from sabun.ledger import Ledger
 
 ASKED: dict[str, dict[str, Any]] = {
     "summaries/count": {"by": "sex"},
     "summaries/mean": {"column": "age", "by": "sex", "where": "age=30:\nsex=F", "confidence": "0.9"},
-    "summaries/quantiles": {"column": "age", "resolution": "1"},
     "outliers/count": {"columns": ["age", "stay days"], "radius": "0.02"},
     "outliers/choose": {"subspace": "one=age\nother=stay days", "radius": "0.02"},
     "density/weights": {"columns": "age", "public": "volunteers.csv"},
@@ -106,3 +106,16 @@ def _typed_in_a_terminal(clinic: Clinic, command: str) -> None:
         assert run(words[1:]) == 0
     finally:
         os.chdir(here)
+
+
+def test_a_ledger_is_made_as_the_command_makes_it(clinic: Clinic, guest: Guest) -> None:
+    wrong = guest.send("new-ledger", name="lab", epsilon="plenty")
+    assert wrong.status_code == 400
+    assert 'id="epsilon-wrong"' in wrong.text
+    assert not list(clinic.folder.glob("lab*"))
+    made = guest.send("new-ledger", name="lab / 研究", epsilon="1/3", unit="visit")
+    assert made.status_code == 303
+    page = guest.get(made.headers["location"]).text
+    assert "Nothing was charged yet." in page
+    book = Ledger.open(clinic.folder / "lab---研究.ledger")
+    assert (book.name, book.unit, str(book.budget.epsilon)) == ("lab / 研究", "visit", "1/3")

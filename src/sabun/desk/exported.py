@@ -90,6 +90,8 @@ def _equal(one: Any, other: Any) -> bool:
 def python_of(errand: Errand, schema: Path) -> str:
     """The same in Python; empty where a setting cannot be written down."""
     about, question = errand.about, errand.about["question"]
+    if question is None:
+        return ""
     job: Job = about["job"]
     filled, table = about["filled"], about["table"].name
     script = _Script(known=Schema.load(schema))

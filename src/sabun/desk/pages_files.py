@@ -25,21 +25,21 @@ _ELSEWHERE = {
 
 
 def front(visitor: Visitor) -> Response:
-    """What this is, and how to come in; a new code is written for whoever can read it."""
-    return visitor.page("front.html", file=str(visitor.desk.entrance.renew()), wrong=False)
+    """What this is, and how to come in; there is a code for whoever can read it."""
+    return visitor.page("front.html", file=str(visitor.desk.entrance.ready()), wrong=False)
 
 
 def entered(visitor: Visitor) -> Response:
     """Lets somebody in who typed the code."""
     if not visitor.desk.entrance.admits(visitor.field("code").strip()):
-        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.renew()), wrong=True)
+        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.ready()), wrong=True)
     return _come_in(visitor)
 
 
 def enter(visitor: Visitor) -> Response:
     """Lets a browser in that comes from the owner's file."""
     if not visitor.desk.entrance.admits(visitor.named("code")):
-        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.renew()), wrong=True)
+        return visitor.page("front.html", status=403, file=str(visitor.desk.entrance.ready()), wrong=True)
     return _come_in(visitor)
 
 
