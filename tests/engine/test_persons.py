@@ -134,7 +134,8 @@ def test_texts_are_read_as_the_file_or_the_schema_says(tmp_path: Path) -> None:
         assert state_of(sums, persons(spread(source), id="who")) == state_of(sums, persons(source, id="who"))
 
 
-def test_rows_of_persons_come_home_as_a_bag(table: Path) -> None:
+def test_rows_of_persons_come_home_as_a_bag(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sabun.engine.shuffle._BUCKET", 1000)  # several buckets, so that rows come packed
     statistic = PersonRows(schema=SCHEMA)
     how = persons(table, id="who", rules=RULES)
     whole = statistic.pack(state_of(statistic, how))

@@ -51,13 +51,13 @@ MUTANTS = (
     (
         "long ids compared by their beginning",
         "records/ids.py",
-        "plain = (lengths > 0) & (lengths <= _WIDTH)",
-        "lengths = np.minimum(lengths, _WIDTH)\n    plain = lengths > 0",
+        "plain = (lengths > 0) & (lengths <= _LONGEST)",
+        "lengths = np.minimum(lengths, _LONGEST)\n    plain = lengths > 0",
     ),
     (
         "an id with a zero in front that is read as a text",
         "records/ids.py",
-        "plain &= letters[np.minimum(starts, len(letters) - 1)] != low",
+        "plain &= whole[np.minimum(starts, len(whole) - 1)] != low",
         "pass",
     ),
     (

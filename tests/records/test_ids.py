@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sabun.errors import DataError
@@ -35,6 +35,10 @@ TEXTS = [
     "x" * 16,
     "x" * 17,
     "\x7f",
+    "y" * 63,
+    "y" * 64,
+    "y" * 65,
+    "y" * 62 + "z",
 ]
 SOME = st.lists(st.one_of(st.none(), st.sampled_from(TEXTS), st.text(max_size=20), st.from_regex(r"[+-]?0*[0-9]{1,18}")))
 
@@ -52,6 +56,7 @@ def by_hand(texts: list[Any], spelling: str) -> list[Any]:
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @given(texts=SOME)
+@example(texts=[*TEXTS, None])
 @settings(max_examples=150, deadline=None)
 def test_keys_are_equal_exactly_where_ids_are(spelling: str, texts: list[str | None]) -> None:
     truth = by_hand(texts, spelling)

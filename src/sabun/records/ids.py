@@ -1,6 +1,7 @@
 """Ids as whole numbers of 128 bits that are equal where the ids are; many at a time, since every row has one.
 
-A plain id of up to 16 bytes is its own key, byte for byte. Any other stands there by a digest under a key that nobody knows.
+A plain id of up to 16 bytes is its own key, byte for byte. Any other stands there by a hash under a secret that nobody knows:
+one that is worked out for many plain ids at once, or a digest.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ Keys = NDArray[np.uint64]
 
 SPELLINGS = ("text", "number")
 
-_WIDTH = 16
+_WIDTH, _LONGEST = 16, 64
+"""Bytes of a key, and of plain ids whose hash is worked out many at a time."""
+
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _PLAIN = {"text": (0x21, 0x7E), "number": (0x30, 0x39)}
 """The first and last byte of which an id can be made that is compared as it is written."""
 
-_DIGEST_MARK = np.uint64(1 << 63)
-"""Set in the last word of a digest, and in no plain id: its bytes are below 128."""
+_MARKS = np.frombuffer(b"\0" * 14 + b"\x40\x80", dtype=np.uint64), np.frombuffer(b"\0" * 14 + b"\0\x80", dtype=np.uint64)
+"""The highest bit of the last byte is set in hashes alone: bytes of plain ids are below 128. One before it, in quick ones."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -59,6 +62,8 @@ class IdKeys:
 
     def __init__(self, spelling: str, *, secret: bytes | None = None) -> None:
         self._spelling, self._secret = spelling, secret or os.urandom(32)
+        drawn = hashlib.shake_256(self._secret).digest(8 * 4 * (1 + _LONGEST // 4))
+        self._weights = np.frombuffer(drawn, dtype=np.uint64).reshape(4, -1)
 
     def of(self, cells: Cells, *, name: str) -> Keys:
         """The key of each cell of a column.
@@ -73,7 +78,7 @@ class IdKeys:
         texts = _as_texts(cells)
         if texts is None:
             return self._one_by_one(cells, name)
-        keys, plain = _as_written(texts, self._spelling)
+        keys, plain = self._as_written(texts, _PLAIN[self._spelling])
         if not plain.all():
             import pyarrow as pa
 
@@ -88,17 +93,34 @@ class IdKeys:
             return seen.setdefault(spelt(text, self._spelling), len(seen))
 
         who = label_positions(cells, place, name=name)
-        found = [self._key(text) for text in seen]
-        return np.frombuffer(b"".join(found), dtype=np.uint64).reshape(-1, 2)[who]
+        import pyarrow as pa
 
-    def _key(self, text: str) -> bytes:
-        content = text.encode("utf-8", "surrogatepass")
-        low, high = _PLAIN["text"]
-        if len(content) <= _WIDTH and all(low <= byte <= high for byte in content):
-            return content.ljust(_WIDTH, b"\0")  # proof: own-key
-        digest = bytearray(hashlib.blake2b(content, digest_size=_WIDTH, key=self._secret).digest())
-        digest[-1] |= 0x80  # proof: digest-key
-        return bytes(digest)
+        contents = [text.encode("utf-8", "surrogatepass") for text in seen]
+        keys, plain = self._as_written(pa.array(contents, pa.large_binary()), _PLAIN["text"])
+        for row in np.flatnonzero(~plain).tolist():
+            if contents[row]:
+                digest = hashlib.blake2b(contents[row], digest_size=_WIDTH, key=self._secret).digest()
+                keys[row] = _marked(np.frombuffer(digest, dtype=np.uint64), 1)  # proof: digest-key
+        return keys[who]
+
+    def _as_written(self, texts: Any, letters: tuple[int, int]) -> tuple[Keys, NDArray[np.bool_]]:
+        """Keys of the ids that are compared as they are written, with whose those are; zeros for the others."""
+        content, plain = _plain_bytes(texts, letters)
+        keys = content[:, :_WIDTH].copy().view(np.uint64).reshape(-1, 2)  # proof: own-key
+        if content.shape[1] > _WIDTH:
+            long = np.flatnonzero(content[:, _WIDTH])
+            keys[long] = self._hashed(content[long])  # proof: hash-key
+        return keys, plain
+
+    def _hashed(self, content: NDArray[np.uint8]) -> Keys:
+        """Four hashes of 32 bits each: sums of words times secret weights, of which the upper halves are taken."""
+        words, found = content.view(np.uint32).astype(np.uint64), np.empty((len(content), 4), dtype=np.uint32)
+        for place, weights in enumerate(self._weights):
+            sums = np.full(len(words), weights[-1])
+            for word, weight in zip(words.T, weights[:-1], strict=False):
+                sums += word * weight
+            found[:, place] = sums >> np.uint64(32)
+        return _marked(found.view(np.uint64), 0)
 
 
 def _as_texts(cells: Any) -> Any:
@@ -118,32 +140,36 @@ def _as_texts(cells: Any) -> Any:
     return pc.cast(cells, pa.large_string())
 
 
-def _as_written(texts: Any, spelling: str) -> tuple[Keys, NDArray[np.bool_]]:
-    """The bytes of ids that are compared as they are written, with whose those are; zeros for the others."""
+def _marked(keys: Keys, kind: int) -> Keys:
+    """Keys that no plain id has: quick hashes (0) and digests (1) are told apart too."""
+    return keys & ~(_MARKS[0] | _MARKS[1]) | _MARKS[kind]
+
+
+def _plain_bytes(texts: Any, letters: tuple[int, int]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The bytes of ids made of certain letters alone, with zeros after them, and whose those are; zeros for the others."""
     count, (_, ends, content) = len(texts), texts.buffers()
-    words = np.zeros((count, _WIDTH // 8), dtype=np.uint64)
     if not count or content is None:
-        return words, np.zeros(count, dtype=np.bool_)
+        return np.zeros((count, _WIDTH), dtype=np.uint8), np.zeros(count, dtype=np.bool_)
     places = np.frombuffer(ends, dtype=np.int64)[texts.offset : texts.offset + count + 1]
-    letters, starts = np.frombuffer(content, dtype=np.uint8)[places[0] : places[-1]], places[:-1] - places[0]
-    lengths = np.diff(places)
-    low, high = _PLAIN[spelling]
-    plain = (lengths > 0) & (lengths <= _WIDTH)
-    if len(letters) and (letters.min() < low or letters.max() > high):
-        strange = np.append(0, np.cumsum((letters < low) | (letters > high)))
+    whole, starts = np.frombuffer(content, dtype=np.uint8)[places[0] : places[-1]], places[:-1] - places[0]
+    lengths, (low, high) = np.diff(places), letters
+    plain = (lengths > 0) & (lengths <= _LONGEST)
+    if len(whole) and (whole.min() < low or whole.max() > high):
+        strange = np.append(0, np.cumsum((whole < low) | (whole > high)))
         plain &= strange[places[1:] - places[0]] == strange[starts]
-    if spelling == "number" and len(letters):  # a zero in front is left out
-        plain &= letters[np.minimum(starts, len(letters) - 1)] != low
+    if letters == _PLAIN["number"] and len(whole):  # a zero in front is left out
+        plain &= whole[np.minimum(starts, len(whole) - 1)] != low
     if texts.null_count:
         plain &= ~texts.is_null().to_numpy(zero_copy_only=False)
-    table = words.view(np.uint8)
-    for length in np.flatnonzero(np.bincount(lengths[plain], minlength=1)).tolist():
+    found = np.flatnonzero(np.bincount(lengths[plain], minlength=1)).tolist()
+    table = np.zeros((count, _WIDTH if not found or found[-1] <= _WIDTH else _LONGEST), dtype=np.uint8)
+    for length in found:
         rows = np.flatnonzero(plain & (lengths == length))
         if len(rows) == count:  # all alike: they lie one after the other
-            table[:, :length] = letters.reshape(-1, length)
+            table[:, :length] = whole.reshape(-1, length)
         else:
-            table[rows[:, None], np.arange(length)] = letters[starts[rows, None] + np.arange(length)]
-    return words, plain
+            table[rows[:, None], np.arange(length)] = whole[starts[rows, None] + np.arange(length)]
+    return table, plain
 
 
 def numbered(keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
