@@ -79,9 +79,9 @@ def rounded_gaussians(parts: Sequence[tuple[Fraction | int, int]], *, coin: Coin
     """
     variances = [rational(variance=variance) for variance, _ in parts]
     sizes = [check_draw(coin, size) or 0 for _, size in parts]
-    owners = np.repeat(np.arange(len(sizes)), sizes)
-    pairs = (len(owners) + len(owners) % 2) // 2
-    owners = np.resize(owners, 2 * pairs).reshape(pairs, 2)  # of an odd number the last pair has one draw to spare
+    pairs = (sum(sizes) + 1) // 2
+    # Of an odd number the last pair has one draw to spare.
+    owners = np.resize(np.repeat(np.arange(len(sizes)), sizes), 2 * pairs).reshape(pairs, 2)
     drawn: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
     found = 0
     while found < pairs:
