@@ -1,0 +1,118 @@
+"""Gathers the museum of faults, and searches it.
+
+    python tools/museum.py --gather      writes src/sabun/audit/exhibits.json from tests/*/mutants*.py and tests/museum.toml
+    python tools/museum.py --search      tries every check of the audit on every exhibit (an hour), then gathers
+    python tools/museum.py --page        writes docs/museum.md from what is kept
+
+The search keeps what it found in docs/results/museum.json as it goes along; exhibits that are there already and unchanged are
+left alone unless `--anew` is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import threading
+import tomllib
+from fnmatch import fnmatch
+from typing import Any
+
+from mutants import MUTANTS, ROOT, TESTS
+
+from sabun.audit.museum import Exhibit, Sight, tour
+
+KEPT = ROOT / "docs" / "results" / "museum.json"
+DATA = ROOT / "src" / "sabun" / "audit" / "exhibits.json"
+WORDS = ROOT / "tests" / "museum.toml"
+
+
+def listed() -> list[Exhibit]:
+    """Every mutant of the tests as an exhibit, with its history and what the last search found."""
+    words, kept = tomllib.loads(WORDS.read_text(encoding="utf-8")), found()
+    return [_exhibit(mutant, words, kept) for mutant in MUTANTS]
+
+
+def _exhibit(mutant: Any, words: dict[str, Any], kept: dict[str, Any]) -> Exhibit:
+    name, file = f"{mutant.room}: {mutant.name}", mutant.file.removeprefix("src/sabun/")
+    edits = [list(pair) for pair in mutant.edits]
+    sight = kept.get(name, {})
+    sight = sight if sight.get("edits") == edits and sight.get("file") == file else {}
+    told: dict[str, Any] = {"room": mutant.room, "name": mutant.name, "file": file, "edits": edits}
+    told["history"] = words["history"].get(name, "")
+    told["caught"] = sight.get("caught")
+    if told["caught"] is None:
+        told["reason"] = next((why for pattern, why in words["reason"].items() if fnmatch(name, pattern)), "")
+        told["test"] = words["test"].get(name, "") or _tests(mutant.room)
+    return Exhibit.of(told)
+
+
+def _tests(room: str) -> str:
+    return "tests/" + (TESTS[room][0] if len(TESTS[room]) == 1 else room if room != "torch" else "learning").split(" ")[0]
+
+
+def found() -> dict[str, Any]:
+    """What the last search found, by the names of the exhibits."""
+    return dict(json.loads(KEPT.read_text(encoding="utf-8"))["exhibits"]) if KEPT.exists() else {}
+
+
+def keep(sights: dict[str, Any]) -> None:
+    """Writes down what was found."""
+    order = [f"{mutant.room}: {mutant.name}" for mutant in MUTANTS]
+    sights = {name: sights[name] for name in order if name in sights}
+    told = {"total": len(sights), "caught": sum(one["caught"] is not None for one in sights.values()), "exhibits": sights}
+    KEPT.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def search(rooms: list[str], *, workers: int, anew: bool) -> None:
+    """Tries every check that may concern an exhibit, and keeps what was found after each."""
+    sights, lock = found(), threading.Lock()
+    known = {name: (one["edits"], one["file"]) for name, one in sights.items()}
+    shown = [
+        one
+        for one in listed()
+        if (not rooms or one.room in rooms)
+        and (anew or known.get(f"{one.room}: {one.name}") != ([list(pair) for pair in one.edits], one.file))
+    ]
+
+    def seen(sight: Sight) -> None:
+        one = sight.exhibit
+        caught = None if sight.caught is None else dataclasses.asdict(sight.caught)
+        with lock:
+            sights[f"{one.room}: {one.name}"] = {
+                "file": one.file,
+                "line": one.line(),
+                "edits": [list(pair) for pair in one.edits],
+                "caught": caught,
+                "evidence": sight.evidence,
+                "checks_tried": sight.tried,
+            }
+            keep(sights)
+        print(f"{one.room}: {one.name}: {'SURVIVES' if caught is None else caught['claim']} ({sight.tried} checks)", flush=True)
+
+    tour(shown, search=True, workers=workers, seen=seen)
+
+
+def gather() -> None:
+    """Writes the data that comes with the package."""
+    DATA.write_text(json.dumps([one.to_dict() for one in listed()], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Does what is asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", nargs="*", metavar="room")
+    for option in ("gather", "search", "anew", "page"):
+        parser.add_argument(f"--{option}", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    if asked.search:
+        search(asked.rooms, workers=asked.workers, anew=asked.anew)
+    if asked.search or asked.gather:
+        gather()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
