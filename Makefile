@@ -7,6 +7,7 @@
 #               bill of materials; refused while a published figure is older than the code it measures
 # make lock     resolves everything that `make demo` and `make test` install anew, with hashes, into requirements.lock
 # make locked   fills .venv from requirements.lock, hashes checked, instead of with the newest versions
+# make museum   plants every known fault in a copy of the package; the check of `sabun audit` that noticed it must notice it again
 # make fuzz     the fuzzers of tests/fuzz for FUZZ_SECONDS each (60), figures in docs/results/fuzz.json
 
 PYTHON ?= python3
@@ -27,7 +28,7 @@ ifneq ($(EPOCH),)
 export SOURCE_DATE_EPOCH := $(EPOCH)
 endif
 
-.PHONY: demo test check bench docs package lock locked fuzz clean
+.PHONY: demo test check bench docs package lock locked museum fuzz clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.installed: pyproject.toml
@@ -100,6 +101,9 @@ locked:
 	$(BIN)/python $(PIP) '$(TORCH)'
 	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	@touch $(VENV)/.installed $(VENV)/.installed-dev
+
+museum: $(VENV)/.installed-dev
+	$(BIN)/sabun audit --museum
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python $(PIP) 'atheris>=3.0'

@@ -25,6 +25,7 @@ from sabun.audit.museum import Exhibit, Sight, tour
 
 KEPT = ROOT / "docs" / "results" / "museum.json"
 DATA = ROOT / "src" / "sabun" / "audit" / "exhibits.json"
+PAGE = ROOT / "docs" / "museum.md"
 WORDS = ROOT / "tests" / "museum.toml"
 
 
@@ -99,6 +100,57 @@ def gather() -> None:
     DATA.write_text(json.dumps([one.to_dict() for one in listed()], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+HEAD = """# The museum of faults
+
+Every way in which we break the package on purpose: what is wrong, where, which published fault it is kin to, and which check of
+`sabun audit` notices. See it on your machine, with nothing but the installed package:
+
+```text
+sabun audit --museum                 each fault, planted in a temporary copy: the check named here must notice it again
+sabun audit --museum summaries       those of one room
+sabun audit --museum --thorough      every check of the room is tried, whatever is said here
+```
+
+In the source tree it is `make museum`. Digests of proofs do not count: they trip over any change at all. A fault that the audit
+does not notice is caught by a test of the source tree (`python tools/mutants.py ROOM` breaks the tree and asks the tests); the
+reason stands beside it. Seconds are processor time of the check that noticed.
+"""
+
+
+def page() -> str:
+    """The page, from what the last search found."""
+    shown = listed()
+    rooms = list(dict.fromkeys(one.room for one in shown))
+    lines = [HEAD, "| room | faults | caught by the audit |", "|---|---|---|"]
+    for room in rooms:
+        own = [one for one in shown if one.room == room]
+        lines.append(f"| {room} | {len(own)} | {sum(one.caught is not None for one in own)} |")
+    caught = sum(one.caught is not None for one in shown)
+    lines += [f"| **all** | **{len(shown)}** | **{caught}** |", "", "## Published faults among them", ""]
+    lines += ["| fault | kin to | caught by |", "|---|---|---|"]
+    lines += [f"| {one.room}: {one.name} | {one.history} | {_by(one)} |" for one in shown if one.history]
+    lines += ["", "## Not noticed by the audit", "", "| fault | where | why | its tests |", "|---|---|---|---|"]
+    lines += [
+        f"| {one.room}: {one.name} | `{one.file}:{one.line()}` | {one.reason} | `{one.test}` |"
+        for one in shown
+        if not one.caught
+    ]
+    for room in rooms:
+        own = [one for one in shown if one.room == room and one.caught]
+        if own:
+            lines += ["", f"## {room}", "", "| fault | where | caught by | s |", "|---|---|---|---|"]
+            lines += [
+                f"| {one.name} | `{one.file}:{one.line()}` | {_by(one)} | {one.caught.seconds:.1f} |"
+                for one in own
+                if one.caught
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _by(one: Exhibit) -> str:
+    return f"{one.caught.mechanism}: {one.caught.claim}" if one.caught else "a test of the source tree"
+
+
 def main() -> int:
     """Does what is asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,6 +163,8 @@ def main() -> int:
         search(asked.rooms, workers=asked.workers, anew=asked.anew)
     if asked.search or asked.gather:
         gather()
+    if asked.search or asked.page:
+        PAGE.write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -9,12 +9,12 @@ from typing import final
 
 from sabun.asking.directory import Room, rooms
 from sabun.asking.evidence import Check, Finding
-from sabun.audit import proofs, questions, samplers
+from sabun.audit import books, proofs, questions, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
 
-HALL = {"privacy": (samplers.CHECKS,)}
+HALL = {"privacy": (samplers.CHECKS,), "ledger": (books.CHECKS,)}
 """What is checked for a part of the house beyond what the rooms show themselves."""
 
 

@@ -1,13 +1,12 @@
 """The museum of faults: every way in which we break the package on purpose, and the check of `sabun audit` that notices.
 
 An exhibit is one small change to one module. It is made in a temporary copy of the installed package, never in the package
-itself, and a process of its own (`visitor`) runs the audit's checks on the copy. That a proof's digest no longer fits does not
-count: any change at all would do that. `exhibits.json` comes with the package and is written by `tools/museum.py`.
+itself, and a process of its own (`guide`, `visitor`) runs the audit's checks on the copy. That a proof's digest no longer fits
+does not count: any change at all would do that. `exhibits.json` comes with the package; `tools/museum.py` writes it.
 """
 
 from __future__ import annotations
 
-import compileall
 import contextlib
 import dataclasses
 import json
@@ -17,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -31,9 +29,6 @@ __all__ = ["Caught", "Exhibit", "Sight", "Tour", "exhibits", "tour"]
 
 Key = tuple[str, str, str]
 _DATA = Path(__file__).with_name("exhibits.json")
-_PATIENCE_S = 900
-"""What hangs longer was not noticed by anybody."""
-_LOADING = "the package no longer loads"
 
 
 @final
@@ -196,29 +191,38 @@ def tour(
         seen: Called with each sight as it comes.
 
     Raises:
-        InternalError: A check fails on the unbroken copy, or an exhibit does not fit this version.
+        InternalError: A check that noticed something fails on the unbroken copy, too; or an exhibit does not fit this version.
     """
-    step, places = progress or (lambda _share, _doing: None), queue.SimpleQueue[Path]()
-    found: dict[int, Sight] = {}
+    step, found = progress or (lambda _share, _doing: None), dict[int, Sight]()
     with contextlib.ExitStack() as stack:
+        copies = queue.SimpleQueue[_Copy]()
         for _ in range(workers):
-            places.put(_copy(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sabun-museum-")))))
-        step(0.0, "the unbroken copy")
-        sound = _sound(places, shown, search=search)
+            copies.put(stack.enter_context(_Copy()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
-        tasks = {pool.submit(_seen, one, places, sound if search else None): place for place, one in enumerate(shown)}
+        # Here, not in the threads: the first look at the catalogue loads every room.
+        wanted = [order_of(one) if search else [one.caught.key] if one.caught else [] for one in shown]
+        tasks = {pool.submit(_seen, *given, copies): place for place, given in enumerate(zip(shown, wanted, strict=True))}
         for done, task in enumerate(as_completed(tasks)):
             sight = found[tasks[task]] = task.result()
-            step((done + 1) / len(shown), f"{sight.exhibit.room}: {sight.exhibit.name}")
+            step((done + 1) / (len(shown) + 1), f"{sight.exhibit.room}: {sight.exhibit.name}")
             if seen is not None:
                 seen(sight)
+        _must_be_sound(copies.get(), list(found.values()))
     return Tour(sights=tuple(found[place] for place in range(len(shown))))
 
 
-def concerned(file: str) -> tuple[str, ...]:
-    """The rooms whose checks are tried on a fault of this module, when one is searched for."""
-    part = file.split("/")[0]
-    return _CONCERNED.get(part, (part,))
+def order_of(exhibit: Exhibit) -> list[Key]:
+    """The checks that may concern a fault, those first that are about its module by name."""
+    from sabun.audit.visitor import asked
+
+    part, *_, stem = Path(exhibit.file).with_suffix("").parts
+    rooms, words = _CONCERNED.get(part, (part,)), [_letters(one) for one in (*Path(exhibit.file).parts[1:-1], stem)]
+
+    def distance(key: Key) -> tuple[int, bool]:
+        about = _letters(key[1] + key[2])
+        return rooms.index(key[0]), not any(word in about for word in words)
+
+    return sorted((key for key in asked() if key[0] in rooms), key=distance)
 
 
 _CONCERNED = {
@@ -228,7 +232,11 @@ _CONCERNED = {
     "ledger": ("ledger", "release", "summaries", "learning"),
     "release": ("release", "ledger", "summaries", "learning"),
 }
-_LOCK = threading.Lock()
+"""The rooms whose checks are tried on faults outside the rooms."""
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 @cache
@@ -236,47 +244,70 @@ def _package() -> Path:
     return Path(__file__).parents[1]
 
 
-def _copy(place: Path) -> Path:
-    """A copy of the package; times of files stay, so that what was compiled from them still counts."""
-    shutil.copytree(_package(), place / "sabun")
-    with contextlib.redirect_stdout(None), _LOCK:
-        compileall.compile_dir(place / "sabun", quiet=2)
-    return place
+@final
+class _Copy:
+    """A copy of the package with its guide."""
+
+    def __enter__(self) -> _Copy:
+        self._folder = tempfile.TemporaryDirectory(prefix="sabun-museum-")
+        self._place = Path(self._folder.name)
+        # Times of files stay, so that what was compiled from them still counts.
+        shutil.copytree(_package(), self._place / "sabun")
+        # No bytecode is written: two faults of the same size within a second would be taken for each other.
+        around = os.environ | {"PYTHONPATH": str(self._place), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        guide = [sys.executable, "-P", "-W", "ignore", str(Path(__file__).with_name("guide.py")), str(self._place)]
+        self._guide = subprocess.Popen(
+            guide,
+            cwd=self._place,
+            env=around,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._guide.terminate()
+        self._guide.wait()
+        self._folder.cleanup()
+
+    @contextlib.contextmanager
+    def broken(self, exhibit: Exhibit) -> Iterator[None]:
+        """The copy with one fault, for a while."""
+        sound, target = _package() / exhibit.file, self._place / "sabun" / exhibit.file
+        target.write_text(exhibit.applied(sound.read_text(encoding="utf-8")), encoding="utf-8")
+        try:
+            yield
+        finally:
+            shutil.copy2(sound, target)
+
+    def visited(self, keys: Sequence[Key], *, stop: bool) -> list[dict[str, Any]] | None:
+        """What the checks find; None where the copy does not load or they do not come back."""
+        out = self._place / "found.json"
+        out.unlink(missing_ok=True)
+        asked = {"copy": str(self._place), "keys": [list(key) for key in keys], "stop": stop, "out": str(out)}
+        assert self._guide.stdin is not None
+        assert self._guide.stdout is not None
+        self._guide.stdin.write(json.dumps(asked) + "\n")
+        self._guide.stdin.flush()
+        if not self._guide.stdout.readline():
+            raise InternalError("the guide of the museum left.")
+        return json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
 
 
-def _sound(places: queue.SimpleQueue[Path], shown: Sequence[Exhibit], *, search: bool) -> list[dict[str, Any]]:
-    """What the checks find on the unbroken copy; one that fails there would seem to notice everything."""
-    wanted = list(dict.fromkeys(one.caught.key for one in shown if one.caught and one.caught.claim != _LOADING))
-    if not search and not wanted:
-        return []
-    place = places.get()
-    found = _visited(place, None if search else wanted, stop=False)
-    places.put(place)
-    if found is None or (failed := [one for one in found if not one["passed"]]):
-        told = "it does not load" if found is None else f"{failed[0]['key']}: {failed[0]['evidence']}"
-        raise InternalError(f"the unbroken copy must pass its own checks first: {told}")
-    return sorted(found, key=lambda one: float(one["seconds"]))
-
-
-def _seen(exhibit: Exhibit, places: queue.SimpleQueue[Path], sound: list[dict[str, Any]] | None) -> Sight:
+def _seen(exhibit: Exhibit, keys: Sequence[Key], copies: queue.SimpleQueue[_Copy]) -> Sight:
     """Breaks a copy, asks the checks, mends the copy."""
-    if sound is None:
-        if exhibit.caught is None:
-            return Sight(exhibit=exhibit, caught=None, evidence="", tried=0)
-        keys: list[Key] = [] if exhibit.caught.claim == _LOADING else [exhibit.caught.key]
-    else:
-        order = concerned(exhibit.file)
-        near = [one for one in sound if one["key"][0] in order]
-        keys = [tuple(one["key"]) for one in sorted(near, key=lambda one: order.index(one["key"][0]))]
-    place = places.get()
+    if not keys:
+        return Sight(exhibit=exhibit, caught=None, evidence="", tried=0)
+    copy = copies.get()
     try:
-        with _broken(exhibit, place):
-            found = _visited(place, keys, stop=True)
+        with copy.broken(exhibit):
+            found = copy.visited(keys, stop=True)
     finally:
-        places.put(place)
+        copies.put(copy)
     if found is None:
-        caught = Caught(room=exhibit.room, mechanism="", claim=_LOADING, seconds=0.0)
-        return Sight(exhibit=exhibit, caught=caught, evidence=_LOADING, tried=0)
+        return Sight(exhibit=exhibit, caught=None, evidence="the checks did not come back", tried=0)
     failed = [one for one in found if not one["passed"]]
     if not failed:
         return Sight(exhibit=exhibit, caught=None, evidence="", tried=len(found))
@@ -285,28 +316,12 @@ def _seen(exhibit: Exhibit, places: queue.SimpleQueue[Path], sound: list[dict[st
     return Sight(exhibit=exhibit, caught=caught, evidence=failed[0]["evidence"], tried=len(found))
 
 
-@contextlib.contextmanager
-def _broken(exhibit: Exhibit, place: Path) -> Iterator[None]:
-    sound, target = _package() / exhibit.file, place / "sabun" / exhibit.file
-    target.write_text(exhibit.applied(sound.read_text(encoding="utf-8")), encoding="utf-8")
-    try:
-        yield
-    finally:
-        shutil.copy2(sound, target)
-
-
-def _visited(place: Path, keys: Sequence[Key] | None, *, stop: bool) -> list[dict[str, Any]] | None:
-    """What the checks find in a copy; None where it does not load. Who hangs has found nothing."""
-    out = place / "found.json"
-    out.unlink(missing_ok=True)
-    asked = json.dumps({"copy": str(place), "keys": keys, "stop": stop, "out": str(out)})
-    # No bytecode is written: two faults of the same size within a second would be taken for each other.
-    around = os.environ | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "ignore", "-m", "sabun.audit.visitor"]
-    try:
-        subprocess.run(
-            command, cwd=place, env=around, input=asked, text=True, capture_output=True, timeout=_PATIENCE_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return []
-    return json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
+def _must_be_sound(copy: _Copy, sights: Sequence[Sight]) -> None:
+    """A check that fails on the unbroken copy would seem to notice everything."""
+    keys = list(dict.fromkeys(sight.caught.key for sight in sights if sight.caught is not None))
+    found = copy.visited(keys, stop=False)
+    failed = (
+        ["it does not load"] if found is None else [f"{one['key']}: {one['evidence']}" for one in found if not one["passed"]]
+    )
+    if failed:
+        raise InternalError(f"the unbroken copy must pass its own checks: {failed[0]}")
