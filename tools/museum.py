@@ -17,12 +17,14 @@ import sys
 import threading
 import tomllib
 from fnmatch import fnmatch
+from functools import cache
 from typing import Any
 
 from mutants import MUTANTS, ROOT, TESTS
 
 from sabun.audit.museum import Exhibit, Sight, tour
 
+AUDIT = ROOT / "docs" / "results" / "audit.json"
 KEPT = ROOT / "docs" / "results" / "museum.json"
 DATA = ROOT / "src" / "sabun" / "audit" / "exhibits.json"
 PAGE = ROOT / "docs" / "museum.md"
@@ -53,6 +55,7 @@ def _tests(room: str) -> str:
     return "tests/" + (TESTS[room][0] if len(TESTS[room]) == 1 else room if room != "torch" else "learning").split(" ")[0]
 
 
+@cache
 def found() -> dict[str, Any]:
     """What the last search found, by the names of the exhibits."""
     return dict(json.loads(KEPT.read_text(encoding="utf-8"))["exhibits"]) if KEPT.exists() else {}
@@ -68,7 +71,7 @@ def keep(sights: dict[str, Any]) -> None:
 
 def search(rooms: list[str], *, workers: int, anew: bool) -> None:
     """Tries every check that may concern an exhibit, and keeps what was found after each."""
-    sights, lock = found(), threading.Lock()
+    sights, lock = dict(found()), threading.Lock()
     known = {name: (one["edits"], one["file"]) for name, one in sights.items()}
     shown = [
         one
@@ -92,7 +95,10 @@ def search(rooms: list[str], *, workers: int, anew: bool) -> None:
             keep(sights)
         print(f"{one.room}: {one.name}: {'SURVIVES' if caught is None else caught['claim']} ({sight.tried} checks)", flush=True)
 
-    tour(shown, search=True, workers=workers, seen=seen)
+    findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
+    cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
+    tour(shown, search=True, cost=cost, workers=workers, seen=seen)
+    found.cache_clear()
 
 
 def gather() -> None:
@@ -130,21 +136,19 @@ def page() -> str:
     lines += ["| fault | kin to | caught by |", "|---|---|---|"]
     lines += [f"| {one.room}: {one.name} | {one.history} | {_by(one)} |" for one in shown if one.history]
     lines += ["", "## Not noticed by the audit", "", "| fault | where | why | its tests |", "|---|---|---|---|"]
-    lines += [
-        f"| {one.room}: {one.name} | `{one.file}:{one.line()}` | {one.reason} | `{one.test}` |"
-        for one in shown
-        if not one.caught
-    ]
+    lines += [f"| {one.room}: {one.name} | {_place(one)} | {one.reason} | `{one.test}` |" for one in shown if not one.caught]
     for room in rooms:
         own = [one for one in shown if one.room == room and one.caught]
         if own:
             lines += ["", f"## {room}", "", "| fault | where | caught by | s |", "|---|---|---|---|"]
-            lines += [
-                f"| {one.name} | `{one.file}:{one.line()}` | {_by(one)} | {one.caught.seconds:.1f} |"
-                for one in own
-                if one.caught
-            ]
+            lines += [f"| {one.name} | {_place(one)} | {_by(one)} | {one.caught.seconds:.1f} |" for one in own if one.caught]
     return "\n".join(lines) + "\n"
+
+
+def _place(one: Exhibit) -> str:
+    """Where it was when the museum was searched."""
+    line = found().get(f"{one.room}: {one.name}", {}).get("line")
+    return f"`{one.file}:{line}`" if line else f"`{one.file}`"
 
 
 def _by(one: Exhibit) -> str:
