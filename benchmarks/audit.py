@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,6 @@ import numpy as np
 
 from benchmarks.measure import Figure, main, peer_python
 from sabun.audit import mechanism
-from sabun.telling.harness import timed
 
 MEASURES = ("src/sabun/audit/black_box.py", "src/sabun/audit/outcomes.py", "benchmarks/audit_faults.py")
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,7 +115,8 @@ def dp_auditorium(place: Path) -> Callable[[_Sides], float]:
 def tools() -> dict[str, Callable[[_Sides], float]]:
     """Ours, and those of the peers that are there."""
     place, found = Path(os.environ.get("SABUN_AUDIT_PEERS", "/nowhere")), {"": ours}
-    for name, make in (("jax_privacy", jax_privacy), ("dp_auditorium (histogram)", dp_auditorium)):
+    version = next((path.name.split("-")[1].removesuffix(".dist") for path in place.glob("jax_privacy-*.dist-info")), "")
+    for name, make in ((f"jax_privacy {version}".strip(), jax_privacy), ("dp_auditorium (histogram)", dp_auditorium)):
         try:
             found[name] = make(place)
         except (ImportError, FileNotFoundError) as error:
@@ -124,11 +125,11 @@ def tools() -> dict[str, Callable[[_Sides], float]]:
 
 
 def run(quick: bool) -> list[Figure]:
-    runs = 20_000 if quick else 60_000
+    runs = 5_000 if quick else 40_000
     source, faults = published(runs)
     cases = faults | made(runs)
     found = {
-        name: {case: timed(lambda tool=tool, case=case: tool(cases[case])) for case in cases} for name, tool in tools().items()
+        name: {case: _timed(lambda tool=tool, case=case: tool(cases[case])) for case in cases} for name, tool in tools().items()
     }
     figures = []
     for name in [name for name in found if name]:
@@ -146,7 +147,7 @@ def run(quick: bool) -> list[Figure]:
         figures.append(
             Figure(
                 room="audit",
-                name="time for all",
+                name="processor time for all",
                 ours=seconds[0],
                 peer=seconds[1],
                 peer_name=name,
@@ -156,6 +157,12 @@ def run(quick: bool) -> list[Figure]:
     if len(found) == 1:
         figures += [Figure(room="audit", name=f"{case}: found", ours=found[""][case][0], unit="epsilon") for case in cases]
     return figures
+
+
+def _timed(job: Callable[[], float]) -> tuple[float, float]:
+    """The result, and the processor time it took."""
+    began = time.process_time()
+    return job(), time.process_time() - began
 
 
 def _figure(name: str, mine: float, theirs: float, peer: str, unit: str, note: str) -> Figure:

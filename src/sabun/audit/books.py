@@ -82,10 +82,10 @@ _MIXES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@CHECKS(_BOOK, mix=tuple(_MIXES))
-def whatever_a_ledger_admits_composes_to_its_promise(bench: Bench, mix: str) -> str:
+@CHECKS(_BOOK, mix=tuple(_MIXES), accounting=("shares", "sums"))
+def whatever_a_ledger_admits_composes_to_its_promise(bench: Bench, mix: str, accounting: str) -> str:
     """Greedily, until each kind is refused; then the exact composition of the worst mechanisms with these promises."""
-    with _made() as (ledger, path):
+    with _made(accounting=accounting) as (ledger, path):
         admitted: list[tuple[Fraction, Fraction]] = []
         for epsilon, delta in _MIXES[mix]:
             times = _charged(ledger, _promise(epsilon, delta), 100)
@@ -93,7 +93,7 @@ def whatever_a_ledger_admits_composes_to_its_promise(bench: Bench, mix: str) -> 
         bench.must(_promised(admitted, Fraction(_EPSILON), _DELTA), "more was admitted than the promise covers.")
         bench.must(bool(admitted), "nothing was admitted.")
         Ledger.open(path).verify()
-        return f"{len(admitted)} charges of the kind {mix!r}"
+        return f"{len(admitted)} {mix} by {accounting}"
 
 
 def _promised(charges: list[tuple[Fraction, Fraction]], epsilon: Fraction, delta: Fraction) -> bool:

@@ -270,8 +270,9 @@ class _Copy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._guide.terminate()
-        self._guide.wait()
+        self._guide.kill()
+        with self._guide:  # closes its pipes and waits for it
+            pass
         self._folder.cleanup()
 
     @contextlib.contextmanager
