@@ -45,8 +45,11 @@ def _exhibit(mutant: Any, words: dict[str, Any], kept: dict[str, Any]) -> Exhibi
     told: dict[str, Any] = {"room": mutant.room, "name": mutant.name, "file": file, "edits": edits}
     told["history"] = words["history"].get(name, "")
     told["caught"] = sight.get("caught")
-    if told["caught"] is None:
+    if not sight:
+        told["reason"] = "Not searched yet."
+    elif told["caught"] is None:
         told["reason"] = next((why for pattern, why in words["reason"].items() if fnmatch(name, pattern)), "")
+    if told["caught"] is None:
         told["test"] = words["test"].get(name, "") or _tests(mutant.room)
     return Exhibit.of(told)
 

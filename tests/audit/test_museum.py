@@ -69,7 +69,7 @@ def files() -> str:
 
 def test_a_fault_is_noticed_in_a_copy_and_a_harmless_change_gets_away() -> None:
     room, mechanism, claim = next(key for key in order_of(exhibits("summaries")[0]) if key[2].startswith("noise of one answer"))
-    real = next(one for one in exhibits("summaries") if one.name == "add for replace in counts")
+    real = next(one for one in exhibits("summaries") if one.name == "noise for 2 epsilon")
     real = dataclasses.replace(real, caught=Caught(room=room, mechanism=mechanism, claim=claim, seconds=0.0))
     harmless = dataclasses.replace(real, name="nothing wrong", edits=((real.edits[0][0], f"{real.edits[0][0]} "),))
     before = files()
