@@ -256,6 +256,10 @@ def _best(
         event = Event(
             words=f"{feature.words} {words} {mark:.6g}",
             feature=feature.number,
-            holds=lambda numbers, mark=mark: holds(numbers, mark),
+            holds=partial(_compared, holds, mark),
         )
         yield float(scores.max()), event, swapped
+
+
+def _compared(holds: Callable[[Any, float], Any], mark: float, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(holds(numbers, mark), dtype=np.bool_)

@@ -11,7 +11,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from functools import partial
+from numbers import Rational, Real
 from typing import Any, final
 
 import numpy as np
@@ -99,7 +100,8 @@ class Feature:
 
 def results(function: Callable[[Any], Any], table: Callable[[], Any], runs: int) -> Outcomes:
     """Runs a mechanism so often; what it raises is a result like any other."""
-    errors, drawn = [], []
+    errors: list[str] = []
+    drawn: list[list[Any]] = []
     for _ in range(runs):
         try:
             given = function(table())
@@ -138,8 +140,10 @@ def _flat(given: Any) -> list[Any]:
         return [given]
     if isinstance(given, bool):
         return [int(given)]
+    if isinstance(given, Rational) and given.denominator == 1:
+        return [int(given.numerator)]
     if isinstance(given, Real):
-        return [int(given) if given == int(given) and abs(given) >= _EXACT else float(given)]
+        return [float(given)]
     raise ParameterError(_NO_NUMBERS)
 
 
@@ -159,13 +163,9 @@ def features(sides: Sequence[Outcomes]) -> Iterator[Feature]:
     if kinds:
         yield Feature(words="that it raises", number=_raises, categories=True)
         for kind in sorted({error.partition(":")[0] for error in kinds}):
-            yield Feature(words=f"that it raises {kind}", number=lambda seen, kind=kind: _raises(seen, kind), categories=True)  # type: ignore[misc]
+            yield Feature(words=f"that it raises {kind}", number=partial(_raises, kind=kind), categories=True)
         for words in kinds[:_MOST_PAIRS]:
-            yield Feature(
-                words="that it raises certain words",
-                number=lambda seen, words=words: _says(seen, words),
-                categories=True,  # type: ignore[misc]
-            )
+            yield Feature(words="that it raises certain words", number=partial(_says, words=words), categories=True)
     width = max(side.table.shape[1] for side in sides)
     if any(np.ptp(side.sizes) for side in sides) or len({int(size) for side in sides for size in side.sizes[:1]}) > 1:
         yield Feature(words="the number of results", number=lambda seen: seen.sizes.astype(np.float64))
@@ -187,7 +187,7 @@ def _of_one(sides: Sequence[Outcomes], place: int, name: str) -> Iterator[Featur
         for residue in _RESIDUES:
             yield Feature(
                 words=f"{name} modulo {residue}",
-                number=lambda seen, residue=residue: _residue(seen, place, residue),  # type: ignore[misc]
+                number=partial(_residue, place=place, modulus=residue),
                 categories=True,
             )
     else:
@@ -195,7 +195,7 @@ def _of_one(sides: Sequence[Outcomes], place: int, name: str) -> Iterator[Featur
             yield Feature(
                 words=f"the place of the last binary digit of {name}"
                 + (f", if it is below {scale:g}," if scale < np.inf else ""),
-                number=lambda seen, scale=scale: _last_digit(seen.column(place), scale),  # type: ignore[misc]
+                number=partial(_last_digit_of, place=place, scale=scale),
             )
 
 
@@ -206,13 +206,13 @@ def _of_several(sides: Sequence[Outcomes], width: int) -> Iterator[Feature]:
             for sign, word in ((-1, "minus"), (1, "plus")):
                 yield Feature(
                     words=f"number {one} {word} number {other}",
-                    number=lambda seen, one=one, other=other, sign=sign: _together(seen, one, other, sign),  # type: ignore[misc]
+                    number=partial(_together, one=one, other=other, sign=sign),
                 )
-    one, other = (_finite(side, width) for side in sides)
-    both = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
+    first, second = (_finite(side, width) for side in sides)
+    both = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
     spread = both.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    moved = (other.mean(axis=0) - one.mean(axis=0)) / spread
+    moved = (second.mean(axis=0) - first.mean(axis=0)) / spread
     plain = moved / spread
     yield Feature(words="the sum along the way between the means", number=lambda seen: _finite(seen, width) @ plain)
     if width <= _MOST_ALONE // 10:
@@ -257,7 +257,8 @@ def _residue(seen: Outcomes, place: int, modulus: int) -> _Numbers:
 
 
 def _whole(column: _Numbers) -> NDArray[np.bool_]:
-    return ~np.isfinite(column) | (np.floor(np.where(np.isfinite(column), column, 0.0)) == column)
+    whole: NDArray[np.bool_] = ~np.isfinite(column) | (np.floor(np.where(np.isfinite(column), column, 0.0)) == column)
+    return whole
 
 
 def _together(seen: Outcomes, one: int, other: int, sign: int) -> _Numbers:
@@ -275,6 +276,10 @@ def _finite(seen: Outcomes, width: int) -> _Numbers:
     """Every coordinate, large whole numbers and infinities cut to what can be multiplied."""
     table = np.column_stack([seen.column(place) for place in range(width)])
     return np.clip(np.where(np.isnan(table), 0.0, table), -1e100, 1e100)
+
+
+def _last_digit_of(seen: Outcomes, place: int, scale: float) -> _Numbers:
+    return _last_digit(seen.column(place), scale)
 
 
 def _last_digit(column: _Numbers, scale: float) -> _Numbers:
