@@ -23,7 +23,7 @@ import numpy as np
 from sabun.asking.evidence import Bench, Checklist
 from sabun.asking.evidence.needed import gaussian_sigma
 from sabun.errors import BudgetExceeded, LedgerError, ParameterError, SimulatedError
-from sabun.ledger import Ledger, Reservation, sqlite_store
+from sabun.ledger import Ledger, Reservation
 from sabun.privacy import Guarantee, Price, discrete_gaussian_variance
 from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import os_coin, seeded_coin
@@ -41,7 +41,8 @@ _STEP = Fraction(1, 10)
 def _made(**terms: Any) -> Iterator[tuple[Ledger, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "book"
-        yield Ledger.create(path, **({"name": "book", "unit": "patient", "epsilon": _EPSILON, "delta": _DELTA} | terms)), path
+        given: dict[str, Any] = {"name": "book", "unit": "patient", "epsilon": _EPSILON, "delta": _DELTA} | terms
+        yield Ledger.create(path, **given), path
 
 
 def _promise(epsilon: Any, delta: Any = 0, *, relation: str = "replace-one") -> Guarantee:
@@ -50,7 +51,7 @@ def _promise(epsilon: Any, delta: Any = 0, *, relation: str = "replace-one") -> 
 
 def _gaussian(epsilon: Any, delta: Any, *, relation: str = "replace-one") -> Price:
     variance = discrete_gaussian_variance(l2_squared=1, epsilon=epsilon, delta=delta)
-    return Price(events=(DiscreteGaussian(sigma_squared=variance, l2_squared=1),), relation=relation)
+    return Price(events=(DiscreteGaussian(sigma_squared=variance, l2_squared=Fraction(1)),), relation=relation)
 
 
 def _charged(ledger: Ledger, guarantee: Guarantee, times: int, **more: Any) -> int:
@@ -203,7 +204,7 @@ def a_charge_waits_for_the_disk_alone_and_is_read_back(bench: Bench) -> str:
     with _made() as (ledger, path):
         with contextlib.closing(connect(path)) as other:
             other.execute("PRAGMA journal_mode=WAL")  # by another program
-        bench.replace(sqlite_store.sqlite3, "connect", lambda *about, **how: connect(*about, **how, factory=_Watched))
+        bench.replace(sqlite3, "connect", lambda *about, **how: connect(*about, **how, factory=_Watched))
         bench.replace(_Watched, "seen", [])
         ledger.charge(_promise("0.1"), purpose="p")
         bench.must(_Watched.seen and set(_Watched.seen) == {(3, "delete")}, f"written with {_Watched.seen}.")
@@ -251,7 +252,11 @@ def _halved(name: str) -> Callable[[list[dict[str, Any]]], None]:
             elif part not in ("guarantee", "price", "shares"):
                 walk(value)
 
-    return lambda records: [walk(record) for record in records[1:]] and None
+    def change(records: list[dict[str, Any]]) -> None:
+        for record in records[1:]:
+            walk(record)
+
+    return change
 
 
 def _again(records: list[dict[str, Any]]) -> None:
