@@ -27,6 +27,7 @@ from sabun.audit.museum import Exhibit, Sight, tour
 AUDIT = ROOT / "docs" / "results" / "audit.json"
 KEPT = ROOT / "docs" / "results" / "museum.json"
 DATA = ROOT / "src" / "sabun" / "audit" / "exhibits.json"
+UNKNOWN = "Not searched yet."
 PAGE = ROOT / "docs" / "museum.md"
 WORDS = ROOT / "tests" / "museum.toml"
 
@@ -46,7 +47,7 @@ def _exhibit(mutant: Any, words: dict[str, Any], kept: dict[str, Any]) -> Exhibi
     told["history"] = words["history"].get(name, "")
     told["caught"] = sight.get("caught")
     if not sight:
-        told["reason"] = "Not searched yet."
+        told["reason"] = UNKNOWN
     elif told["caught"] is None:
         told["reason"] = next((why for pattern, why in words["reason"].items() if fnmatch(name, pattern)), "")
     if told["caught"] is None:
@@ -130,12 +131,11 @@ def page() -> str:
     """The page, from what the last search found."""
     shown = listed()
     rooms = list(dict.fromkeys(one.room for one in shown))
-    lines = [HEAD, "| room | faults | caught by the audit |", "|---|---|---|"]
+    lines = [HEAD, "| room | faults | caught by the audit | not searched yet |", "|---|---|---|---|"]
     for room in rooms:
         own = [one for one in shown if one.room == room]
-        lines.append(f"| {room} | {len(own)} | {sum(one.caught is not None for one in own)} |")
-    caught = sum(one.caught is not None for one in shown)
-    lines += [f"| **all** | **{len(shown)}** | **{caught}** |", "", "## Published faults among them", ""]
+        lines.append(f"| {room} | {_counts(own)} |")
+    lines += [f"| **all** | {_counts(shown)} |", "", "## Published faults among them", ""]
     lines += ["| fault | kin to | caught by |", "|---|---|---|"]
     lines += [f"| {one.room}: {one.name} | {one.history} | {_by(one)} |" for one in shown if one.history]
     lines += ["", "## Not noticed by the audit", "", "| fault | where | why | its tests |", "|---|---|---|---|"]
@@ -146,6 +146,10 @@ def page() -> str:
             lines += ["", f"## {room}", "", "| fault | where | caught by | s |", "|---|---|---|---|"]
             lines += [f"| {one.name} | {_place(one)} | {_by(one)} | {one.caught.seconds:.1f} |" for one in own if one.caught]
     return "\n".join(lines) + "\n"
+
+
+def _counts(shown: list[Exhibit]) -> str:
+    return f"{len(shown)} | {sum(bool(one.caught) for one in shown)} | {sum(one.reason == UNKNOWN for one in shown)}"
 
 
 def _place(one: Exhibit) -> str:
