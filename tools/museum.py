@@ -122,7 +122,7 @@ sabun audit --museum --thorough      every check of the room is tried, whatever 
 ```
 
 In the source tree it is `make museum`. Digests of proofs do not count: they trip over any change at all. A fault that the audit
-does not notice is caught by a test of the source tree (`python tools/mutants.py ROOM` breaks the tree and asks the tests); the
+does not notice is for the tests of the source tree (`python tools/mutants.py ROOM` breaks the tree and asks them); the supposed
 reason stands beside it. Seconds are processor time of the check that noticed.
 """
 
@@ -159,7 +159,7 @@ def _place(one: Exhibit) -> str:
 
 
 def _by(one: Exhibit) -> str:
-    return f"{one.caught.mechanism}: {one.caught.claim}" if one.caught else "a test of the source tree"
+    return f"{one.caught.mechanism}: {one.caught.claim}" if one.caught else "not by the audit"
 
 
 def main() -> int:
