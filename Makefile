@@ -7,7 +7,8 @@
 #               bill of materials; refused while a published figure is older than the code it measures
 # make lock     resolves everything that `make demo` and `make test` install anew, with hashes, into requirements.lock
 # make locked   fills .venv from requirements.lock, hashes checked, instead of with the newest versions
-# make fuzz     the fuzzers of tests/fuzz for FUZZ_SECONDS each (60), figures in docs/results/fuzz.json
+# make museum   plants every known fault in a copy of the package; the check of `sabun audit` that noticed it must notice it again
+# make fuzz     the fuzzers of tests/fuzz for FUZZ_SECONDS each (60), again until FUZZ_INPUTS (0), figures in docs/results/fuzz.json
 
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
@@ -20,6 +21,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 LINTED := src tests benchmarks examples notebooks docs/jobs tools
 
 FUZZ_SECONDS ?= 60
+FUZZ_INPUTS  ?= 0
 
 # The date inside an archive is that of the last commit, so that whoever builds this commit gets these bytes.
 EPOCH := $(shell git log -1 --format=%ct 2>/dev/null)
@@ -27,7 +29,7 @@ ifneq ($(EPOCH),)
 export SOURCE_DATE_EPOCH := $(EPOCH)
 endif
 
-.PHONY: demo test check bench docs package lock locked fuzz clean
+.PHONY: demo test check bench docs package lock locked museum fuzz clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.installed: pyproject.toml
@@ -101,9 +103,12 @@ locked:
 	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	@touch $(VENV)/.installed $(VENV)/.installed-dev
 
+museum: $(VENV)/.installed-dev
+	$(BIN)/sabun audit --museum
+
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python $(PIP) 'atheris>=3.0'
-	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --out ../docs/results/fuzz.json
+	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --until $(FUZZ_INPUTS) --out ../docs/results/fuzz.json
 
 clean:
 	rm -rf $(VENV) $(FLOWER) $(EMPTY) $(LOCK) .venv-peers* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,6 +41,14 @@ def test_a_bounded_run_finds_no_crash(tmp_path: Path) -> None:
 
 
 @NEEDS_ATHERIS
+def test_targets_take_turns_until_enough_was_tried(tmp_path: Path) -> None:
+    code, told, words = fuzzed(tmp_path, "ledger-row", "typed", "--runs", "300", "--until", "1500")
+    assert (code, told["crashes"]) == (0, 0), words
+    assert told["inputs"] >= 1500
+    assert words.count("typed: ") > 1
+
+
+@NEEDS_ATHERIS
 @pytest.mark.parametrize("raised", ["KeyError", "InternalError"])
 def test_a_reader_that_raises_anything_else_is_found(tmp_path: Path, raised: str) -> None:
     code, told, _ = fuzzed(

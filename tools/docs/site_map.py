@@ -112,6 +112,7 @@ def navigation() -> list[dict[str, Any]]:
                 *_own(
                     "evidence.md",
                     "audit.md",
+                    "museum.md",
                     "threat-model.md",
                     "papers.md",
                     "papers.ja.md",

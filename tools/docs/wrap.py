@@ -18,7 +18,7 @@ __all__ = ["PAGES", "WIDTH", "wrapped"]
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 128
 
-_MADE = ("docs/benchmarks.md", "docs/papers.md", "docs/results")
+_MADE = ("docs/benchmarks.md", "docs/museum.md", "docs/papers.md", "docs/results")
 """Written by tools."""
 
 _NO_BLANKS = (".ja.md",)

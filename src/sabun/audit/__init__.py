@@ -5,6 +5,7 @@
     questions   laws for every public class: charge first, replayed neighbours, floats
     samplers    the law of each sampler, and whether a wrong one would be noticed
     black_box   `mechanism`: the same for a mechanism that is not ours
+    museum      known faults planted in copies of the package: which check notices?
     proofs      the digests in the proofs against the modules that are installed
 
 What a room itself shows is in its `evidence.py` (`CHECKS`); networks are audited by what the learning room puts there.

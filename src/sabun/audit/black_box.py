@@ -1,53 +1,35 @@
 """A mechanism that is not ours, from outside: how much privacy does it certainly lose?
 
 A pair of neighbours is chosen and an event found on some runs; how likely the event is for either of them is then bounded on
-fresh runs (Clopper, Pearson 1934), so the bound holds whatever the search did. Among the events are those of floating-point
-numbers: which digits of a result can be there at all (Mironov 2012).
+fresh runs (Clopper, Pearson 1934). However many events were searched, one alone is tested, on runs that did not choose it: a
+sound mechanism is refuted no more often than the confidence says.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from sabun import checks
+from sabun.audit.outcomes import Event, Feature, Outcomes, features, results
 from sabun.errors import ParameterError
 
 __all__ = ["Event", "Verdict", "epsilon_lower_bound", "mechanism", "replacements"]
 
-_Row = NDArray[np.float64]
 _FIRST = 400
 """Runs on each side to see which neighbours are worth more."""
 _CUTS = 64
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """Something about a result that tells two tables apart.
-
-    Args:
-        words: What it is.
-        feature: A number from each result.
-        cut: The event is that the feature lies above it (`above`), or not.
-        above: On which side.
-    """
-
-    words: str
-    feature: Callable[[_Row], _Row]
-    cut: float
-    above: bool
-
-    def times(self, results: _Row) -> int:
-        """How often it happens."""
-        return int(((self.feature(results) > self.cut) == self.above).sum())
+_ATOMS = 48
+"""So many single values of a feature are tried, those whose counts differ most."""
+_SEARCHING = 0.9999
+"""The confidence while searching: higher, for among very many events some look good by chance."""
 
 
 @final
@@ -104,10 +86,28 @@ def epsilon_lower_bound(likely: int, unlikely: int, runs: int, *, delta: float =
         >>> epsilon_lower_bound(10, 10, 1000)
         0.0
     """
+    checks.whole(minimum=1, runs=runs)
+    checks.whole(minimum=0, likely=likely, unlikely=unlikely)
+    checks.require(likely <= runs, f"at most the number of runs, {runs}", likely=likely)
+    checks.require(unlikely <= runs, f"at most the number of runs, {runs}", unlikely=unlikely)
+    checks.probability(delta=delta)
+    _require_confidence(confidence)
+    return float(_bounds(np.array([likely]), np.array([unlikely]), (runs, runs), float(delta), confidence)[0])
+
+
+def _require_confidence(confidence: Any) -> None:
+    good = checks.is_number(confidence) and 0.5 <= confidence < 1
+    checks.require(good, "from 0.5 to below 1", confidence=confidence)
+
+
+def _bounds(
+    likely: NDArray[np.int64], unlikely: NDArray[np.int64], runs: tuple[int, int], delta: float, confidence: float
+) -> NDArray[np.float64]:
+    """The bound for each of many events."""
     alpha = (1 - confidence) / 2
-    low = float(stats.beta.ppf(alpha, likely, runs - likely + 1)) if likely else 0.0
-    high = float(stats.beta.ppf(1 - alpha, unlikely + 1, runs - unlikely)) if unlikely < runs else 1.0
-    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
+    low = np.where(likely > 0, special.betaincinv(np.maximum(likely, 1), runs[0] - likely + 1, alpha), 0.0)
+    high = np.where(unlikely < runs[1], special.betaincinv(unlikely + 1, np.maximum(runs[1] - unlikely, 1), 1 - alpha), 1.0)
+    return np.maximum(0.0, np.log(np.maximum(low - delta, 1e-300) / high))
 
 
 def mechanism(
@@ -123,8 +123,10 @@ def mechanism(
     """Tries to refute what somebody claims of a mechanism, without looking inside.
 
     Args:
-        function: Runs the mechanism once on a table; gives a number or an array of numbers, always of the same size.
+        function: Runs the mechanism once on a table; gives a number or an array of numbers. What it raises, and how many
+            numbers it gives, are results too: whoever receives them sees that.
         neighbours: Pairs of tables that differ in one person; see `replacements`. All are tried a little, the worst in earnest.
+            A table that is an iterator is read once, and every run gets a fresh one over the same rows.
         claim: The epsilon that is claimed.
         delta: The delta that is claimed.
         runs: How often it is run in the end on each table of the worst pair; half of them find the event.
@@ -135,7 +137,7 @@ def mechanism(
         A lower bound, with the event behind it.
 
     Raises:
-        ParameterError: No neighbours, or results that are no numbers.
+        ParameterError: No neighbours, results that are no numbers, or a function that only ever raises.
 
     Example:
         >>> def one_in_ten(table):
@@ -144,20 +146,22 @@ def mechanism(
         True
     """
     checks.positive(claim=claim)
-    checks.require(checks.is_number(delta) and 0 <= delta < 1, "at least 0 and below 1", delta=delta)
+    checks.probability(delta=delta)
     checks.whole(minimum=100, runs=runs)
-    checks.require(0.5 <= confidence < 1, "from 0.5 to below 1", confidence=confidence)
+    _require_confidence(confidence)
     began, step = time.perf_counter(), progress or (lambda _share, _doing: None)
     pairs = [tuple(pair) for pair in neighbours]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ParameterError("neighbours must be pairs of tables, at least one. See sabun.audit.black_box.replacements.")
-    glances = [_glance(function, pair, delta) for pair in pairs] if len(pairs) > 1 else [0.0]
+    kept = [tuple(_again(table) for table in pair) for pair in pairs]
+    run = partial(results, function)
+    glances = [_scored([run(table, _FIRST) for table in pair], delta)[0] for pair in kept] if len(kept) > 1 else [0.0]
     place, half = glances.index(max(glances)), runs // 2
     step(0.1, "looking for an event")
-    looked = tuple(_results(function, table, half) for table in pairs[place])
-    event, swapped = _best_event(looked, delta)
+    looked = [run(table, half) for table in kept[place]]
+    _, event, swapped = _scored(looked, delta)
     step(0.5, event.words)
-    fresh = tuple(_results(function, table, half) for table in pairs[place])
+    fresh = [run(table, half) for table in kept[place]]
     likely, unlikely = (event.times(side) for side in (reversed(fresh) if swapped else fresh))
     return Verdict(
         claim=float(claim),
@@ -169,7 +173,7 @@ def mechanism(
         swapped=swapped,
         counts=(likely, unlikely),
         runs=half,
-        varies=bool(any(np.ptp(side, axis=0).any() for side in (*looked, *fresh))),
+        varies=any(side.vary for side in (*looked, *fresh)),
         seconds=time.perf_counter() - began,
     )
 
@@ -190,75 +194,72 @@ def replacements(rows: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[l
     yield from (([*rest, value], list(rest)) for value in values)
 
 
-def _results(function: Callable[[Any], Any], table: Any, runs: int) -> _Row:
-    """A row of numbers for each run."""
-    drawn = [np.atleast_1d(np.asarray(function(table))).ravel() for _ in range(runs)]
-    if len({one.shape for one in drawn}) != 1:
-        raise ParameterError(
-            "function must give as many numbers each time; it did not. A size that varies is a leak by itself."
-        )
-    if drawn[0].dtype.kind not in "biuf":
-        raise ParameterError("function must give a number or an array of numbers. Encode what it gives as numbers.")
-    return np.array(drawn, dtype=np.float64)
+def _again(table: Any) -> Callable[[], Any]:
+    """The table for each run: an iterator would be empty from the second on."""
+    if not isinstance(table, Iterator):
+        return lambda: table
+    rows = list(table)
+    return lambda: iter(rows)
 
 
-def _glance(function: Callable[[Any], Any], pair: Sequence[Any], delta: float) -> float:
-    """How promising a pair looks after a few runs; nothing is claimed of it."""
-    return _scored(tuple(_results(function, table, _FIRST) for table in pair), delta)[0]
-
-
-def _best_event(sides: Sequence[_Row], delta: float) -> tuple[Event, bool]:
-    return _scored(sides, delta)[1:]
-
-
-def _scored(sides: Sequence[_Row], delta: float) -> tuple[float, Event, bool]:
+def _scored(sides: Sequence[Outcomes], delta: float) -> tuple[float, Event, bool]:
     """The event with the largest bound on these runs, with its bound and whether it is likelier on the second side."""
+    if all(all(side.errors) for side in sides) and len({error for side in sides for error in side.errors}) == 1:
+        raise ParameterError(f"function must give a result; it raised {sides[0].errors[0]} every time. Try it on one table.")
     best: tuple[float, Event, bool] | None = None
-    for words, feature in _features(sides):
-        one, other = (feature(side) for side in sides)
-        both = np.concatenate([one, other])
-        cuts = np.unique(np.append(np.quantile(both, np.linspace(0, 1, _CUTS), method="lower"), both.min() - 1))
-        for cut in cuts[np.isfinite(cuts)]:
-            above = (one > cut).sum(), (other > cut).sum()
-            for side, times in ((True, above), (False, (len(one) - above[0], len(other) - above[1]))):
-                for swapped, (likely, unlikely) in ((False, times), (True, times[::-1])):
-                    if likely <= unlikely and best is not None:
-                        continue
-                    score = epsilon_lower_bound(int(likely), int(unlikely), len(one), delta=delta)
-                    if best is None or score > best[0]:
-                        sign = "above" if side else "at most"
-                        event = Event(words=f"{words} {sign} {cut:.6g}", feature=feature, cut=float(cut), above=side)
-                        best = score, event, swapped
+    for feature in features(sides):
+        for score, event, swapped in _events(feature, sides, float(delta)):
+            if best is None or score > best[0]:
+                best = score, event, swapped
     if best is None:
         raise ParameterError("function must give at least one number; it gave none.")
     return best
 
 
-def _features(sides: Sequence[_Row]) -> Iterator[tuple[str, Callable[[_Row], _Row]]]:
-    """Numbers from a result that may tell: each coordinate, the way between the means, the last digits of the floats."""
-    width = sides[0].shape[1]
-    for place in range(width):
-        name = "the result" if width == 1 else f"number {place}"
-        yield name, lambda rows, place=place: rows[:, place]  # type: ignore[misc]
-        for scale in (0.5, 1.0, np.inf):
-            yield (
-                f"the place of the last binary digit of {name}" + (f", if it is below {scale:g}," if scale < np.inf else ""),
-                lambda rows, place=place, scale=scale: _last_digit(rows[:, place], scale),  # type: ignore[misc]
-            )
-    if width > 1:
-        one, other = (np.where(np.isfinite(side), side, 0.0) for side in sides)
-        spread = np.concatenate([one, other]).std(axis=0)
-        way = (other.mean(axis=0) - one.mean(axis=0)) / np.where(spread > 0, spread, 1.0) ** 2
-        yield "the sum along the way between the means", lambda rows: np.where(np.isfinite(rows), rows, 0.0) @ way
+def _events(feature: Feature, sides: Sequence[Outcomes], delta: float) -> Iterator[tuple[float, Event, bool]]:
+    """The best event of one feature among thresholds, and among single values; either way round."""
+    one, other = (feature.number(side) for side in sides)
+    runs = len(one), len(other)
+    both = np.concatenate([one, other])
+    finite = both[np.isfinite(both)]
+    if not feature.categories and finite.size:
+        cuts = np.unique(np.quantile(finite, np.linspace(0, 1, _CUTS), method="lower"))
+        cuts = np.append(np.nextafter(cuts[0], -np.inf), cuts)
+        above = [np.array([np.count_nonzero(side > cut) for cut in cuts]) for side in (one, other)]
+        for counts, words, side in (
+            (above, "above", np.greater),
+            ([runs[0] - above[0], runs[1] - above[1]], "not above", lambda numbers, cut: ~(numbers > cut)),
+        ):
+            yield from _best(feature, counts, runs, delta, cuts, words, side)
+    values, which = np.unique(both[~np.isnan(both)], return_inverse=True)
+    if values.size:
+        first = int((~np.isnan(one)).sum())
+        counts = [np.bincount(part, minlength=len(values)) for part in (which[:first], which[first:])]
+        tell = np.argsort(-np.abs(counts[0] - counts[1]) / np.sqrt(counts[0] + counts[1]))[:_ATOMS]
+        yield from _best(feature, [each[tell] for each in counts], runs, delta, values[tell], "exactly", np.equal)
 
 
-def _last_digit(column: _Row, scale: float) -> _Row:
-    """The exponent of the lowest binary digit that is set; as far up as can be where the number is not below the scale.
+def _best(
+    feature: Feature,
+    counts: Sequence[NDArray[np.int64]],
+    runs: tuple[int, int],
+    delta: float,
+    marks: NDArray[np.float64],
+    words: str,
+    holds: Callable[[Any, float], Any],
+) -> Iterator[tuple[float, Event, bool]]:
+    """The mark with the largest bound, for each side as the likelier one."""
+    for swapped in (False, True):
+        likely, unlikely = counts[::-1] if swapped else counts
+        scores = _bounds(likely, unlikely, runs[::-1] if swapped else runs, delta, _SEARCHING)
+        mark = float(marks[int(scores.argmax())])
+        event = Event(
+            words=f"{feature.words} {words} {mark:.6g}",
+            feature=feature.number,
+            holds=partial(_compared, holds, mark),
+        )
+        yield float(scores.max()), event, swapped
 
-    A sum with 1 has no digits below 2^-53: a result that has some cannot come from there (Mironov 2012).
-    """
-    mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
-    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    lowest = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(np.int64)
-    place = np.where(whole == 0, 2000, exponent - 53 + lowest)
-    return np.where(np.abs(column) < scale, place, 2000).astype(np.float64)
+
+def _compared(holds: Callable[[Any, float], Any], mark: float, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(holds(numbers, mark), dtype=np.bool_)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sabun.errors import ParameterError
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
 
@@ -33,12 +34,20 @@ def command(
         typer.Option("--without", metavar="WORD", help="Leave out checks with this word, such as proof; the table says so."),
     ] = "",
     show: Annotated[bool, typer.Option("--list", help="Only list what there is to audit.")] = False,
+    museum: Annotated[
+        bool,
+        typer.Option("--museum", help="Break copies of the package on purpose, one fault at a time: which check notices?"),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check again what this version promises, with the libraries of this machine.
 
     No private data is needed; without a name everything is checked, which takes a minute or two. The exit code is 1 when
     anything fails, or when something promises without evidence.
+
+    With --museum, known faults are planted in temporary copies of the package, all or those of one room, and the check that
+    caught each of them must catch it again; with --thorough, every check of the room is tried. The exit code is 1 when one
+    gets away that did not before.
 
     Example:
 
@@ -47,7 +56,12 @@ def command(
         sabun audit Count
 
         sabun audit uniform_below --html audit.html
+
+        sabun audit --museum summaries
     """
+    if museum:
+        _museum(name, search=thorough, workers=workers, html=html, json=json)
+        return
     from sabun.audit import audit
     from sabun.audit.catalogue import known
 
@@ -76,6 +90,44 @@ def _list(names: list[str], *, json: bool) -> None:
         print_json({"names": names})
     else:
         print_line("\n".join(names))
+
+
+def _museum(name: str, *, search: bool, workers: int, html: Path | None, json: bool) -> None:
+    """Walks through the museum; what got away comes last."""
+    from sabun.audit.museum import exhibits, tour
+
+    if html is not None:
+        raise ParameterError("--html must be left out with --museum. Use --json.")
+    shown = exhibits(name)
+    with progress_bar("museum", quiet=json) as step:
+        walk = tour(shown, search=search, workers=workers, progress=step)
+    if json:
+        print_json(walk.to_dict())
+    else:
+        _tell_museum(walk)
+    if not walk.passed:
+        raise typer.Exit(_FAILED)
+
+
+def _tell_museum(walk: Any) -> None:
+    room = ""
+    for sight in walk.sights:
+        one = sight.exhibit
+        if one.room != room:
+            print_line(one.room, style="bold cyan")
+        room = one.room
+        sign, style = _SIGNS[True if sight.caught else None if sight.as_recorded else False]
+        print_line(f"  {sign} {one.name} ({one.file}:{one.line()})", style=style)
+        if one.history:
+            print_line(f"        as in: {one.history}")
+        if sight.caught:
+            print_line(f"        caught in {sight.caught.seconds:.1f} s: {sight.caught.mechanism}: {sight.caught.claim}")
+        else:
+            print_line(f"        not caught: {one.reason} Its tests: {one.test}")
+    away = [sight.exhibit for sight in walk.sights if not sight.as_recorded]
+    print_line(f"{walk.caught} of {len(walk.sights)} faults caught by the audit, without the digests of proofs.", style="bold")
+    for one in away:
+        print_line(f"  GOT AWAY: {one.room}: {one.name}", style="bold red")
 
 
 _SIGNS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
