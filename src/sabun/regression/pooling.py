@@ -238,7 +238,7 @@ class _Estimate:
             right = right + axes.vectors @ (weights * (total.moment @ axes.vectors))
         # A prior can be too weak to be seen beside the sums (coef_bound = 1e9): then there would be no inverse.
         precision.flat[:: len(prior) + 1] += 1e-13 * precision.trace()
-        covariance = even(np.linalg.inv(precision))
+        covariance = even(np.asarray(np.linalg.inv(precision), dtype=np.float64))
         if axes is not None:
             paid = float((axes.seen * covariance).sum())
         return cls(beta=covariance @ right, covariance=covariance, paid=paid, weights=weights)
