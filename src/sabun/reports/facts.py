@@ -125,7 +125,7 @@ def _facts(release: Release, trusted_key: TrustedKeys) -> Facts:
         origin=_origin(release),
         parameters=_parameters(release),
         signature=_signature(release, trusted_key),
-        notes=release.provenance.notes,
+        notes=tuple(map(retold, release.provenance.notes)),
     )
 
 
