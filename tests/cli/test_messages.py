@@ -89,7 +89,7 @@ def test_no_message_speaks_to_programs(
         ("Give by or where, or relation='add-remove'.", "Give by or where, or --relation add-remove."),
         ("schema must be a Schema or None; got 3.", "schema must be a schema; got 3."),
         ("delta must be None for method 'x'; got 3.", "delta must be left out for method 'x'; got 3."),
-        ("basis_bounds must be pairs.", "basis bounds must be pairs."),
+        ("basis_bounds must be pairs.", "basis_bounds must be pairs."),
         ("Add --clip-norm, or see model_file.csv and `fit_x`.", "Add --clip-norm, or see model_file.csv and `fit_x`."),
     ],
 )

@@ -413,7 +413,7 @@ def test_method_a_takes_its_box_from_the_declared_bounds(folder: Path, capsys: p
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--method", "ulsif-c"), "accept_publishing_raw_records must be True"),
+        (("--method", "ulsif-c"), "--accept-publishing-raw-records must be given"),
         (("--method", "other"), "method must be one of"),
         (("--method", "ulsif-b", "--setting", "tau2=1"), "one of bandwidth, centers, n_centers, regularization"),
         (("--method", "ulsif-b", "--setting", "n_centers=many"), "n_centers must be a whole number"),
@@ -424,7 +424,7 @@ def test_method_a_takes_its_box_from_the_declared_bounds(folder: Path, capsys: p
             "basis must be a number, a col",
         ),
         (("--method", "ulsif-parametric", "--basis", "1"), "basis has no bounds"),
-        (("--method", "ulsif-b", "--accept-publishing-raw-records"), "accept_publishing_raw_records must be left out"),
+        (("--method", "ulsif-b", "--accept-publishing-raw-records"), "--accept-publishing-raw-records must be left out"),
     ],
 )
 def test_a_method_that_does_not_fit_its_settings_costs_nothing(

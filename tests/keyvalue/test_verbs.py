@@ -187,7 +187,7 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
         (
             ("study", "s.json", "--keys", "a,b", "--epsilon", "1", "--value-range", "3"),
             2,
-            "value_range must be low:high; got '3'.",
+            "--value-range must be low:high; got '3'.",
         ),
         (
             ("study", "study.json", "--keys", "a,b", "--epsilon", "1"),
@@ -197,8 +197,8 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
         (("report", "study.json", "--pair", "a", "--out", "r"), 2, "pair must be KEY=VALUE; it has no '='."),
         (("report", "study.json", "--table", "t", "--pair", "a=1", "--out", "r"), 2, "--table must stand alone"),
         (("report", "study.json", "--table", "broken.csv", "--out", "r"), 4, "must have a column for every key; 'a' has none."),
-        (("report", "study.json", "--max-epsilon", "2", "--out", "r"), 2, "diary must be given with credential or max_epsilon"),
-        (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "index_seed must be hex digits; it is not."),
+        (("report", "study.json", "--max-epsilon", "2", "--out", "r"), 2, "diary must be given with credential or --max-epsilon"),
+        (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "--index-seed must be hex digits; it is not."),
         (("tally", "study.json", "broken.bin", "--out", "c"), 4, "must hold whole reports, each after its length"),
         (("estimate", "study.json", "broken.bin"), 4, "a tally must be whole, as it was saved; it is not."),
         (("simulate", "study.json", "--target", "a"), 2, "target must come with --attack; it came alone."),
@@ -267,7 +267,7 @@ def test_a_plan_tells_cost_and_errors_before_anybody_answers(capsys: Capture) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--n-records", "0"), "n_records must be"),
+        (("--n-records", "0"), "--n-records must be"),
         (("--n-records", "9", "--frequency", "2"), "frequency must be above 0 and at most 1; got 2.0."),
         (("--n-records", "9", "--mean", "5"), "mean must be within the value range; got 5.0."),
         (("--n-records", "9", "--confidence", "1"), "confidence must be above 0 and below 1; got 1.0."),

@@ -336,7 +336,7 @@ def test_a_retry_key_brings_the_same_model_back_for_nothing(table: Path, capsys:
         assert Path("again", name).read_bytes() == Path("model", name).read_bytes()
     assert Ledger.open("book").spent.epsilon == 2
     assert exit_code(*words, "--out", "third", "--checkpoint", "run") == 2
-    assert "retry_key must be left out when there is a checkpoint" in capsys.readouterr().err
+    assert "--retry-key must be left out when there is a checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["train", "audit", "membership"])

@@ -155,7 +155,7 @@ def test_expected_noise_asks_first(folder: Path, capsys: pytest.CaptureFixture[s
         (
             ["simulate", "--rows", "0", "--features", "1", "--organisations", "1", "--epsilon", "1"],
             2,
-            "n_records must be a whole number",
+            "--n-records must be a whole number",
         ),
         (
             ["combine", "a", "--home", "h.csv", "--out", "m.json"],

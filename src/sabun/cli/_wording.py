@@ -29,7 +29,7 @@ _SAID = (
     (r"\b(?:True or False|False or True)\b", "yes or no"),
     (r"\bNone or (?=an? |two |one )|,? or None\b", ""),
     (r"\bNone\b", "none"),
-    (r"\bgot (?:False|True)\b", "got another"),
+    (r"\bgot (?:False|True)\b", "got none"),
     (r"\b(?:a|the) (?:Schema|FileFormat|Ledger|Guarantee)\b", lambda found: found[0].lower()),
 )
 """What is said to programs, and to people who type; where a value is typed as an option, the option."""
@@ -68,6 +68,6 @@ def in_typed_words(message: str, options: Mapping[str, str]) -> str:
 def _typed(text: str, options: Mapping[str, str]) -> str:
     def word(found: re.Match[str]) -> str:
         name = found[0]
-        return options.get(name, name.replace("_", " "))
+        return options.get(name, name)  # a name that is typed as part of an option (--setting n_centers=20) stays
 
     return re.sub(r"(?<![\w./=-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w./(=])", word, text)

@@ -51,7 +51,9 @@ def _count(release: Release) -> Story:
             big=said("{low} to {high}", low=number(low), high=number(high)) if empty else rounded(found, low, high),
             spread=spread(found, low, high, level=level_of(facts)) if known and not empty else "",
             sentence=sentences(
-                _meaning(None if empty else found, records, plural(release.guarantee.unit), k, number(radius)),
+                _meaning(
+                    None if empty else rounded(found, low, high), records, plural(release.guarantee.unit), k, number(radius)
+                ),
                 said("The interval holds the exact count with {level} confidence.", level=level_of(facts)) if known else "",
             ),
         ),
@@ -68,7 +70,7 @@ def _quantity(name: str, found: float, ends: Sequence[float] | None) -> Quantity
     return Quantity(name=name, value=float(found), low=low, high=high)
 
 
-def _meaning(found: int | None, records: int, people: str, k: int, radius: str) -> str:
+def _meaning(found: str | None, records: int, people: str, k: int, radius: str) -> str:
     """What was counted, or that the count says nothing."""
     of_all = said(" of the {records:,}", records=records) if records else ""
     if found is None:
@@ -81,7 +83,7 @@ def _meaning(found: int | None, records: int, people: str, k: int, radius: str) 
             radius=radius,
         )
     return said(
-        "About {found:,}{of_all} {people} are outliers: fewer than {k:,} others lie within {radius} of each.",
+        "About {found}{of_all} {people} are outliers: fewer than {k:,} others lie within {radius} of each.",
         found=found,
         of_all=of_all,
         people=people,

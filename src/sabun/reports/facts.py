@@ -18,10 +18,10 @@ from sabun.release import Provenance, Release
 from sabun.release.signature import TrustedKeys
 from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
+from sabun.telling.field_words import term
 from sabun.telling.language import retold, said, speaking
 from sabun.telling.reading import Unfit
 from sabun.telling.story import Answer, Chart, Grid, Story
-from sabun.telling.terms import term
 from sabun.telling.words import count, guess, promise, shown, unit_word
 
 __all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_of"]
@@ -125,7 +125,7 @@ def _facts(release: Release, trusted_key: TrustedKeys) -> Facts:
         origin=_origin(release),
         parameters=_parameters(release),
         signature=_signature(release, trusted_key),
-        notes=release.provenance.notes,
+        notes=tuple(map(retold, release.provenance.notes)),
     )
 
 

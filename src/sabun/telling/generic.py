@@ -10,11 +10,11 @@ import numpy as np
 
 from sabun.release import Release
 from sabun.telling.charts import bars, histogram
+from sabun.telling.field_words import term
 from sabun.telling.language import said
 from sabun.telling.reading import Unfit, has, number_at, pair_at
 from sabun.telling.rounding import between, give_or_take, rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
-from sabun.telling.terms import term
 from sabun.telling.words import count, number, shown
 
 __all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]

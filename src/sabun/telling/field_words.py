@@ -54,6 +54,17 @@ _TERMS = {
 }
 """Names of results and choices that are no words. A name that is one, or that the owner of the data gave, stays as it is."""
 
+_WHOLE = {
+    "converged": phrase("fit converged"),
+    "count": phrase("count"),
+    "factor": phrase("factor of the kernel"),
+    "interval": phrase("interval"),
+    "level": phrase("constant of the logarithm"),
+    "open": phrase("how far the ratio is open"),
+    "uncovered": phrase("share of private rows unlike any public one"),
+}
+"""Names that are words, but say too little; only where they stand alone, for inside a result they may be labels."""
+
 
 def term(name: str) -> str:
     """A dotted name of a release with words for the parts that are ours.
@@ -62,4 +73,6 @@ def term(name: str) -> str:
         >>> term("noise_sd"), term("means.age_group")
         ('standard deviation of the noise', 'means.age_group')
     """
+    if name in _WHOLE:
+        return said(_WHOLE[name])
     return ".".join(said(_TERMS[part]) if part in _TERMS else part for part in name.split("."))
