@@ -84,8 +84,8 @@ def _asked_column(name: str) -> Column | None:
         lambda: column_of(
             name,
             kind,
-            low=_end(shown, "lowest value that is possible"),
-            high=_end(shown, "highest value that is possible"),
+            low=_numeric(_end(shown, "lowest value that is possible")),
+            high=_numeric(_end(shown, "highest value that is possible")),
             missing=_prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", ""),
         )
     )
@@ -123,6 +123,12 @@ def _number(answer: str) -> float:
         return float(answer)
     except ValueError:
         raise ParameterError(f"the answer must be a number; got {one_line(answer)!r:.40}.") from None
+
+
+def _numeric(answer: str) -> str:
+    """The answer, refused at once where it is no number: the next question is not asked in vain."""
+    _number(answer)
+    return answer
 
 
 def _optional(answer: str) -> float | None:
