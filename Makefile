@@ -36,7 +36,7 @@ $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sabun needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Sabun into $(VENV) (about a minute the first time) ..."
-	@$(BIN)/python $(PIP) -e .
+	@$(BIN)/python $(PIP) -e '.[service]'
 	@touch $@
 
 # torch comes first and by its exact version, so that no other package chooses one.

@@ -1,8 +1,8 @@
 """Runs the fuzzers: from `tests`, `python -m fuzz --seconds 60 --out FILE`, or `--runs 2000` for a first look.
 
 With `--until 10000000` they take turns until so many inputs were tried altogether; what a target found worth keeping stays for
-its next turn. Everything is imported once, instrumented; each target then gets a process of its own, because the fuzzer ends the
-one it runs in. Exit code 1 where a target crashed, with the input that did it in `--crashes`.
+its next turn. Everything is imported once, instrumented; each target then gets a process of its own, because the fuzzer ends
+the one it runs in. Exit code 1 where a target crashed, with the input that did it in `--crashes`.
 """
 
 from __future__ import annotations

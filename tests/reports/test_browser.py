@@ -106,5 +106,6 @@ BROKEN = r"""() => { const found = []
       if (number[0].length > 20) continue
       const range = document.createRange()
       range.setStart(text, number.index); range.setEnd(text, number.index + number[0].length)
-      if (new Set([...range.getClientRects()].map(one => Math.round(one.top))).size > 1) found.push(`${number[0]} in ${cell.parentElement.outerHTML.slice(0, 150)}`) } }
+      const lines = new Set([...range.getClientRects()].map(one => Math.round(one.top)))
+      if (lines.size > 1) found.push(`${number[0]} in ${cell.parentElement.outerHTML.slice(0, 150)}`) } }
   return found }"""
