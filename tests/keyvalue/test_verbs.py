@@ -197,11 +197,7 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
         (("report", "study.json", "--pair", "a", "--out", "r"), 2, "pair must be KEY=VALUE; it has no '='."),
         (("report", "study.json", "--table", "t", "--pair", "a=1", "--out", "r"), 2, "--table must stand alone"),
         (("report", "study.json", "--table", "broken.csv", "--out", "r"), 4, "must have a column for every key; 'a' has none."),
-        (
-            ("report", "study.json", "--max-epsilon", "2", "--out", "r"),
-            2,
-            "diary must be given with credential or --max-epsilon",
-        ),
+        (("report", "study.json", "--max-epsilon", "2", "--out", "r"), 2, "diary must be given with credential or --max"),
         (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "--index-seed must be hex digits; it is not."),
         (("tally", "study.json", "broken.bin", "--out", "c"), 4, "must hold whole reports, each after its length"),
         (("estimate", "study.json", "broken.bin"), 4, "a tally must be whole, as it was saved; it is not."),
