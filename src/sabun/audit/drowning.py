@@ -46,7 +46,7 @@ class _Flood:
 
     def __init__(self, bench: Bench, specimen: Specimen) -> None:
         specimen.fit(specimen.make(random_state=1), ROWS)  # everything it loads on the way is there now, to be listened to
-        self._heard, self._seed, self._asked, self._drawn = bench.heard, 0, 0, 0
+        self._heard, self._seed, self._asked, self._drawn, self._only = bench.heard, 0, 0, 0, -1
         self._heard.instead = self._instead
         bench.replace(coin._OsCoin, "words", lambda _, count: self._words(count))
         for law in specimen.smooth:
@@ -63,9 +63,11 @@ class _Flood:
         if "bernoulli_exp" in here:
             bench.replace(module, "bernoulli_exp", _always(here["bernoulli_exp"]))
 
-    def begin(self, seed: int) -> None:
-        """The same flood again, or another one."""
-        self._seed, self._asked, self._drawn = seed, 0, 0
+    def begin(self, seed: int, *, only: int = -1) -> int:
+        """The same flood again, or another one, or one draw only; how many draws the last one had."""
+        before = self._drawn
+        self._seed, self._asked, self._drawn, self._only = seed, 0, 0, only
+        return before
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         self._asked += 1
@@ -76,6 +78,8 @@ class _Flood:
         """Numbers of either sign, none of them small, no two of them alike."""
         self._drawn += 1
         size = math.sqrt(draw.parameter) if draw.law in _VARIANCES else draw.parameter
+        if self._only not in (-1, self._drawn):
+            return np.zeros(draw.count, dtype=object)
         noise = np.empty(draw.count, dtype=object)
         for place in range(draw.count):
             word = int.from_bytes(hashlib.sha256(f"{self._seed}/{self._drawn}/{place}".encode()).digest()[:6], "big")
@@ -135,7 +139,19 @@ def drowned(bench: Bench, specimen: Specimen) -> str:
             )
         _must_not_share(bench, one, other)
         numbers = len(one)
+    if specimen.untraced:
+        _must_each_arrive(bench, specimen, flood)
     return f"{numbers} numbers and words, each drowned by {TIMES} times its noise"
+
+
+def _must_each_arrive(bench: Bench, specimen: Specimen, flood: _Flood) -> None:
+    """Where no draw can be followed: each of them, alone, must move what is released."""
+    draws, found = flood.begin(1, only=0), []
+    for only in range(draws + 1):
+        flood.begin(1, only=only)
+        found.append(dict(_numbers(specimen.released(specimen.fit(specimen.make(), ROWS)))))
+        moved = only == 0 or any(not _close(number, found[only].get(way)) for way, number in found[0].items())
+        bench.must(moved, f"draw {only} of {draws} moves nothing that is released.")
 
 
 def _relation(specimen: Specimen) -> str:

@@ -19,9 +19,10 @@ from sabun.privacy import noise
 __all__ = ["independent"]
 
 _NEAR = 2e-3
-"""Alike: as near as that, in units of the noise; a sum's own rounding may lie between."""
-_LUCK = 15 * math.log(10)
-"""Two draws alike by chance: less than once in 10^15."""
+"""Noise that comes with its sum is alike when as near as that, in units of itself: rounding lies between."""
+_SUMS = "rounded_gaussian of sums"
+_LUCK = 12 * math.log(10)
+"""Two draws alike by chance: less than once in 10^12."""
 _WIDE = 1e15
 """Of some hundred numbers with that much noise, two are alike less than once in 10^10."""
 
@@ -40,9 +41,10 @@ def independent(bench: Bench, specimen: Specimen) -> str:
     for number, (law, size, drawn) in enumerate(heard):
         for before, (other, width, earlier) in enumerate(heard[:number]):
             same = other == law and width == size and len(earlier) == len(drawn)
-            if same and len(drawn) * min(math.log(max(size, 1)), -math.log(_NEAR)) > _LUCK:
+            near = _NEAR * size if law == _SUMS else 0.0
+            if same and len(drawn) * (math.log(max(size, 1)) if not near else -math.log(_NEAR)) > _LUCK:
                 apart = max(abs(x - y) for x, y in zip(drawn, earlier, strict=True))
-                bench.must(apart > _NEAR * size, f"draw {number} ({law}) came out as draw {before} did.")
+                bench.must(apart > near, f"draw {number} ({law}) came out as draw {before} did.")
         if size > _WIDE:
             pool.setdefault(law, []).extend(drawn)
     for law, numbers in pool.items():
@@ -78,7 +80,7 @@ def _noted_sum(heard: Heard, original: Callable[..., Any]) -> Callable[..., Any]
         known = np.array(centre, dtype=np.float64)
         noisy = original(centre, sigma=sigma, **how)
         grid = np.round((np.asarray(noisy, dtype=np.float64) - known) * 2.0**30)
-        heard.append(("rounded_gaussian of sums", float(sigma) * 2.0**30, tuple(grid.ravel().tolist())))
+        heard.append((_SUMS, float(sigma) * 2.0**30, tuple(grid.ravel().tolist())))
         return noisy
 
     return listener
