@@ -85,7 +85,7 @@ def _variants() -> Iterator[Specimen]:
         for relation in kind().relations:
             sizes = (60, None) if relation == "add-remove" else (None,)
             for size in sizes:
-                about = {"relation": relation, "n_public": size}
+                about: dict[str, Any] = {"relation": relation, "n_public": size}
                 if kind.method != "anonymizing-first":
                     one = usual.varied(kind.method, untraced=_UNTRACED.get(kind.method, ""), method=kind.method, **about)
                     more = _OWN[kind.method]
@@ -93,7 +93,7 @@ def _variants() -> Iterator[Specimen]:
                     continue
                 for synthesis, own in _TABLES.items():
                     if relation in AnonymizingFirstSettings(synthesis=synthesis).relations:
-                        facts = {"method": kind.method, "synthesis": synthesis, "epochs": 1, "schema": _SQUARE}
+                        facts: dict[str, Any] = {"method": kind.method, "synthesis": synthesis, "epochs": 1, "schema": _SQUARE}
                         yield usual.varied(kind.method, synthesis, **facts, **about, **own, delta=None)
     yield usual.varied("bayes-net", method="anonymizing-first", epochs=1, schema=_SQUARE, n_synthetic=50, bins=2, delta=1e-5)
     yield trainer.varied("torch-modules")

@@ -34,7 +34,7 @@ def _variants() -> Iterator[Specimen]:
         for relation in ("replace-one", "add-remove"):
             for people in (1, 3):
                 pure: dict[str, Any] = {"delta": None} if method in ("ssp-laplace", "objpert") else {}
-                facts = {"method": method, "relation": relation, "records_per_person": people}
+                facts: dict[str, Any] = {"method": method, "relation": relation, "records_per_person": people}
                 yield usual.varied(method, untraced=_UNTRACED if method == "objpert" else "", **facts, **pure)
 
 

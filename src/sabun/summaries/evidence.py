@@ -48,8 +48,8 @@ def _fit_groups(model: Any, rows: Any) -> Any:
 def _variants() -> Iterator[Specimen]:
     for specimen, relation, grouped in itertools.product(SPECIMENS, ("replace-one", "add-remove"), (False, True)):
         pure = "exponential mechanism" if specimen.question == "Quantiles" else "discrete Laplace noise"
-        groups = {"schema": _GROUPED, "by": "g"} if grouped else {}
-        own = {"where": {"x0": (0.25, None)}} if grouped and "where" in specimen.make.keywords else {}  # type: ignore[attr-defined]
+        groups: dict[str, Any] = {"schema": _GROUPED, "by": "g"} if grouped else {}
+        own: dict[str, Any] = {"where": {"x0": (0.25, None)}} if grouped and "where" in specimen.make.keywords else {}  # type: ignore[attr-defined]
         fit = _fit_groups if grouped else specimen.fit
         words = f"{relation}{', by group' if grouped else ''}"
         plain = replace(specimen, fit=fit).varied(pure, setting=words, relation=relation, **groups, **own)
