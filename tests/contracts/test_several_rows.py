@@ -367,7 +367,7 @@ def test_a_repeat_about_the_same_persons_is_free_and_one_about_others_is_not(
     assert len(Ledger.open("book").entries()) == 6
 
 
-@pytest.mark.parametrize("command", COMMANDS.keys() - {"learning train", "outliers choose"})
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"learning train", "outliers choose"}))
 def test_a_command_about_persons_in_pieces_says_what_one_about_the_table_does(
     command: str, visits: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -240,7 +240,7 @@ def _a_value_that_stays_is_answered_the_same_for_ever(bench: Bench, protocol: st
     """A value in the middle of its range, over many rounds: fresh tosses would add up to the truth."""
     facts: dict[str, Any] = {"padding_length": 1} if protocol.startswith(("pckv", "set")) else {}
     terms = Terms(keys=("a", "b"), epsilon=Fraction(1), protocol=protocol, rounds=30, answers="memoised", **facts)
-    holdings: list[Mapping[str | int, float]] = [{"a": 0.3}, {"a": -0.1, "b": 0.6}, {}]
+    holdings: tuple[Mapping[str | int, float], ...] = ({"a": 0.3}, {"a": -0.1, "b": 0.6}, {})
     for held in holdings:
         client = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef")
         reports = [client.report(held, round=turn) for turn in range(terms.rounds)]
