@@ -6,7 +6,7 @@ one row becomes one for the person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -84,6 +84,15 @@ class Persons:
         found = dict(self.rules).get(column.name, usual)
         checks.require(found in known, f"one of {', '.join(known)} for column {column.name!r}", rule=found)
         return found
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuses a rule about a column that the table lacks; one that is counted need not be there.
+
+        Raises:
+            ParameterError: There is one.
+        """
+        unknown = [name for name, rule in self.rules if rule != "count" and name not in names]
+        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
 
     def read(self, schema: Schema) -> tuple[str, ...]:
         """The columns of the table that are needed: a count of rows needs none of its own."""

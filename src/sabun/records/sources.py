@@ -273,9 +273,7 @@ def _of_persons(how: Persons, schema: Schema) -> Persons:
     if isinstance(settled, np.ndarray):
         raise DataError("a table with several rows per person must have column names; got an array.")
     if not isinstance(settled, Chunks):
-        names = _all_names(settled)
-        unknown = [name for name, rule in how.rules if rule != "count" and name not in names]
-        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
+        how.check(_all_names(settled))
     return how
 
 
