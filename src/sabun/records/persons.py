@@ -85,6 +85,10 @@ class Persons:
         checks.require(found in known, f"one of {', '.join(known)} for column {column.name!r}", rule=found)
         return found
 
+    def by_order(self, schema: Schema) -> bool:
+        """Whether some column's rule looks for what comes first or last."""
+        return any(self.rule(column) in ("first", "last") for column in schema.columns)
+
     def check(self, names: Sequence[str]) -> None:
         """Refuses a rule about a column that the table lacks; one that is counted need not be there.
 
@@ -124,7 +128,8 @@ def persons(
         spelling: ``text``: ids are equal when their text is, apart from blanks around it and wide characters; ``number``: when
             they are the same whole number (``007`` is ``7``), and anything else is no id.
         order: A column of numbers or dates that says which row is first; the order of the rows when left out, and among rows of
-            the same number or day. A row without either counts only where a person has no other.
+            the same number or day. A row without either counts only where a person has no other. Rows of a database have no
+            order of their own: there it must be given, and of rows of the same number or day the smallest cell is first.
         memory: About how many bytes persons may take while they are put together. Rows of those beyond it wait in temporary
             files that have no name and that nobody else can open; see `LIMITS.md`.
 

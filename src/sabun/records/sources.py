@@ -131,8 +131,10 @@ class Source:
             return how.table.rows[:, [how.table.schema.names.index(name) for name in schema.names]]
         if "rows" not in self._once:
             names = how.read(schema)
-            stream = _stream(_settled(how.table, names, self.form), names, CHUNK_ROWS, self.form)
-            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream)
+            table = _settled(how.table, names, self.form)
+            placed = not isinstance(table, DatabaseTable)
+            stream = _stream(table, names, CHUNK_ROWS, self.form, in_order=placed and how.by_order(schema))
+            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream, placed=placed)
         return self._once["rows"]
 
     def _matrices(self, rows: int) -> Iterator[Floats]:
@@ -274,6 +276,9 @@ def _of_persons(how: Persons, schema: Schema) -> Persons:
         raise DataError("a table with several rows per person must have column names; got an array.")
     if not isinstance(settled, Chunks):
         how.check(_all_names(settled))
+    if isinstance(settled, DatabaseTable) and how.by_order(schema):
+        rule = "a column for the rules first and last; rows of a database have no order of their own"
+        checks.require(how.order is not None, rule, order=how.order)
     return how
 
 
@@ -285,13 +290,17 @@ def _all_names(source: Table | Chunks | Stored) -> tuple[str, ...]:
     return names_in(source)
 
 
-def _stream(source: Table | Chunks | Stored, names: Sequence[str], rows: int, form: FileFormat) -> Iterator[Any]:
-    """The tables of a source, each of at most about `rows` rows."""
+def _stream(
+    source: Table | Chunks | Stored, names: Sequence[str], rows: int, form: FileFormat, *, in_order: bool = False
+) -> Iterator[Any]:
+    """The tables of a source, each of at most about `rows` rows; refused where their order matters and there is none."""
+    if in_order and isinstance(source, DatabaseTable):
+        raise DataError("a stream of tables must have an order for the rules first and last; rows of a database have none.")
     if isinstance(source, FilePart | DatabaseTable):
         yield from source.chunks(names, rows=rows)
     elif isinstance(source, Chunks):
         for piece in source.pieces():
-            yield from _stream(_settled(piece, names, form), names, rows, form)
+            yield from _stream(_settled(piece, names, form), names, rows, form, in_order=in_order)
     else:
         for start in range(0, len(source), rows):
             yield source[start : start + rows]
