@@ -118,5 +118,16 @@ def test_first_and_last_of_a_database_need_a_column_that_says_so(visits: str) ->
     stream = persons(chunks([f"{visits}::visits"]), id="who", rules=rules, order="day")
     with pytest.raises(DataError, match="rows of a database have none"):
         open_source(stream, schema=schema, by_person=True).matrix()
+    duckdb = pytest.importorskip("duckdb")
+    who = "SELECT 'p' || (i % 9) AS who, i * 37 % 50 AS age, i % 3 AS day FROM range(60) t(i)"
+    with pytest.raises(ParameterError, match=r"order must be a column for the rules first and last"):
+        open_source(persons(duckdb.sql(who), id="who", rules=rules), schema=schema, by_person=True)
+    turned = [
+        open_source(
+            persons(duckdb.sql(f"{who} ORDER BY i {way}"), id="who", rules=rules, order="day"), schema=schema, by_person=True
+        )
+        for way in ("ASC", "DESC")
+    ]
+    assert sorted(turned[0].matrix().tolist()) == sorted(turned[1].matrix().tolist())
     mean = persons(f"{visits}::visits", id="who", rules={"age": "mean"})
     assert len(open_source(mean, schema=schema, by_person=True).matrix()) == 9
