@@ -25,7 +25,7 @@ from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.engines import Serial
 from sabun.engine.process_engine import Processes
 from sabun.engine.shuffle import shuffled
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.records import Persons, Schema, persons
 from sabun.summaries import Mean
@@ -109,6 +109,25 @@ def test_any_cut_and_any_number_of_buckets_give_the_same(
     assert in_buckets(how, cut(where), buckets) == state_of(recipe(), how)
 
 
+@pytest.mark.parametrize("spelling", ["text", "number"])
+def test_one_id_in_many_spellings_goes_to_one_bucket(tmp_path: Path, spelling: str) -> None:
+    """Each file writes the ids in a way of its own: were they parted as they are written, a person would be several."""
+    ways = ["{}", "00{}", " {} ", "+{}", "{}.0", "{}　"] if spelling == "number" else ["{}", " {}", "{} ", "　{}"]
+    for number, way in enumerate(ways):
+        rows = {"who": [way.format(who) for who in range(1, 31)], "cost": [float(number)] * 30}
+        parquet.write_table(pa.table(rows), tmp_path / f"{number}.parquet")
+    wide = str.maketrans("0123456789", "０１２３４５６７８９")
+    rows = {"who": [str(who).translate(wide) for who in range(1, 31)], "cost": [9.0] * 30}
+    parquet.write_table(pa.table(rows), tmp_path / "wide.parquet")
+    how = persons(tmp_path, id="who", spelling=spelling, rules={"visits": "count"})
+    statistic = PersonRows(schema=SCHEMA)
+    truth = statistic.pack(state_of(statistic, how))
+    assert len(truth) == 30 * 2 * 8
+    for buckets in (1, 2, 7):
+        met = shuffled(Serial(), by_person(statistic, how, form=None), cut(tmp_path), buckets=buckets)
+        assert statistic.pack(met) == truth
+
+
 def test_a_release_about_persons_is_that_of_the_table_and_says_so(table: Path) -> None:
     def ask(source: Any) -> Any:
         return Mean(column="cost", schema=SCHEMA, epsilon=1, random_state=3).fit(source).release_
@@ -117,6 +136,16 @@ def test_a_release_about_persons_is_that_of_the_table_and_says_so(table: Path) -
     assert pieces.value == plain.value
     assert pieces.provenance.parameters == plain.provenance.parameters
     assert pieces.guarantee == plain.guarantee
+
+
+def test_a_rule_about_no_column_is_refused_in_pieces_as_in_the_table(table: Path, tmp_path: Path) -> None:
+    """A misspelt rule would be paid for in silence: the column would have the usual one."""
+    book = Ledger.create(tmp_path / "book", name="book", epsilon=1, unit="person")
+    question = Mean(column="cost", schema=SCHEMA, epsilon=1, ledger=book)
+    for source in (table, spread(table)):
+        with pytest.raises(ParameterError, match=r"rules must be about columns of the table; got \['costt'\]"):
+            question.fit(persons(source, id="who", rules=RULES | {"costt": "max"}))
+    assert book.entries() == ()
 
 
 def test_texts_are_read_as_the_file_or_the_schema_says(tmp_path: Path) -> None:

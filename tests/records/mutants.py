@@ -79,6 +79,12 @@ MUTANTS = (
         'IdKeys("text", secret=_SECRET)',
     ),
     (
+        "first and last by the order in which a database hands its rows out",
+        "records/collapsing.py",
+        "        if not self._placed:  # proof: no-place\n",
+        "        if False:  # proof: no-place\n",
+    ),
+    (
         "persons in pieces of a stream",
         "regression/statistic.py",
         "                if isinstance(piece, Persons):\n",

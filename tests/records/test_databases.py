@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sabun.errors import DataError, ParameterError
-from sabun.records import Column, DatabaseTable, Schema, open_unbounded, read
+from sabun.records import Column, DatabaseTable, Schema, chunks, open_source, open_unbounded, persons, read
 
 pytest.importorskip("sqlalchemy", reason="the extra `database` is not installed")
 
@@ -72,3 +72,62 @@ def test_a_name_is_quoted_and_never_run(sqlite: str) -> None:
     with pytest.raises(DataError, match="no such table"):
         read(f"{sqlite}::people; DROP TABLE people", schema=SCHEMA)
     assert len(read(f"{sqlite}::people", schema=SCHEMA)) == 3
+
+
+VISITS = [(f"p{place % 9}", float(place * 37 % 50), place % 3, "FM?"[place * 7 % 3]) for place in range(60)]
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> str:
+    """The same rows, handed out in three ways."""
+    with sqlite3.connect(tmp_path / "visits.db") as database:
+        database.execute("CREATE TABLE visits (who TEXT, age REAL, day INTEGER, sex TEXT)")
+        database.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", [*VISITS, ("p1", 7.0, None, None)])
+        database.execute("CREATE VIEW turned AS SELECT * FROM visits ORDER BY rowid DESC")
+        database.execute("CREATE VIEW mixed AS SELECT * FROM visits ORDER BY (rowid * 23) % 61")
+    return f"sqlite:///{tmp_path / 'visits.db'}"
+
+
+@pytest.mark.parametrize("rule", ["first", "last"])
+@pytest.mark.parametrize("memory", [1, 1 << 20])
+def test_persons_of_a_database_are_the_same_however_it_hands_out_their_rows(
+    visits: str, rule: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its rows lie follows from what others wrote and deleted: no person's row may depend on that."""
+    monkeypatch.setattr("sabun.records.sources.CHUNK_ROWS", 7)  # ties within pieces, and between them
+    schema = SCHEMA.select(["age", "sex"])
+
+    def rows(name: str, order: str) -> list[list[float]]:
+        how = persons(f"{visits}::{name}", id="who", rules={"age": rule, "sex": rule}, order=order, memory=memory)
+        return sorted(open_source(how, schema=schema, by_person=True).matrix().tolist())
+
+    for order in ("day", "sex"):  # several rows of a day; no row says when
+        assert rows("visits", order) == rows("turned", order) == rows("mixed", order)
+    best = {who: {day: [age for w, age, d, _ in VISITS if (w, d) == (who, day)] for day in range(3)} for who, *_ in VISITS}
+    if rule == "last":
+        truth = [max(ages[max(day for day in ages if ages[day])]) for ages in best.values()]
+    else:
+        truth = [min(ages[min(day for day in ages if ages[day])]) for ages in best.values()]
+    assert [age for age, _ in rows("mixed", "day")] == sorted(truth)
+
+
+def test_first_and_last_of_a_database_need_a_column_that_says_so(visits: str) -> None:
+    schema, rules = SCHEMA.select(["age"]), {"age": "last"}
+    with pytest.raises(ParameterError, match=r"order must be a column for the rules first and last; .* got None"):
+        open_source(persons(f"{visits}::visits", id="who", rules=rules), schema=schema, by_person=True)
+    stream = persons(chunks([f"{visits}::visits"]), id="who", rules=rules, order="day")
+    with pytest.raises(DataError, match="rows of a database have none"):
+        open_source(stream, schema=schema, by_person=True).matrix()
+    duckdb = pytest.importorskip("duckdb")
+    who = "SELECT 'p' || (i % 9) AS who, i * 37 % 50 AS age, i % 3 AS day FROM range(60) t(i)"
+    with pytest.raises(ParameterError, match=r"order must be a column for the rules first and last"):
+        open_source(persons(duckdb.sql(who), id="who", rules=rules), schema=schema, by_person=True)
+    turned = [
+        open_source(
+            persons(duckdb.sql(f"{who} ORDER BY i {way}"), id="who", rules=rules, order="day"), schema=schema, by_person=True
+        )
+        for way in ("ASC", "DESC")
+    ]
+    assert sorted(turned[0].matrix().tolist()) == sorted(turned[1].matrix().tolist())
+    mean = persons(f"{visits}::visits", id="who", rules={"age": "mean"})
+    assert len(open_source(mean, schema=schema, by_person=True).matrix()) == 9

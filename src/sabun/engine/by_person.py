@@ -78,11 +78,15 @@ def by_person(statistic: Statistic[State], how: Persons, *, form: FileFormat | N
 
     Raises:
         DataError: It takes one row per person only.
-        ParameterError: A rule does not fit its column.
+        ParameterError: A rule does not fit its column, or there is no such column.
     """
     bare = replace(how, table=None)
     state_of(statistic, replace(bare, table=chunks([])))
-    return ByPerson(statistic=cast(OfTables[State], statistic), how=bare, form=form)  # whoever takes persons says what is read
+    counted = cast(OfTables[State], statistic)  # whoever takes persons says what is read
+    names = how.table.names(counted.schema.file) if isinstance(how.table, Elsewhere) else None
+    if names is not None:
+        how.check(names)
+    return ByPerson(statistic=counted, how=bare, form=form)
 
 
 def here(table: Any, *, schema: Schema | None) -> Any:

@@ -166,12 +166,17 @@ def _mark(file: Place) -> str:
         with file.open("rb") as opened:
             size = opened.seek(0, os.SEEK_END)
             # No device or inode, workers may see the file through another mount; of a store, nothing but the version.
-            time = os.fstat(opened.fileno()).st_mtime_ns if is_here(file) else _key(file)
+            time = _times(os.fstat(opened.fileno())) if is_here(file) else _key(file)
             opened.seek(max(size - _FOOTER, 0))
             end = opened.read()
     except OSError:
         return ""
     return hashlib.sha256(f"{size}\0{time}\0".encode() + end).hexdigest()
+
+
+def _times(status: os.stat_result) -> str:
+    """When a file was written to; the second of them nobody can set back, as a copy that keeps times does with the first."""
+    return f"{status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def _key(file: Any) -> str:

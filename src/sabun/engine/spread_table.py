@@ -32,6 +32,14 @@ class Spread(Elsewhere):
         """How texts in the files are written."""
         return self.pieces[0].part.form
 
+    def names(self, form: FileFormat) -> tuple[str, ...] | None:
+        """The columns of its first file.
+
+        Raises:
+            DataError: It cannot be read.
+        """
+        return self.pieces[0].part.written(form).names()
+
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all pieces, each counted once.
 

@@ -79,6 +79,11 @@ class Elsewhere(ABC):
         """How texts in it are written; None for as the schema says."""
         return None
 
+    def names(self, form: FileFormat) -> tuple[str, ...] | None:
+        """The columns of its files, whose texts are in that form unless they say so themselves; None where it has no files."""
+        del form
+        return None
+
     @abstractmethod
     def counted(self, statistic: Statistic[State]) -> State:
         """The state of all its pieces, each counted once."""

@@ -50,16 +50,18 @@ class _Kept(Protocol):
 
 
 @np.errstate(all="ignore")  # whoever made numpy raise would hear of a private cell
-def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any]) -> Floats:
+def collapsed(how: Persons, schema: Schema, chunks: Iterable[Any], *, placed: bool = True) -> Floats:
     """One encoded row for each person, in an order drawn anew.
 
     Args:
         how: Id and rules.
         schema: Public facts about the columns.
         chunks: The rows, as tables.
+        placed: Whether their order says anything. That of a database may change with what others have written there.
     """
     read = [column for column in schema.columns if how.rule(column) != "count"]
-    parts = [*_put_together(how, schema, [column.name for column in read], _identified(how, schema, read, chunks))]
+    pieces = _identified(how, schema, read, chunks)
+    parts = [*_put_together(how, schema, [column.name for column in read], pieces, placed=placed)]
     matrix = np.concatenate([np.empty((0, len(schema.columns))), *parts])
     return in_random_order(matrix)
 
@@ -78,9 +80,11 @@ def _identified(how: Persons, schema: Schema, read: Sequence[Column], chunks: It
         yield rows if known.all() else rows.where(known)  # proof: left-out
 
 
-def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Iterable[Rows]) -> Iterator[Floats]:
+def _put_together(
+    how: Persons, schema: Schema, read: Sequence[str], pieces: Iterable[Rows], *, placed: bool
+) -> Iterator[Floats]:
     """Rows of persons, a few persons at a time where not all have room in memory; all rows of one in one place."""
-    kept = {column.name: _kept(how.rule(column), column) for column in schema.columns}
+    kept = {column.name: _kept(how.rule(column), column, placed=placed) for column in schema.columns}
     places = _Places(room=max(1, how.memory // _size(how, schema)))
     with Spilled(len(read)) as spilled:
         for rows, who in _placed(pieces, places, most=how.memory // (16 * (len(read) + 3))):
@@ -96,7 +100,7 @@ def _put_together(how: Persons, schema: Schema, read: Sequence[str], pieces: Ite
             yield np.column_stack([_filled(column, kept[column.name].result()[:count]) for column in schema.columns])
         del kept, places
         for part in spilled.parts():
-            yield from _put_together(how, schema, read, part)
+            yield from _put_together(how, schema, read, part, placed=placed)
 
 
 def _placed(pieces: Iterable[Rows], places: _Places, *, most: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
@@ -158,7 +162,7 @@ def in_random_order(rows: Floats) -> Floats:
     return rows[order]  # proof: random-order
 
 
-def _kept(rule: str, column: Column) -> _Kept:
+def _kept(rule: str, column: Column, *, placed: bool) -> _Kept:
     if isinstance(column, CategoryColumn) and rule == "mode":
         return _Mode(len(column.categories))
     if rule == "mean":
@@ -167,7 +171,7 @@ def _kept(rule: str, column: Column) -> _Kept:
     if rule == "count":
         return _Count()
     if rule in ("first", "last"):
-        return _Edge(last=rule == "last")
+        return _Edge(last=rule == "last", placed=placed)
     return _Extreme(largest=rule in ("max", "any"))
 
 
@@ -255,10 +259,13 @@ class _Mode:
 
 
 class _Edge:
-    """The first or the last cell that says something; of rows with the same `when`, the earlier or later one."""
+    """The first or the last cell that says something; of rows with the same `when`, the earlier or later one.
 
-    def __init__(self, *, last: bool) -> None:
-        self._last, self._never = last, -np.inf if last else np.inf
+    Where places say nothing, of rows with the same `when` the smallest or largest cell.
+    """
+
+    def __init__(self, *, last: bool, placed: bool) -> None:
+        self._last, self._never, self._placed = last, -np.inf if last else np.inf, placed
         self._cell, self._when, self._row = np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
 
     def add(self, who: NDArray[np.int64], cells: Floats, when: Floats | None, count: int) -> None:
@@ -271,6 +278,9 @@ class _Edge:
         if when is not None:
             who, cells, times = self._best(who, cells, times, count)
         better = times >= self._when[who] if self._last else times < self._when[who]
+        if not self._placed:  # proof: no-place
+            held, same = self._cell[who], times == self._when[who]
+            better = np.where(same, cells > held if self._last else cells < held, better)
         if not self._last or when is not None:
             better |= np.isnan(self._cell[who])
         # Written one after the other, the last one stays: of each person the one that is wanted.
@@ -279,7 +289,8 @@ class _Edge:
     def _best(self, who: NDArray[np.int64], cells: Floats, times: Floats, count: int) -> tuple[Any, Floats, Floats]:
         """Of each person the one row that is wanted; among rows of one moment the order stays."""
         self._row = _grown(self._row, count, 0)
-        order = np.argsort(times if self._last else -times, kind="stable")
+        sign = 1 if self._last else -1
+        order = np.argsort(sign * times, kind="stable") if self._placed else np.lexsort((sign * cells, sign * times))
         self._row[who[order]] = order
         chosen = self._row[who] == np.arange(len(who))
         return who[chosen], cells[chosen], times[chosen]

@@ -6,7 +6,7 @@ one row becomes one for the person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -85,6 +85,19 @@ class Persons:
         checks.require(found in known, f"one of {', '.join(known)} for column {column.name!r}", rule=found)
         return found
 
+    def by_order(self, schema: Schema) -> bool:
+        """Whether some column's rule looks for what comes first or last."""
+        return any(self.rule(column) in ("first", "last") for column in schema.columns)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuses a rule about a column that the table lacks; one that is counted need not be there.
+
+        Raises:
+            ParameterError: There is one.
+        """
+        unknown = [name for name, rule in self.rules if rule != "count" and name not in names]
+        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
+
     def read(self, schema: Schema) -> tuple[str, ...]:
         """The columns of the table that are needed: a count of rows needs none of its own."""
         asked = [column.name for column in schema.columns if self.rule(column) != "count"]
@@ -115,7 +128,8 @@ def persons(
         spelling: ``text``: ids are equal when their text is, apart from blanks around it and wide characters; ``number``: when
             they are the same whole number (``007`` is ``7``), and anything else is no id.
         order: A column of numbers or dates that says which row is first; the order of the rows when left out, and among rows of
-            the same number or day. A row without either counts only where a person has no other.
+            the same number or day. A row without either counts only where a person has no other. Rows of a database have no
+            order of their own: there it must be given, and of rows of the same number or day the smallest cell is first.
         memory: About how many bytes persons may take while they are put together. Rows of those beyond it wait in temporary
             files that have no name and that nobody else can open; see `LIMITS.md`.
 

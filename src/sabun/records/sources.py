@@ -19,7 +19,7 @@ from sabun.records.forms import PLAIN, FileFormat
 from sabun.records.matrix import encoded, unbounded
 from sabun.records.persons import Collapsed, Persons
 from sabun.records.schema import Schema
-from sabun.records.tables import Table, as_table, check_columns, names_in
+from sabun.records.tables import Table, as_table, check_columns, is_relation, names_in
 
 __all__ = ["CHUNK_ROWS", "Chunks", "Source", "chunks", "has_names", "open_source", "open_unbounded", "read", "stored"]
 
@@ -131,8 +131,10 @@ class Source:
             return how.table.rows[:, [how.table.schema.names.index(name) for name in schema.names]]
         if "rows" not in self._once:
             names = how.read(schema)
-            stream = _stream(_settled(how.table, names, self.form), names, CHUNK_ROWS, self.form)
-            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream)
+            table = _settled(how.table, names, self.form)
+            placed = _has_order(how.table)
+            stream = _stream(table, names, CHUNK_ROWS, self.form, in_order=placed and how.by_order(schema))
+            self._once["rows"] = collapsed(how, replace(schema, file=self.form), stream, placed=placed)
         return self._once["rows"]
 
     def _matrices(self, rows: int) -> Iterator[Floats]:
@@ -240,6 +242,11 @@ def stored(source: object) -> Stored | None:
     return FilePart.of(source) if isinstance(source, str | os.PathLike) else None
 
 
+def _has_order(source: object) -> bool:
+    """Whether rows lie in an order; a database hands them out as it likes."""
+    return not (isinstance(source, DatabaseTable) or is_database(source) or is_relation(source))
+
+
 def _form(source: object, declared: FileFormat) -> FileFormat:
     """How texts are written: as a file says itself, else as declared."""
     found = source if isinstance(source, Chunks) else stored(source)
@@ -273,9 +280,10 @@ def _of_persons(how: Persons, schema: Schema) -> Persons:
     if isinstance(settled, np.ndarray):
         raise DataError("a table with several rows per person must have column names; got an array.")
     if not isinstance(settled, Chunks):
-        names = _all_names(settled)
-        unknown = [name for name, rule in how.rules if rule != "count" and name not in names]
-        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
+        how.check(_all_names(settled))
+    if not _has_order(how.table) and how.by_order(schema):
+        rule = "a column for the rules first and last; rows of a database have no order of their own"
+        checks.require(how.order is not None, rule, order=how.order)
     return how
 
 
@@ -287,13 +295,19 @@ def _all_names(source: Table | Chunks | Stored) -> tuple[str, ...]:
     return names_in(source)
 
 
-def _stream(source: Table | Chunks | Stored, names: Sequence[str], rows: int, form: FileFormat) -> Iterator[Any]:
-    """The tables of a source, each of at most about `rows` rows."""
+def _stream(
+    source: Table | Chunks | Stored, names: Sequence[str], rows: int, form: FileFormat, *, in_order: bool = False
+) -> Iterator[Any]:
+    """The tables of a source, each of at most about `rows` rows; refused where their order matters and there is none."""
     if isinstance(source, FilePart | DatabaseTable):
         yield from source.chunks(names, rows=rows)
     elif isinstance(source, Chunks):
         for piece in source.pieces():
-            yield from _stream(_settled(piece, names, form), names, rows, form)
+            if in_order and not _has_order(piece):
+                raise DataError(
+                    "a stream of tables must have an order for the rules first and last; rows of a database have none."
+                )
+            yield from _stream(_settled(piece, names, form), names, rows, form, in_order=in_order)
     else:
         for start in range(0, len(source), rows):
             yield source[start : start + rows]

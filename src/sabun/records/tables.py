@@ -17,7 +17,7 @@ from sabun.errors import DataError
 from sabun.records.cells import Cells
 from sabun.records.rows import is_list_of_dicts, rows_as_array
 
-__all__ = ["Table", "as_table", "cells_of", "check_columns", "names_in"]
+__all__ = ["Table", "as_table", "cells_of", "check_columns", "is_relation", "names_in"]
 
 Table: TypeAlias = "NDArray[Any] | nw.DataFrame[Any]"
 """A two-dimensional array, or a narwhals view of a pandas, polars or pyarrow frame. Both have a length and slices of rows."""
@@ -145,6 +145,11 @@ def _collected(thing: object) -> object:
     if found is None:
         raise DataError(f"a {home} query must give a table; it fails when it is run. Try it by itself first.")
     return found
+
+
+def is_relation(thing: object) -> bool:
+    """Whether something is a relation of DuckDB: a query, whose rows come as the database likes."""
+    return (type(thing).__module__.partition(".")[0], type(thing).__name__) in _LAZY and type(thing).__name__ != "LazyFrame"
 
 
 def _table_of_batch(thing: object) -> object:
