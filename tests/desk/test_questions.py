@@ -100,9 +100,6 @@ def _typed_in_a_terminal(clinic: Clinic, command: str) -> None:
     here = os.getcwd()
     try:
         os.chdir(clinic.folder)
-        if "--out" in words:  # what the desk wrote is there already
-            place = words.index("--out") + 1
-            words[place] = f"again-{words[place]}"
         assert run(words[1:]) == 0
     finally:
         os.chdir(here)

@@ -86,6 +86,6 @@ def _lines(sheet: Any) -> Iterator[list[Any] | None]:
             return
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # noqa: BLE001, S110 (whatever a cell makes of it must not decide about the other records)
-            pass
+        except BaseException:  # whatever a cell makes of it must not decide about the other records
+            line = None
         yield line
