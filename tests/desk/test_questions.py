@@ -80,7 +80,7 @@ def test_a_question_is_paid_once_and_is_free_from_everywhere_after_that(clinic: 
     again = guest.answered(guest.send(path, **fields))
     assert "Nothing: the same was asked before" in again.text
     assert re.findall(r'class="big.*?</p>', again.text) == re.findall(r'class="big.*?</p>', page.text)
-    _typed_in_a_terminal(clinic, code_in(page.text, "command"))
+    _typed_in_a_terminal(clinic, code_in(again.text, "command"))
     here = os.getcwd()
     try:
         os.chdir(clinic.folder)
