@@ -87,7 +87,7 @@ def _encoding(name: str) -> str:
     """
     try:
         found = codecs.lookup(name)
-        found.decode(array.array("B"))  # type: ignore[arg-type]  # what is no encoding of files (punycode) cannot even do that
+        found.decode(array.array("B"))  # what is no encoding of files (punycode) cannot even do that
     except (LookupError, ValueError, AttributeError, TypeError):
         found = None
     if found is None or not getattr(found, "_is_text_encoding", True):
