@@ -313,6 +313,15 @@ def test_the_same_question_about_the_same_table_is_charged_once(verb: str, ledge
     assert len(ledger.entries()) == 4
 
 
+@pytest.mark.parametrize("verb", ["summaries mean", "outliers count"])
+def test_the_same_file_read_in_another_way_is_another_question(verb: str, ledger: Ledger, capsys: Capture) -> None:
+    for number, said in enumerate(((), ("--decimal", ","), ("--sheet", "b"), ("--sheet", "c")), start=1):
+        for again in ("first", "second"):
+            assert exit_code(*arguments(verb, f"{again}{number}.json"), *said) == 0
+            assert len(ledger.entries()) == number
+    assert "'t.csv (sheet 'c')'" in capsys.readouterr().out.replace('"', "'")
+
+
 def test_an_edited_row_does_not_show_in_the_ledger(ledger: Ledger, here: Path) -> None:
     """A key made of the rows would be charged again, and the ledger would tell that somebody's record was changed."""
     assert exit_code(*arguments("outliers count")) == 0

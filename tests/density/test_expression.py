@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -131,6 +134,41 @@ def test_each_group_and_quantile_is_a_question_of_its_own(text: str, singles: li
         again = Expression.read(str(one))
         assert again.values(TABLE).tolist() == one.values(TABLE).tolist()
         assert again.rows(TABLE).tolist() == one.rows(TABLE).tolist()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1234567.0, 1234568.0, None, 1234567.0],
+        [0.1234567, 0.1234568, 0.1234567, float("inf")],
+        [True, False, True, True],
+        ["'x'", 'it\'s "so"', "a = b", "> 5"],
+        ["", "x", "", None],
+        pd.to_datetime(["2020-01-01", "2020-02-01", "2020-01-01", None]),
+        pd.array([1, None, 3, 1], dtype="Int64"),
+        pd.array([True, None, False, True], dtype="boolean"),
+        pd.Categorical(["a or b", "b", None, "b"]),
+    ],
+)
+def test_groups_hold_every_row_with_a_label_once(cells: Any) -> None:
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "g": cells})
+    named = table["g"].notna()
+    for text, found in (("count() by g", Expression.values), ("mean(x) by g", Expression.rows)):
+        groups = [found(one, table) for one in Expression.read(text, ("x", "g")).singles(table)]
+        assert len(groups) == table["g"].nunique()
+        assert sum(map(np.asarray, groups)).tolist() == named.astype(int).tolist()
+        assert all(group.any() for group in groups)
+
+
+def test_missing_cells_and_truths_are_compared() -> None:
+    table = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
+    for text, values in (
+        ("share(n > 1)", [0, 0, 1]),
+        ("share(b = True)", [1, 0, 1]),
+        ("share(b != true)", [0, 1, 0]),
+        ("share(b = 0)", [0, 1, 0]),
+    ):
+        assert Expression.read(text).values(table).tolist() == values
 
 
 def test_groups_must_be_few_and_known() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from desk.guests import Guest
 from sabun.desk.entrance import Entrance
 from sabun.desk.shelf import Shelf
 from sabun.errors import ParameterError
+from sabun.records import Column, Schema
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,25 @@ def test_every_answer_has_the_strict_policy(clinic: Clinic, guest: Guest) -> Non
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
+def test_an_address_that_no_page_links_to_is_answered_with_the_policy(clinic: Clinic, guest: Guest) -> None:
+    book = clinic.server.desk.shelf.ledgers()[0].handle
+    for entry in ("9" * 5000, "-1", "\u0663", "1e3", "9" * 19):
+        answer = guest.get(f"ledgers/{book}/{entry}")
+        assert answer.status_code == 400
+        assert "bug" not in answer.text
+    for path in ("/", guest.root, "/assets/desk.js"):
+        answer = guest.http.request("PUT", path, headers={"origin": clinic.origin})
+        assert answer.status_code == 405
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_cookie_of_another_port_ends_no_visit(clinic: Clinic, guest: Guest) -> None:
+    [ours] = [f"{name}={value}" for name, value in guest.http.cookies.items()]
+    for sent in (f"{ours}; sabun-visit=junk", f"sabun-visit=junk; {ours}"):
+        request = httpx.get(clinic.origin + guest.root, headers={"cookie": sent})
+        assert request.status_code == 200
+
+
 def test_a_file_has_a_handle_and_no_path_is_taken(clinic: Clinic, guest: Guest) -> None:
     outside = clinic.folder.parent / "outside.csv"
     outside.write_text("age\n1\n")
@@ -228,6 +250,52 @@ def test_rows_are_not_read_before_somebody_says_so(clinic: Clinic, guest: Guest)
     assert wrong.status_code == 400
     assert 'id="wrong-0"' in wrong.text
     assert not (clinic.folder / "volunteers.schema.json").exists()
+
+
+def test_what_is_declared_of_a_table_stays_with_it(clinic: Clinic, guest: Guest) -> None:
+    """Neither a table of a like name nor a visit to the page changes it: labels may hold commas."""
+    before = (clinic.folder / "patients.schema.json").read_bytes()
+    (clinic.folder / "patients.old.csv").write_text("age,who\n1,x\n")
+    declared = Schema(columns=(Column.number("age", lower=0, upper=5), Column.category("who", ["Doe, Jane", 'the "x"', "y"])))
+    (clinic.folder / "patients.old.schema.json").write_text(declared.to_text())
+    path = f"tables/{guest.handle('patients.old.csv')}"
+    page = html.unescape(guest.get(path).text.replace("&#34;", "\0"))
+    fields = {name: value.replace("\0", '"') for name, value in re.findall(r'name="([\w-]+)" value="([^"]*)"', page)}
+    labels = re.findall(r'name="labels-1"[^>]*value="([^"]*)"', page)[0].replace("\0", '"')
+    ends = {"low-0": "0", "high-0": "5", "kind-0": "number", "kind-1": "category", "labels-1": labels}
+    assert guest.post(path, **fields | ends | {"act": "save"}).status_code == 303
+    assert Schema.load(clinic.folder / "patients.old.schema.json") == declared
+    assert (clinic.folder / "patients.schema.json").read_bytes() == before
+
+
+def test_a_ledger_that_was_renamed_is_asked_for_by_its_name(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/summaries/mean"
+    sent = guest.send(path, column="age", epsilon="0.25", act="ask")
+    while not clinic.server.desk.errands.sent(sent.headers["location"].rpartition("/")[2]).over:
+        time.sleep(0.05)
+    book = clinic.folder / "clinic.ledger"
+    book.rename(clinic.folder / "moved.ledger")
+    try:
+        gone = guest.get(sent.headers["location"])
+    finally:
+        (clinic.folder / "moved.ledger").rename(book)
+    assert gone.status_code == 400
+    assert "of the ledger has its answer" in gone.text
+    place = str(guest.answered(sent).url)
+    (clinic.folder / "patients.schema.json").rename(clinic.folder / "away.json")
+    try:
+        assert guest.get(place.removeprefix(clinic.origin)).status_code == 200
+        assert guest.get(path).status_code == 303
+    finally:
+        (clinic.folder / "away.json").rename(clinic.folder / "patients.schema.json")
+
+
+def test_two_questions_at_once_write_two_files(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/density/weights"
+    public = guest.handle("volunteers.csv")
+    sent = [guest.send(path, act="ask", public=public, columns=name, epsilon="1") for name in ("age", "stay days")]
+    for one in sent:
+        assert "/ledgers/" in str(guest.answered(one).url)
 
 
 def test_bad_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -95,6 +95,34 @@ def test_what_is_no_code_book_is_refused(name: str, content: str, words: str, tm
         read_code_book(tmp_path / "absent.csv")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.yaml", b"columns:\n  a:\n    dtype: 2020-13-45\n"),
+        ("a.yaml", b"columns:\n  a:\n    dtype: " + b"1" * 5000),
+        ("a.yaml", b"[" * 3000),
+        ("a.xml", b'<?xml version="1.0" encoding="cp932"?><a/>'),
+        ("a.xml", b'<?xml version="1.0" encoding="nobody"?><a/>'),
+        ("a.csv", b"name,labels\na," + b"x" * 200_000),
+    ],
+)
+def test_what_its_reader_chokes_on_is_no_code_book(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match="must be a file that can be read as what its name says"):
+        read_code_book(tmp_path / name)
+
+
+def test_a_list_that_swells_without_end_is_no_bound_and_no_label(tmp_path: Path) -> None:
+    """Thirty lists of ten, each of the one before: every text of the last would fill all memory there is."""
+    lists = "".join(f"l{depth}: &l{depth} [{', '.join([f'*l{depth - 1}' if depth else 'x'] * 10)}]\n" for depth in range(30))
+    checks = {"a": "{ge: *l29, le: 5}", "b": "{isin: [*l29]}", "c": "[{options: {check_name: *l29}, value: 1}]"}
+    columns = "".join(f"  {name}:\n    dtype: *l29\n    checks: {rule}\n" for name, rule in checks.items())
+    (tmp_path / "a.yaml").write_text(f"{lists}columns:\n{columns}")
+    found = read_code_book(tmp_path / "a.yaml")
+    assert found.columns == ()
+    assert list(found.short) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(("lower", "upper"), [("0", ""), ("low", "high"), ("nan", "1"), ("5", "1"), ("-inf", "inf")])
 def test_bounds_that_are_none_leave_the_column_out(lower: str, upper: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"name,kind,lower,upper\nage,number,{lower},{upper}\n")

@@ -53,6 +53,32 @@ def test_a_table_of_a_real_server_is_read(postgres: str) -> None:
     assert sorted(found.tolist()) == sorted(TRUTH)
 
 
+@pytest.mark.parametrize("held", ["DATE", "DATETIME", "TIME", "NUMERIC(10, 2)", "JSON", "BOOLEAN", "INTEGER"])
+def test_no_cell_of_a_column_of_another_kind_ends_the_reading(held: str, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "odd.db") as database:
+        database.execute(f"CREATE TABLE t (age {held}, seen {held})")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [("{secret", "hello"), (7, "2024-03-01"), (b"\xff", b"\xff")])
+    found = read(f"sqlite:///{tmp_path / 'odd.db'}::t", schema=SCHEMA.select(["age", "seen"]))
+    assert found.tolist() == [[60, DAY.missing], [7, 19783], [60, DAY.missing]]
+
+
+def test_no_moment_of_a_real_server_ends_the_reading(postgres: str) -> None:
+    psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE TABLE odd (seen date, age timestamptz, at time, long interval)")
+        for day in ("infinity", "-infinity", "20000-01-01", "0044-03-15 BC", "2024-03-01"):
+            connection.execute("INSERT INTO odd VALUES (%s, %s, '24:00', '900000 years')", (day, day))
+    columns = Schema(columns=(DAY, Column.date("age", lower="2020-01-01", upper="2024-12-31"), *_plain("at", "long")))
+    found = read(f"{postgres}::odd", schema=columns)
+    assert found[-1].tolist() == [19783, 19783, 5, 5]
+    assert found[0].tolist() == [DAY.missing, DAY.missing, 5, 5]
+    assert len(found) == 5
+
+
+def _plain(*names: str) -> tuple[Column, ...]:
+    return tuple(Column.number(name, lower=0, upper=10) for name in names)
+
+
 def test_what_is_wrong_is_told_without_the_url_or_cells(sqlite: str) -> None:
     for name, rule in (
         (f"{sqlite}::nobody", "no such table"),

@@ -41,6 +41,14 @@ def test_a_file_reads_alike_in_every_encoding(tmp_path: Path, encoding: str, end
     assert read(FilePart(path=file, form=FileFormat(encoding=encoding)), schema=Schema(columns=COLUMNS)).tolist() == TRUTH
 
 
+def test_a_packed_file_that_is_one_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sabun.records.csv_files._LONGEST_LINE", 1000)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"secret" * 1000))
+    with pytest.raises(DataError, match="cannot be read as one") as caught:
+        read(tmp_path / "a.csv.gz", schema=Schema(columns=COLUMNS))
+    assert "secret" not in str(caught.value)
+
+
 def test_characters_of_two_bytes_may_lie_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sabun.records.csv_files._BLOCK_BYTES", 96)
     (tmp_path / "a.csv").write_bytes(("年齢,性別,備考\n" + "34,女,ソ表能\n" * 200).encode("cp932"))
@@ -107,6 +115,8 @@ def test_a_schema_keeps_how_its_file_is_written() -> None:
         {"encoding": "klingon"},
         {"encoding": "base64"},
         {"encoding": "rot13"},
+        {"encoding": "punycode"},
+        {"encoding": "undefined"},
         {"separator": ""},
         {"separator": ";;"},
         {"separator": '"'},

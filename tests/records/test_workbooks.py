@@ -57,6 +57,18 @@ def test_numbers_stay_numbers_where_texts_have_another_decimal_sign(tmp_path: Pa
     assert found[:, 0].tolist() == [12.5, 12.5]
 
 
+@pytest.mark.parametrize(("cell", "format"), [(-1e300, "yyyy-mm-dd"), (-1e18, "[h]:mm"), (1e300, "[h]:mm"), (3e9, "[h]:mm")])
+def test_a_day_or_a_time_that_no_calendar_has_does_not_touch_other_records(tmp_path: Path, cell: float, format: str) -> None:
+    head, other = ["費用", "区分", "日付"], [7, "外来", datetime.date(2024, 3, 1)]
+    file = _book(tmp_path / "a.xlsx", {"a": [head, other, [3, "入院", None], other]})
+    book = openpyxl.load_workbook(file)
+    book["a"]["C3"].value, book["a"]["C3"].number_format = cell, format
+    book.save(file)
+    found = read(file, schema=SCHEMA)
+    assert found[[0, 2]].tolist() == [[7, 1, 19783]] * 2
+    assert found[1].tolist() in ([3, 0, DAY.missing], [COST.missing, -1, DAY.missing])
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04broken", b"secret-cell"])
 def test_a_broken_workbook_is_refused_without_its_words(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.xlsx").write_bytes(content)

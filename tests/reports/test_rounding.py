@@ -46,6 +46,10 @@ def test_an_error_is_never_told_too_small(error: float) -> None:
         (5.0, 5.0, 5.0, "5", ("5", "5")),
         (math.nan, math.nan, math.nan, "–", ("–", "–")),
         (3.0, -math.inf, 7.0, "3", ("−∞", "7")),
+        (200.0, 123.456, math.inf, "200", ("123.4", "∞")),  # the end that is known is rounded outwards all the same
+        (0.0, -math.inf, 1.23412e-9, "0", ("−∞", "1.235e-09")),
+        (123.456, 123.456, 123.456, "123.5", ("123.4", "123.5")),
+        (5.0, 5 - 1e-9, 5 + 1e-9, "5.0000000000", ("4.9999999990", "5.0000000010")),
     ],
 )
 def test_digits_follow_the_error(value: float, low: float, high: float, told: str, ends: tuple[str, str]) -> None:

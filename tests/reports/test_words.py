@@ -92,6 +92,9 @@ def test_a_number_reads_back_nearly(value: float) -> None:
         (800, 0, "Hardly any protection"),
         (0.1, "0.001", "Weak protection"),
         (20, "0.5", "Hardly any protection"),
+        (0.1, "0.5", "Weak protection"),
+        (0.1, "0.95", "Hardly any protection"),  # the best guesser is right 97.6 % of the time
+        (2.9, "0.5", "Hardly any protection"),
     ],
 )
 def test_a_promise_is_called_as_strong_as_it_is(epsilon: float, delta: float | str, words: str) -> None:

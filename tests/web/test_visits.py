@@ -55,6 +55,17 @@ def test_a_changed_cookie_is_not_believed() -> None:
         assert not holds(visits, f"__Host-sabun-visit={forged}.{seal}")
 
 
+def test_a_cookie_that_another_port_set_does_not_hide_ours() -> None:
+    visits = Visits(KEY, secure=False)
+    visit, cookie, _ = begun(visits)
+    for others in ("sabun-visit=junk", "sabun-visit=", "other=1; sabun-visit=W10.x"):
+        for sent in (f"{cookie}; {others}", f"{others}; {cookie}"):
+            claimed = visits.claimed(asking(sent))
+            assert claimed is not None
+            assert claimed[0] == visit
+            assert claimed[1](b"hash")
+
+
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: base64.urlsafe_b64encode(raw).decode() + ".x"))
 def test_no_cookie_breaks_anything(value: str) -> None:
     assert not holds(Visits(KEY, secure=True), f"__Host-sabun-visit={value}")

@@ -45,6 +45,7 @@ _BY = re.compile(r"\s*(?:group\s+)?by\s+(?P<by>.+?)\s*", re.DOTALL)
 _CONDITION = re.compile(r"\s*(?P<column>.+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<value>.+?)\s*", re.DOTALL)
 _QUOTED = re.compile(r"""(?<![^\s(=<>,])(?P<mark>['"]).*?(?P=mark)(?=[\s),=<>!]|$)""", re.DOTALL)
 _RESERVED = re.compile(r"[(),]|\b(?:and|or|not|where|by)\b")
+_WORDS = {"true": 1.0, "false": 0.0}
 _MOST_GROUPS = 50
 _DEEPEST = 200
 
@@ -138,11 +139,8 @@ class Expression:
         if self.by not in table.columns:
             raise DataError(_no_column(str(self.by)))
         column = table[self.by].dropna()
-        found = [
-            f"{value:g}" if isinstance(value, float) else str(value).strip()
-            for value in sorted(set(column.tolist()), key=_order)
-        ]
-        found = list(dict.fromkeys(found))
+        values = sorted(set(column.tolist() if column.dtype.kind in "biuf" else _texts(column)))
+        found = [value if isinstance(value, str) else _shown(value) for value in values]
         if len(found) > _MOST_GROUPS:
             advice = f"Ask for ranges instead, such as mean(x where {self.by} < 10)."
             raise ParameterError(
@@ -151,7 +149,8 @@ class Expression:
         return found
 
     def _within(self, label: str) -> Self:
-        group = f"{self.by} = {label if not _RESERVED.search(label) else _quoted(label)}"
+        plain = label and not _RESERVED.search(label) and label == _unquoted(label)
+        group = f"{self.by} = {label if plain else _quoted(label)}"
         if self.kind == "count" and not self.what and self.where is None:
             return dataclasses.replace(self, what=group, by=None)
         mine = f"({self.where})" if self.where is not None and re.search(r"\bor\b", self.where) else self.where
@@ -225,10 +224,11 @@ def _compared(table: Any, text: str, *, part: bool) -> Rows:
     name, value, sign = _unquoted(match["column"]), _unquoted(match["value"]), match["sign"].replace("==", "=")
     column = table[name]
     if column.dtype.kind in "biuf":
-        return np.asarray(_COMPARE[sign](column, _number(value, text)), dtype=np.bool_)
+        right = _WORDS.get(value.lower()) if column.dtype.kind == "b" else None
+        return np.asarray(_COMPARE[sign](_numbers(column, name), _number(value, text) if right is None else right))
     if sign not in ("=", "!="):
         raise ParameterError(f"{name!r} must be compared with = or !=, for it holds labels; got {text!r}.")
-    same = column.notna() & (column.astype(str).str.strip() == value)  # a missing cell is no label called "None"
+    same = column.notna() & (_texts(column) == value)  # a missing cell is no label called "None"
     return np.asarray(same if sign == "=" else ~same, dtype=np.bool_)
 
 
@@ -241,16 +241,22 @@ def _beginning(name: str, text: str) -> re.Match[str] | None:
     return re.fullmatch(rf"(?P<column>{re.escape(name)})\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<value>.+?)\s*", text, re.DOTALL)
 
 
+def _texts(column: Any) -> Any:
+    """The labels of a column as they are compared."""
+    return column.astype(str).str.strip()
+
+
+def _shown(value: float) -> str:
+    """A number that is read as the same one; a word for a truth."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value)
+
+
 def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def _quoted(label: str) -> str:
     return f'"{label}"' if "'" in label else f"'{label}'"
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    return (True, value) if isinstance(value, str) else (False, value)
 
 
 def _float(text: str) -> float | None:
@@ -273,4 +279,4 @@ def _no_column(name: str) -> str:
 def _numbers(column: Any, name: str) -> Floats:
     if column.dtype.kind not in "biuf":
         raise DataError(f"column {name!r} must hold numbers; it holds labels. Ask for a share, such as share({name} = X).")
-    return np.asarray(column, dtype=np.float64)
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

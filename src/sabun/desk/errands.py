@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, final
 
 from sabun.errors import ParameterError, SabunError
@@ -151,6 +152,11 @@ class Errands:
             if form not in self._sent:
                 raise ParameterError("the answer must be one that was asked for here; it is not. Look for it in the ledger.")
             return self._sent[form]
+
+    def writing(self) -> set[Path]:
+        """What those that have not ended are about to write."""
+        with self._lock:
+            return {one.about["files"]["out"] for one in self._sent.values() if not one.over and "out" in one.about["files"]}
 
     def _go(self, errand: Errand, typed: list[str]) -> None:
         with heard() as errand.hears:

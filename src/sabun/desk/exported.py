@@ -12,16 +12,24 @@ from typing import Any, final
 
 from sabun.desk.errands import Errand
 from sabun.desk.jobs import Job
-from sabun.errors import ParameterError
+from sabun.desk.shelf import Shelf
+from sabun.errors import ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.records import Column, FileFormat, Schema
 
 __all__ = ["command_of", "python_of"]
 
 
-def command_of(errand: Errand, folder: Path) -> str:
-    """What to type in a terminal to ask the same: the ledger gives the kept answer, for nothing."""
-    return f"cd {shlex.quote(str(folder))}\n{shlex.join(['sabun', *errand.words])}"
+def command_of(errand: Errand, shelf: Shelf) -> str:
+    """What to type in a terminal to ask the same: the ledger gives the kept answer, for nothing.
+
+    What the desk wrote is there already, so the command writes under another name.
+    """
+    words, out = errand.words, errand.about["files"].get("out")
+    if out is not None:
+        fresh = shelf.fresh(out.name.removesuffix(out.suffix), out.suffix).name
+        words = [word.removesuffix(out.name) + fresh if word in (out.name, f"--out={out.name}") else word for word in words]
+    return f"cd {shlex.quote(str(shelf.folder))}\n{shlex.join(['sabun', *words])}"
 
 
 class _Unwritable(Exception):
@@ -88,13 +96,16 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def python_of(errand: Errand, schema: Path) -> str:
-    """The same in Python; empty where a setting cannot be written down."""
+    """The same in Python; empty where a setting cannot be written down, or the schema is gone."""
     about, question = errand.about, errand.about["question"]
     if question is None:
         return ""
     job: Job = about["job"]
     filled, table = about["filled"], about["table"].name
-    script = _Script(known=Schema.load(schema))
+    try:
+        script = _Script(known=Schema.load(schema))
+    except SabunError:  # it was moved since; the answer is there all the same
+        return ""
     script.imports |= {(job.room.package, type(question).__name__), ("sabun", "Ledger"), ("sabun", "Schema")}
     try:
         asked = f"{type(question).__name__}({script.arguments(question, question.get_params(deep=False))})"

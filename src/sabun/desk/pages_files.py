@@ -15,7 +15,7 @@ from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberCo
 from sabun.records.files import file_column
 from sabun.release.files import write_whole
 from sabun.telling.language import phrase, said
-from sabun.telling.terminal.interview import ADVICE, KINDS, NOT_PRIVATE, column_of, looked_at
+from sabun.telling.terminal.interview import ADVICE, KINDS, NOT_PRIVATE, column_of, looked_at, typed_labels
 
 __all__ = ["columns", "enter", "entered", "files", "front", "jobs_of"]
 
@@ -142,7 +142,7 @@ def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _As
     column = known[name]
     if isinstance(column, CategoryColumn):
         return _Asked(
-            name=name, place=place, kind="category", labels=", ".join(column.categories), missing=column.missing or ""
+            name=name, place=place, kind="category", labels=typed_labels(column.categories), missing=column.missing or ""
         )
     ends = {part: _plain(told[end]) for part, end in (("low", "lower"), ("high", "upper"), ("missing", "missing"))}
     return _Asked(name=name, place=place, kind=str(told["kind"]), **ends)

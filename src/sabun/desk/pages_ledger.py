@@ -26,6 +26,7 @@ _REPORT_POLICY = (
 """A report stands alone: its style is inside. It has no script, and nothing else may be loaded."""
 
 _LISTED = 50
+_DIGITS = 18
 
 
 def ledgers(visitor: Visitor) -> Response:
@@ -76,9 +77,17 @@ def ledger(visitor: Visitor) -> Response:
         return visitor.page("ledger.html", here="ledgers", **content)
 
 
+def _number(visitor: Visitor) -> int:
+    """The entry that the path names."""
+    text = visitor.named("entry")
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise ParameterError("the entry must be a whole number; it is not. Look for it in the ledger.")
+    return int(text)
+
+
 def _kept(visitor: Visitor) -> Release:
     """The release of an entry: as the ledger kept it, else from the file it was written to."""
-    number, item = int(visitor.named("entry")), visitor.ledger()
+    number, item = _number(visitor), visitor.ledger()
     with Ledger.open(item.path) as book:
         try:
             return recovered(book, number)
@@ -94,7 +103,8 @@ def _written(visitor: Visitor, number: int, name: str) -> Release | None:
     shelf = visitor.desk.shelf
     folders = [one for one in shelf.folder.iterdir() if one.is_dir() and not one.is_symlink()]
     places: list[Path] = [one.path for one in shelf.items() if one.path.suffix == ".json"]
-    for file in [*places, *(one / "release.json" for one in folders if (one / "release.json").is_file())]:
+    inner = [one / "release.json" for one in folders]
+    for file in [*places, *(one for one in inner if one.is_file() and not one.is_symlink())]:
         try:
             found = Release.load(file)
         except SabunError:
@@ -107,7 +117,7 @@ def _written(visitor: Visitor, number: int, name: str) -> Release | None:
 
 def answer(visitor: Visitor) -> Response:
     """An answer in short: what it says, what it cost, the way to its report, and how to ask it elsewhere."""
-    item, number = visitor.ledger(), int(visitor.named("entry"))
+    item, number = visitor.ledger(), _number(visitor)
     release = _kept(visitor)
     with Ledger.open(item.path) as book:
         entry = book.entry(number)
@@ -124,7 +134,7 @@ def answer(visitor: Visitor) -> Response:
         free=errand is not None and bool(errand.hears.record.get("already_paid")),
         record=None if errand is None else errand.hears.record,
         out="" if errand is None else Path(str(errand.hears.record.get("out") or "")).name,
-        command="" if errand is None else command_of(errand, visitor.desk.shelf.folder),
+        command="" if errand is None else command_of(errand, visitor.desk.shelf),
         python="" if errand is None else python_of(errand, errand.about["files"]["schema"]),
         like=""
         if errand is None
@@ -141,5 +151,5 @@ def report_page(visitor: Visitor) -> Response:
 
 def download(visitor: Visitor) -> Response:
     """The release file."""
-    headers = {"Content-Disposition": f'attachment; filename="entry-{int(visitor.named("entry"))}.json"'}
+    headers = {"Content-Disposition": f'attachment; filename="entry-{_number(visitor)}.json"'}
     return Response(_kept(visitor).to_json(), media_type="application/json", headers=headers)

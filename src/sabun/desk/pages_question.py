@@ -20,7 +20,7 @@ from sabun.desk.jobs import Job
 from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
 from sabun.desk.visitor import Visitor
-from sabun.errors import SabunError
+from sabun.errors import ParameterError, SabunError
 from sabun.privacy.amounts import exact_positive
 
 __all__ = ["question", "sent"]
@@ -71,7 +71,11 @@ class _Form:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    found = os.stat(file)
+    """When a file was written, and how large it is; of one that is gone the command complains."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return 0, 0
     return found.st_mtime_ns, found.st_size
 
 
@@ -170,8 +174,8 @@ def _choose_files(visitor: Visitor, form: _Form) -> None:
             elif one.kind == "ledger" and (given or books):
                 form.files[one.name] = shelf.found(given or books[0].handle, books).path
             elif one.kind == "out" and one.required:
-                name = f"{form.table.name.split('.')[0]}-{form.job.room.name}-{form.job.verb}"
-                form.files[one.name] = shelf.fresh(name, one.ending)
+                name = f"{form.table.stem}-{form.job.room.name}-{form.job.verb}"
+                form.files[one.name] = shelf.fresh(name, one.ending, taken=visitor.desk.errands.writing())
         except SabunError as error:
             form.wrong[one.name] = str(error)
 
@@ -191,5 +195,10 @@ def sent(visitor: Visitor) -> Response:
         job: Job = about["job"]
         return visitor.to(f"tables/{table.handle}/jobs/{job.room.name}/{job.verb}?tried={name}")
     shelf = visitor.desk.shelf
-    ledger = next(one for one in shelf.ledgers() if one.path == about["ledger"])
+    ledger = next((one for one in shelf.ledgers() if one.path == about["ledger"]), None)
+    if ledger is None:
+        raise ParameterError(
+            f"the ledger {about['ledger'].name!r} must be in the folder under that name; it is not any more. The question is "
+            f"paid for, and entry {hears.record['entry']} of the ledger has its answer: give it back its name, or look there."
+        )
     return visitor.to(f"ledgers/{ledger.handle}/{hears.record['entry']}?sent={name}")

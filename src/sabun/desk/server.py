@@ -27,6 +27,7 @@ from sabun.desk.visitor import Desk, Visitor
 from sabun.errors import ParameterError, SabunError
 from sabun.telling.language import said, speaking
 from sabun.web import Assets, Guard, Visits, spoken
+from sabun.web.guard import HEADERS
 from sabun.web.spoken import keep_language
 
 __all__ = ["DeskServer"]
@@ -154,18 +155,25 @@ def application(desk: Desk) -> Starlette:
             route("/ledgers", ledgers),
             route("/new-ledger", new_ledger, "GET", "POST"),
             route(book, ledger),
-            route(f"{book}/{{entry:int}}", answer),
-            route(f"{book}/{{entry:int}}/report", report_page),
-            route(f"{book}/{{entry:int}}/release.json", download),
+            route(f"{book}/{{entry}}", answer),
+            route(f"{book}/{{entry}}/report", report_page),
+            route(f"{book}/{{entry}}/release.json", download),
             Route("/assets/{name:path}", asset, middleware=guarded),
             route("/{rest:path}", nothing, "GET", "POST", inside=False),
-        ]
+        ],
+        exception_handlers={405: _no_such_way},
     )
 
 
 def nothing(visitor: Visitor) -> Response:
     """Where there is no page."""
     return visitor.problem(said("There is nothing at this address."), 404)
+
+
+async def _no_such_way(request: Request, error: Exception) -> Response:
+    """A method that an address does not know; routes say so before anything is guarded."""
+    del request, error
+    return Response(status_code=405, headers=HEADERS)
 
 
 def _made(desk: Desk, request: Request, body: bytes, lang: str, page: Page, inside: bool) -> Response:

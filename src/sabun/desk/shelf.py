@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -19,6 +21,7 @@ from sabun.records.workbooks import is_workbook
 __all__ = ["Item", "Shelf"]
 
 _SCHEMA = ".schema.json"
+_ENDING = re.compile(r"\.[^.]+(?:\.(?:gz|zst|bz2))?\Z", re.IGNORECASE)
 _SQLITE = b"SQLite format 3\0"
 _MOST = 2000
 """How many names of a folder are looked at: a page that lists more helps nobody."""
@@ -41,6 +44,11 @@ class Item:
     def name(self) -> str:
         """What people call it."""
         return self.path.name
+
+    @property
+    def stem(self) -> str:
+        """The same without what says how it is written: `people.2024` of `people.2024.csv.gz`."""
+        return _ENDING.sub("", self.name)
 
 
 @final
@@ -103,7 +111,7 @@ class Shelf:
 
     def schema_of(self, table: Item) -> Path:
         """Where the schema of a table is kept."""
-        return self.folder / f"{table.name.split('.')[0]}{_SCHEMA}"
+        return self.folder / f"{table.stem}{_SCHEMA}"
 
     def declared(self, table: Item) -> Schema | None:
         """What is declared about a table's columns; None where that cannot be told yet."""
@@ -113,11 +121,11 @@ class Shelf:
         except SabunError:
             return None
 
-    def fresh(self, name: str, ending: str) -> Path:
-        """A name that is free, like the one given."""
+    def fresh(self, name: str, ending: str, *, taken: Collection[Path] = ()) -> Path:
+        """A name that is free, and not about to be taken, like the one given."""
         for number in range(1, 10_000):
             path = self.folder / f"{name}{'' if number == 1 else f'-{number}'}{ending}"
-            if not os.path.lexists(path):
+            if path not in taken and not os.path.lexists(path):
                 return path
         raise ParameterError(f"there must be a free name like {name!r} in the folder; there is none. Tidy it up.")
 

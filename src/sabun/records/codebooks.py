@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import importlib
 import io
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ def read_code_book(path: str | os.PathLike[str]) -> CodeBook:
     if reader is None:
         raise DataError(f"a code book must be a file {', '.join(sorted(readers))}; got {file.name!r}.")
     columns, short = list[Column](), dict[str, str]()
-    for entry in reader(content):
+    for entry in _entries(reader, content, file.name):
         if not entry.name or entry.name in short or entry.name in {column.name for column in columns}:
             raise DataError(f"a code book must name each column once; it does not ({one_line(entry.name)!r:.60}).")
         try:
@@ -83,32 +84,52 @@ def read_code_book(path: str | os.PathLike[str]) -> CodeBook:
     return CodeBook(columns=tuple(columns), short=short)
 
 
+def _entries(reader: Callable[[bytes], Iterator[_Entry]], content: bytes, name: str) -> list[_Entry]:
+    """What a reader finds; a file that it chokes on (half a date, an unknown encoding, endless nesting) is no code book."""
+    found: list[_Entry] | None = None
+    try:
+        found = list(reader(content))
+    except DataError:
+        raise
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, csv.Error):
+        found = None
+    if found is None:
+        raise DataError(f"a code book must be a file that can be read as what its name says; {name!r} cannot.")
+    return found
+
+
 def _column(entry: _Entry) -> Column:
     kind = entry.kind.lower()
     if entry.labels:
+        if any(isinstance(label, Mapping | list) for label in entry.labels):
+            raise ParameterError("a label that is no text")
         return Column.category(entry.name, entry.labels, missing=entry.missing)
     if any(kind.startswith(word) for word in _DATES) and entry.lower is not None and entry.upper is not None:
-        return Column.date(entry.name, lower=str(entry.lower)[:10], upper=str(entry.upper)[:10])
+        return Column.date(entry.name, lower=_word(entry.lower)[:10], upper=_word(entry.upper)[:10])
     if kind.startswith("bool"):
         return Column.category(entry.name, ["false", "true"])
     if entry.lower is None or entry.upper is None:
         what = "a number" if kind.startswith(_NUMBERS) else "a date" if kind.startswith(_DATES) else "a text"
         needed = "a list of labels" if what == "a text" else "a lower and an upper bound"
         raise ParameterError(f"{what} without {needed}")
-    lower, upper = (_finite(entry.name, end) for end in (entry.lower, entry.upper))
-    return Column.number(
-        entry.name, lower=lower, upper=upper, missing=None if entry.missing is None else _finite(entry.name, entry.missing)
-    )
+    missing = None if entry.missing is None else _finite(entry.missing)
+    return Column.number(entry.name, lower=_finite(entry.lower), upper=_finite(entry.upper), missing=missing)
 
 
-def _finite(name: str, value: object) -> float:
+def _finite(value: object) -> float:
+    text = _word(value)
     try:
-        number = float(str(value))
-    except ValueError:
+        number = float(text)
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError(f"a bound that is no number ({one_line(str(value))!r:.40})")
+        raise ParameterError(f"a bound that is no number ({one_line(text)!r:.40})")
     return number
+
+
+def _word(value: object) -> str:
+    """The text of a plain value. Of a list none is made: one that YAML lets hold itself many times over has no end."""
+    return str(value) if isinstance(value, str | int | float | datetime.date) else "" if value is None else type(value).__name__
 
 
 def _of_lines(content: bytes) -> Iterator[_Entry]:
@@ -159,7 +180,7 @@ def _of_frictionless(field: Mapping[str, Any]) -> _Entry:
     listed = rules.get("enum") or field.get("categories") or ()
     labels = tuple(one.get("value") if isinstance(one, Mapping) else one for one in listed) if isinstance(listed, list) else ()
     ends = (rules.get("minimum"), rules.get("maximum"))
-    return _Entry(str(field.get("name", "")), str(field.get("type", "")), *ends, labels)
+    return _Entry(_word(field.get("name")), _word(field.get("type")), *ends, labels)
 
 
 _LOWER = ("greater_than_or_equal_to", "greater_than", "ge", "gt")
@@ -177,7 +198,7 @@ def _of_pandera(name: str, column: Mapping[str, Any]) -> _Entry:
         elif check in _LOWER or check in _UPPER:
             end = value.get("value", value.get("min_value", value.get("max_value"))) if isinstance(value, Mapping) else value
             found["lower" if check in _LOWER else "upper"] = end
-    return _Entry(name, str(column.get("dtype") or ""), **found)
+    return _Entry(name, _word(column.get("dtype")), **found)
 
 
 def _checks(listed: object) -> Iterator[tuple[str, Any]]:
@@ -187,7 +208,7 @@ def _checks(listed: object) -> Iterator[tuple[str, Any]]:
     for one in listed if isinstance(listed, list) else ():
         options = one.get("options") if isinstance(one, Mapping) else None
         if isinstance(options, Mapping):
-            yield str(options.get("check_name", "")), {key: value for key, value in one.items() if key != "options"}
+            yield _word(options.get("check_name")), {key: value for key, value in one.items() if key != "options"}
 
 
 def _of_ddi(content: bytes) -> Iterator[_Entry]:

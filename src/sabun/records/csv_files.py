@@ -26,6 +26,9 @@ _BROKEN = (b"\n", b"\r")
 _BLOCK_BYTES = 1 << 24
 """Bytes of text parsed at a time; one line must be shorter. Cannot change any result."""
 
+_LONGEST_LINE = 1 << 24
+"""Letters that the line of column names may have."""
+
 _LOOK_BYTES = 1 << 20
 """Bytes looked through at a time."""
 
@@ -96,7 +99,8 @@ def _start(path: Place, form: FileFormat) -> tuple[tuple[str, ...], bool]:
     encoding = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
     try:
         with raw_bytes(path) as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
-            names = next((line for line in csv.reader(text, delimiter=_separator(path, form)) if line), [])
+            lines = iter(lambda: _line(text), "")
+            names = next((line for line in csv.reader(lines, delimiter=_separator(path, form)) if line), [])
             more = text.read(1) != ""
     except (OSError, EOFError, ValueError, csv.Error):
         names = None
@@ -110,6 +114,14 @@ def _start(path: Place, form: FileFormat) -> tuple[tuple[str, ...], bool]:
     if any(mark in name.encode("utf-8", "replace") for name in names for mark in _BROKEN):
         raise DataError(f"{path.name} must hold all column names in its first line; a quotation mark there is never closed.")
     return tuple(names), more
+
+
+def _line(text: io.TextIOBase) -> str:
+    """One line, of a length that a block can hold: a packed file may unpack to one without end."""
+    found = text.readline(_LONGEST_LINE)
+    if len(found) >= _LONGEST_LINE:
+        raise ValueError("a line must be shorter")
+    return found
 
 
 def _is_bare(path: Place, form: FileFormat) -> bool:

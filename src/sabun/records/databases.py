@@ -14,6 +14,7 @@ __all__ = ["DatabaseTable", "is_database"]
 
 _BETWEEN = "::"
 _RULE = "the database's URL, two colons and the table's name, such as postgresql://host/name::people"
+_MOMENTS = {"DATE": "YYYY-MM-DD", "DATETIME": "YYYY-MM-DD HH24:MI:SS", "TIMESTAMP": "YYYY-MM-DD HH24:MI:SS"}
 
 
 def is_database(text: object) -> bool:
@@ -90,7 +91,7 @@ class DatabaseTable:
         self.check(names)
         engine = self._engine()
         table = self._reached(self._table)
-        asked = select(*(table.columns[name] for name in names))
+        asked = select(*(_as_it_is(table.columns[name], engine.dialect.name) for name in names))
         failed = False
         lines: Iterator[Any] = iter(())
         try:
@@ -148,3 +149,18 @@ class DatabaseTable:
         if problem:
             raise DataError(f"table {self.table!r} must be in a database that can be read; the database {problem}.")
         return found
+
+
+def _as_it_is(column: Any, dialect: str) -> Any:
+    """A column without what SQLAlchemy or a driver makes of its cells: both refuse some (a text among dates, a day `infinity`).
+
+    PostgreSQL's driver reads moments itself; they become text on the server, which has one for each or null.
+    """
+    from sqlalchemy import func, null, type_coerce, types
+
+    kind = str(column.type.__visit_name__).upper()
+    if dialect == "postgresql" and kind in _MOMENTS:
+        return func.to_char(column, _MOMENTS[kind]).label(column.name)
+    if dialect == "postgresql" and kind in ("TIME", "INTERVAL"):
+        return null().label(column.name)  # neither a number nor a label
+    return type_coerce(column, types.NullType()).label(column.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import codecs
 import re
 from collections.abc import Mapping
@@ -86,7 +87,8 @@ def _encoding(name: str) -> str:
     """
     try:
         found = codecs.lookup(name)
-    except (LookupError, ValueError):
+        found.decode(array.array("B"))  # what is no encoding of files (punycode) cannot even do that
+    except (LookupError, ValueError, AttributeError, TypeError):
         found = None
     if found is None or not getattr(found, "_is_text_encoding", True):
         raise ParameterError(f"encoding must be one that Python knows, such as utf-8, cp932 or utf-16; got {name!r:.40}.")

@@ -46,13 +46,13 @@ def _read(path: Place, form: FileFormat) -> tuple[tuple[str, ...], list[list[Any
             "a workbook needs the extra that reads them. Install it with: pip install 'sabun[excel]'"
         ) from None
     sheets: list[str] | None = None
-    lines: list[list[Any]] | None = None
+    lines: list[list[Any] | None] | None = None
     try:
         with path.open("rb") as opened:
             book = CalamineWorkbook.from_filelike(opened)
             sheets = list(book.sheet_names)
             if not form.sheet or form.sheet in sheets:
-                lines = book.get_sheet_by_name(form.sheet or sheets[0]).to_python(skip_empty_area=False)
+                lines = list(_lines(book.get_sheet_by_name(form.sheet or sheets[0])))
     except Exception:  # the reader's own errors quote cells, and have no common class
         sheets = None
     if sheets is None:
@@ -60,10 +60,32 @@ def _read(path: Place, form: FileFormat) -> tuple[tuple[str, ...], list[list[Any
     if lines is None:
         known = ", ".join(map(repr, sheets[:8]))
         raise DataError(f"{path.name} must have the sheet that was asked for; got {form.sheet!r:.40}. It has {known}.")
-    told = [line for line in lines if any(cell != "" for cell in line)]
-    if not told:
+    told = [line for line in lines if line is None or any(cell != "" for cell in line)]
+    if not told or told[0] is None:
         raise DataError(f"the sheet of {path.name} must begin with a line of column names; it is empty.")
     names = [str(cell).strip() for cell in told[0]]
     while names and names[-1] == "":
         names.pop()
-    return tuple(names), [[None if cell == "" else cell for cell in line[: len(names)]] for line in told[1:]]
+    empty: list[Any] = [None] * len(names)
+    return tuple(names), [
+        empty if line is None else [None if cell == "" else cell for cell in line[: len(names)]] for line in told[1:]
+    ]
+
+
+def _lines(sheet: Any) -> Iterator[list[Any] | None]:
+    """The lines of a sheet, each by itself: one with a cell that Python cannot hold is a record without any, here None.
+
+    The reader raises, or panics with what is no Exception, on a cell formatted as a day or a time that no calendar has.
+    """
+    lines = sheet.iter_rows()
+    while True:
+        line: list[Any] | None = None
+        try:
+            line = next(lines)
+        except StopIteration:
+            return
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # whatever a cell makes of it must not decide about the other records
+            line = None
+        yield line

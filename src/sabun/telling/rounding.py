@@ -33,7 +33,7 @@ def between(low: float, high: float) -> tuple[str, str]:
     """
     place = _place((high - low) / 2, low, high)
     if place is None:
-        return number(low), number(high)
+        return _outwards(low, ROUND_FLOOR), _outwards(high, ROUND_CEILING)
     return _written(low, place, ROUND_FLOOR), _written(high, place, ROUND_CEILING)
 
 
@@ -57,12 +57,19 @@ def _place(error: float, *values: float) -> int | None:
     return max(place, 0) if all(value == round(value) for value in values) else place
 
 
+def _outwards(value: float, way: str) -> str:
+    """A few digits of one end where the other says nothing about them: none that lies inside."""
+    if not math.isfinite(value) or value == round(value):
+        return number(value)
+    return _written(value, min(0, math.floor(math.log10(abs(value))) - 3), way)
+
+
 def _written(value: float, place: int, way: str) -> str:
     # From the shortest text of the float: 0.3 stands for three tenths, and must not be rounded up because of its 17th digit.
     written = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(place), rounding=way)
     written = written or abs(written)  # no sign on a zero
     if not written and place < -7:
         return "0"
-    if place >= -7:
+    if place >= -7 or abs(written) >= 1:
         return f"{int(written):,}" if place >= 0 else f"{written:,f}"
     return f"{float(written):.{max(0, math.floor(math.log10(abs(float(written)))) - place)}e}"

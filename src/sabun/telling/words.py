@@ -337,9 +337,16 @@ def sentences(*parts: str) -> str:
 
 
 def _strength(epsilon: Amount, delta: Amount) -> str:
-    """The promise in one sentence; with a delta at which whole records may come out, at most a weak one."""
+    """The promise in one sentence; with a delta at which whole records may come out, at most a weak one.
+
+    A weak one is none where the best guesser, wrong with probability (1 - delta) / (1 + e^epsilon), is wrong less often than
+    at the largest epsilon that is called weak.
+    """
+    weakest, weak = _STRENGTHS[-1]
     fitting = [words for most, words in _STRENGTHS if epsilon <= most] or [_NONE]
-    return _STRENGTHS[-1][1] if delta >= _LARGE_DELTA and fitting[0] != _NONE else fitting[0]
+    if delta < _LARGE_DELTA or fitting[0] == _NONE:
+        return fitting[0]
+    return _NONE if (1 - delta) * (1 + math.exp(weakest)) < 1 + math.exp(epsilon) else weak
 
 
 def _up(value: float) -> str:

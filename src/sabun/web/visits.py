@@ -85,7 +85,16 @@ class Visits:
 
     def claimed(self, request: Request) -> tuple[Visit, Callable[[bytes], bool]] | None:
         """What a request's cookie says, not believed yet, with the check of its seal; None for nothing, or one that is over."""
-        text, _, seal = request.cookies.get(self._name, "")[:_LONGEST].partition(".")
+        return next((read for value in self._sent(request) if (read := self._read(value)) is not None), None)
+
+    def _sent(self, request: Request) -> list[str]:
+        """Every cookie of our name, that of the longest path first, as browsers send them: a server at another port of this
+        machine may have set one of the same name for all paths."""
+        parts = [part.strip().partition("=") for header in request.headers.getlist("cookie") for part in header.split(";")]
+        return [value for name, _, value in parts if name == self._name]
+
+    def _read(self, value: str) -> tuple[Visit, Callable[[bytes], bool]] | None:
+        text, _, seal = value[:_LONGEST].partition(".")
         try:
             content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             subject, id, until = json.loads(content)

@@ -69,12 +69,17 @@ Again: TypeAlias = Annotated[
 def asked_name(table: FilePart, label: str | None, again: bool) -> str:
     """The public name under which a question is free the second time; empty where it shall be drawn anew.
 
+    What was said about how the table is written is part of it: another sheet, or another decimal sign, is another table.
+
     Raises:
         ParameterError: The label is empty.
     """
     if label is not None:
         checks.text(label=label)
-    return "" if again else label or (str(table) if "*" in table.name else table.name)
+    name = label or (str(table) if "*" in table.name else table.name)
+    written = {} if table.form is None else table.form.to_dict()
+    said = ", ".join(f"{part} {value!r}" for part, value in written.items())
+    return "" if again else f"{name} ({said})" if said else name
 
 
 class Interrupted(Exception):

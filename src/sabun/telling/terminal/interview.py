@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from sabun.records import Column, FileFormat, FilePart
 from sabun.records.files import file_column
 from sabun.telling.terminal.output import remark
 
-__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at"]
+__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "typed_labels"]
 
 _Answer = TypeVar("_Answer")
 
@@ -101,10 +102,27 @@ def column_of(name: str, kind: str, *, low: str = "", high: str = "", labels: st
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return Column.category(name, [label.strip() for label in labels.split(",")], missing=missing.strip() or None)
+        return Column.category(name, _labels(labels), missing=missing.strip() or None)
     if kind == "date":
         return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
     return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing))
+
+
+def typed_labels(labels: Iterable[str]) -> str:
+    """Labels as one would type them, between commas; one with a comma in quotation marks.
+
+    Example:
+        >>> typed_labels(["F", "Doe, Jane"])
+        'F, "Doe, Jane"'
+    """
+    return ", ".join('"{}"'.format(one.replace('"', '""')) if "," in one or one[:1] == '"' else one for one in labels)
+
+
+def _labels(typed: str) -> list[str]:
+    try:
+        return [label.strip() for label in next(csv.reader([typed], skipinitialspace=True), [""])]
+    except csv.Error:
+        raise ParameterError("the labels must stand in one line, between commas; they do not.") from None
 
 
 def _kind(answer: str) -> str:
