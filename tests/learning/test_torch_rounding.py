@@ -337,3 +337,42 @@ def test_places_that_cancel_never_count_for_too_little(size: float) -> None:
         alone[row] = 1.0
         added = sum(float(value.square().sum()) for value in part.weighted(alone).values())
         assert added <= float(part.squares[row]) * (1 + 2.0**-30)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernel_size": 3, "padding": 1, "stride": 2},
+        {"kernel_size": (3, 2), "padding": (1, 0), "dilation": (1, 2)},
+        {"kernel_size": (4, 3), "padding": "same", "groups": 2},
+        {"kernel_size": 1, "padding": "valid"},
+    ],
+)
+def test_patches_are_the_same_by_a_view_and_unfolded(settings: dict[str, Any]) -> None:
+    layer, x = nn.Conv2d(4, 6, **settings), torch.randn(5, 4, 9, 8)
+    assert torch.equal(layers._patches(layer, x), layers._unfolded(layer, x))
+
+
+@pytest.mark.parametrize("most", [1, 7, 65_535])
+@pytest.mark.parametrize("shape", [(6,), (6, 5), (6, 4, 3)])
+def test_each_example_has_its_own_gradient_of_a_group_norm(
+    shape: tuple[int, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few groups torch takes at a time, and whichever of weight and bias is trained."""
+    monkeypatch.setattr(layers, "_MOST_GROUPS", most)
+    torch.manual_seed(0)
+    layer, x, d = nn.GroupNorm(3, 6), torch.randn(5, *shape), torch.randn(5, *shape)
+    nn.init.normal_(layer.weight)
+    output, own = layers.own_group_norm(layer, x)
+    torch.testing.assert_close(output, layer(x))
+    (back,) = torch.autograd.grad(output, own, d)
+    for name in ("weight", "bias"):
+        layer.requires_grad_(False).get_parameter(name).requires_grad_()
+        part = layers._group_norm(layer, x, back, torch.float64)
+        for row in range(5):
+            some = slice(row, row + 1)
+            (alone,) = torch.autograd.grad(layer(x[some]), [layer.get_parameter(name)], d[some])
+            share = torch.zeros(5, dtype=torch.float64)
+            share[row] = 1.0
+            torch.testing.assert_close(part.weighted(share), {name: alone.double()}, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(part.squares[row], alone.double().square().sum(), rtol=1e-4, atol=1e-5)

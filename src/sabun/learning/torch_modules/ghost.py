@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from sabun.errors import ParameterError
 from sabun.learning.torch_modules.by_hand import Perceptron
-from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, rule_for, written_numbers, written_out
+from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, own_group_norm, rule_for, written_numbers, written_out
 from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
 
 __all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback", "rows_stand_alone"]
@@ -64,7 +64,7 @@ class Clipper:
             numbers = sum(parameter.numel() for parameter in self._trained.values())
         else:
             with torch.no_grad():
-                dimensions = {name: flow.dim() for name, flow in self._inputs(x.new_zeros(1, *x.shape[1:]))}
+                dimensions = {name: flow.dim() for name, flow, _ in self._inputs(x.new_zeros(1, *x.shape[1:]))}
             numbers = sum(written_numbers(layer, dimensions[name]) for name, layer, rule in self._chain if rule)
         return max(1, _WRITTEN_AT_ONCE.get(x.device.type, 1 << 24) // max(1, int(numbers)))
 
@@ -93,16 +93,20 @@ class Clipper:
         with torch.autograd.set_detect_anomaly(False), torch.autocast(x.device.type, enabled=False):
             return way(x, y, count)
 
-    def _inputs(self, x: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """Each layer's name with its input; the output of the last one under the name of the loss."""
+    def _inputs(self, x: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+        """Each layer's name, its input, where its rule wants the gradient; the last output under the name of the loss."""
         assert self._chain is not None
-        for name, layer, _ in self._chain:  # proof: chain
+        for name, layer, rule in self._chain:  # proof: chain
             check_dimensions(layer, tuple(x.shape))
             if type(layer) is nn.MaxPool2d and x.device.type == "cpu":
                 x = x.contiguous(memory_format=torch.channels_last)  # many times as fast; the same numbers
-            yield name, x
-            x = _aligned_linear(layer, x) if type(layer) is nn.Linear else layer(x)
-        yield "loss", x
+            flow = x
+            if type(layer) is nn.GroupNorm and rule is not None:
+                x, at = own_group_norm(layer, x)
+            else:
+                x = at = _aligned_linear(layer, x) if type(layer) is nn.Linear else layer(x)
+            yield name, flow, at
+        yield "loss", x, x
 
     def _by_ghosts(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
         part_of = self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y)
@@ -124,20 +128,21 @@ class Clipper:
     def _by_graph(self, x: Tensor, y: Tensor) -> _PartOf:
         """Both passes by automatic differentiation."""
         assert self._chain is not None
-        calls = [(name, layer, rule, at) for at, (name, layer, rule) in enumerate(self._chain) if rule is not None]
-        flows = [flow for _, flow in self._inputs(x)]
-        losses = _one_each(self._loss(flows[-1], y), len(x))
-        backs = torch.autograd.grad(losses, [flows[at + 1] for *_, at in calls], torch.ones_like(losses))
-        flowing = [(*call, flows[call[-1]].detach(), back) for call, back in zip(calls, backs, strict=True)]
+        *flows, (_, output, _) = self._inputs(x)
+        calls = [
+            (name, layer, rule, flow, at)
+            for (name, layer, rule), (_, flow, at) in zip(self._chain, flows, strict=True)
+            if rule is not None
+        ]
+        losses = _one_each(self._loss(output, y), len(x))
+        backs = torch.autograd.grad(losses, [at for *_, at in calls], torch.ones_like(losses))
+        flowing = [(*call, flow.detach(), back) for (*call, flow, _), back in zip(calls, backs, strict=True)]
 
         def part(sound: Tensor | None) -> Part:
-            kept = ((flow, back) if sound is None else (_blank(flow, sound), _blank(back, sound)) for *_, flow, back in flowing)
-            return _joined(
-                {
-                    name: rule(layer, flow, back, self._kind)
-                    for (name, layer, rule, _), (flow, back) in zip(calls, kept, strict=True)
-                }
-            )
+            def kept(values: Tensor) -> Tensor:
+                return values if sound is None else _blank(values, sound)
+
+            return _joined({name: rule(layer, kept(flow), kept(back), self._kind) for name, layer, rule, flow, back in flowing})
 
         return part
 

@@ -1,9 +1,10 @@
 """Norms and weighted sums of per-example gradients, layer by layer, from what flows in and what flows back.
 
-A rule takes a layer, its input, the loss's gradient at its output; it gives a `Part`: each example's squared gradient norm in
-doubles, with the function from shares to the sum of share times gradient. A gradient is either an outer product, whose norm
-is the product of two norms (`_outer`), or it is written out, and the norm is that of the very numbers that are summed
-(`written_out`). So norm and summand always belong together, in whatever precision the gradient was computed.
+A rule takes a layer, its input, the loss's gradient at its output (of a group norm: at the weights that each example has of
+its own, `own_group_norm`); it gives a `Part`: each example's squared gradient norm in doubles, with the function from shares to
+the sum of share times gradient. A gradient is either an outer product, whose norm is the product of two norms (`_outer`), or it
+is written out, and the norm is that of the very numbers that are summed (`written_out`). So norm and summand always belong
+together, in whatever precision the gradient was computed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ALIGNED", "LARGEST", "Part", "Rule", "rule_for", "written_numbers", "written_out"]
+__all__ = ["ALIGNED", "LARGEST", "Part", "Rule", "own_group_norm", "rule_for", "written_numbers", "written_out"]
 
 
 class Part(NamedTuple):
@@ -28,7 +29,7 @@ class Part(NamedTuple):
 
 
 Rule: TypeAlias = Callable[[Any, Tensor, Tensor, torch.dtype], Part]
-"""Layer, input, gradient at the output, type of the sums."""
+"""Layer, input, gradient at the output or at each example's own weights, type of the sums."""
 
 ALIGNED = 16
 """So many numbers fill a line of the processor's cache, or two."""
@@ -43,6 +44,9 @@ _LOST = 2.0**-30
 _MOST_PLACES = 256
 """Of a convolution whose norms are products of places: what is lost where terms cancel grows with them."""
 
+_MOST_GROUPS = 65_535
+"""Of one example that torch normalises on a GPU: so many blocks a launch may have along its second axis."""
+
 _COLUMNS = {"cpu": 12, "cuda": 16}
 """Matrix libraries are fastest when the number of columns is a multiple of this; zeros fill up."""
 
@@ -54,6 +58,8 @@ def _trained(layer: Any, name: str) -> bool:
 
 def _filled(values: Tensor, length: int, dimension: int) -> Tensor:
     """Zeros behind one dimension: each example's numbers then begin at the same alignment, whatever its place in the batch."""
+    if length % ALIGNED == 0 and values.is_contiguous():  # torch would copy them all the same
+        return values
     return nn.functional.pad(values, (0, 0) * (values.dim() - 1 - dimension) + (0, -length % ALIGNED))  # proof: aligned
 
 
@@ -115,7 +121,7 @@ def _conv(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
         return _by_places(layer, x, d, kind)
     each = {}
     if _trained(layer, "weight"):
-        cut = _patches(layer, x)
+        cut = (_unfolded if x.device.type == "cuda" else _patches)(layer, x)
         places = d.flatten(2)
         back = _filled(places, places.shape[2], 2).unflatten(1, (layer.groups, -1))
         with _as_convolutions():
@@ -168,19 +174,33 @@ def _by_places(layer: nn.Conv2d, x: Tensor, d: Tensor, kind: torch.dtype) -> Par
     return Part(squares, weighted)
 
 
+def _sides(layer: nn.Conv2d) -> list[int]:
+    """The zeros that a convolution puts around its input: left, right, above, below."""
+    sides: list[int] = []
+    for axis in (1, 0):
+        both = 0 if layer.padding == "valid" else layer.dilation[axis] * (layer.kernel_size[axis] - 1)
+        sides += [both // 2, both - both // 2] if isinstance(layer.padding, str) else [int(layer.padding[axis])] * 2
+    return sides
+
+
+def _unfolded(layer: nn.Conv2d, x: Tensor) -> Tensor:
+    """The same patches by torch's unfold, which takes a GPU less time than a padded copy with another of its view."""
+    left, right, above, below = _sides(layer)
+    if (left, above) != (right, below):
+        x, left, above = nn.functional.pad(x, (left, right, above, below)), 0, 0
+    # All channels of all examples as those of one image: torch starts a kernel for each image.
+    image = x.reshape(1, -1, *x.shape[2:])
+    cut = nn.functional.unfold(image, layer.kernel_size, layer.dilation, (above, left), layer.stride)
+    return _filled(cut.reshape(len(x), layer.groups, -1, cut.shape[2]), cut.shape[2], 3)
+
+
 def _patches(layer: nn.Conv2d, x: Tensor, kind: torch.dtype | None = None) -> Tensor:
     """The inputs of a convolution as (example, group, patch size, place), the places filled up with zeros.
 
     With a type: as (patch size, example, place) in that type, of a convolution of one group.
     """
     down, right = layer.kernel_size
-    sides: list[int] = []
-    for axis in (1, 0):
-        if layer.padding == "same":
-            both = layer.dilation[axis] * (layer.kernel_size[axis] - 1)
-            sides += [both // 2, both - both // 2]
-        elif layer.padding != "valid":
-            sides += [int(layer.padding[axis])] * 2
+    sides = _sides(layer)
     x = nn.functional.pad(x, sides) if any(sides) else x
     high, wide = ((x.shape[2 + a] - layer.dilation[a] * (layer.kernel_size[a] - 1) - 1) // layer.stride[a] + 1 for a in (0, 1))
     example, channel, row, column = x.stride()
@@ -188,7 +208,7 @@ def _patches(layer: nn.Conv2d, x: Tensor, kind: torch.dtype | None = None) -> Te
     # cell further in the kernel is `dilation` cells further in the image, one place further is `stride` cells: overlapping
     # patches are the same numbers, seen twice. `high` and `wide` are the places where the kernel still fits, so the last cell
     # of the last place lies inside the padded image: no patch reaches into the next channel, let alone the next example.
-    # One copy of a view; torch's unfold is many times slower, and starts a kernel for each image on a GPU.
+    # One copy of a view; on a CPU torch's unfold is many times slower.
     view = x.as_strided(
         (len(x), x.shape[1], down, right, high, wide),
         (
@@ -238,17 +258,33 @@ def _embedding(layer: nn.Embedding, x: Tensor, d: Tensor, kind: torch.dtype) -> 
 
 def _layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
     normal = nn.functional.layer_norm(x, layer.normalized_shape, eps=layer.eps)
-    return _affine(layer, normal * d, d, tuple(range(1, x.dim() - len(layer.normalized_shape))), kind)
-
-
-def _group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
-    normal = nn.functional.group_norm(x, layer.num_groups, eps=layer.eps)
-    return _affine(layer, normal * d, d, tuple(range(2, x.dim())), kind)
-
-
-def _affine(layer: Any, slopes: Tensor, d: Tensor, places: tuple[int, ...], kind: torch.dtype) -> Part:
-    parts = {name: part for name, part in (("weight", slopes), ("bias", d)) if _trained(layer, name)}
+    places = tuple(range(1, x.dim() - len(layer.normalized_shape)))
+    parts = {name: part for name, part in (("weight", normal * d), ("bias", d)) if _trained(layer, name)}
     return written_out({name: part.sum(places) if places else part for name, part in parts.items()}, kind)
+
+
+def own_group_norm(layer: nn.GroupNorm, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, with the weights and biases that went into it: each example's own, (example, 2, channel).
+
+    n examples of g groups are one example of n g groups: the gradient at its weights, which torch's backward pass adds up
+    over places anyway, is that of each example.
+    """
+    own = torch.stack([layer.weight, layer.bias]).detach().repeat(len(x), 1, 1).requires_grad_()
+    most = max(1, _MOST_GROUPS // layer.num_groups)
+    if len(x) <= most:
+        return _normalised(layer, x, own), own
+    return torch.cat([_normalised(layer, *some) for some in zip(x.split(most), own.split(most), strict=True)]), own
+
+
+def _normalised(layer: nn.GroupNorm, x: Tensor, own: Tensor) -> Tensor:
+    weight, bias = (part.reshape(-1) for part in own.unbind(1))
+    one = x.reshape(1, -1, *x.shape[2:])
+    return torch.group_norm(one, len(x) * layer.num_groups, weight, bias, layer.eps).reshape(x.shape)  # proof: own-weights
+
+
+def _group_norm(layer: nn.GroupNorm, _x: Tensor, d: Tensor, kind: torch.dtype) -> Part:
+    each = zip(("weight", "bias"), d.unbind(1), strict=True)
+    return written_out({name: part for name, part in each if _trained(layer, name)}, kind)
 
 
 _RULES: dict[type[nn.Module], Rule] = {
