@@ -226,6 +226,16 @@ def test_a_study_with_too_few_reports_shows_none_of_its_numbers(board: Dashboard
     assert opened.state == "open"
 
 
+def test_the_list_of_studies_tells_no_number_of_reports_below_the_smallest_batch(board: Dashboard) -> None:
+    """720 of one study are shown; what the process wrote in all would tell the 20 of the other, to whoever signs in."""
+    for name in ("admin", "looks"):
+        operator = Visitor(board, board.tokens[name])
+        page = re.sub(r"[0-9a-f]{32,}", "", words(operator.get(operator.home)))
+        assert "720" in page
+        assert "740" not in page
+        assert not re.search(r"\b20\b", page)
+
+
 def test_aimed_reports_raise_the_alarm(board: Dashboard) -> None:
     """Some 200 reports more about one key of five, where there are about 144 about each: far beyond 1 in 1,000."""
     aimed = [report for report in made_up(APPS, 3000, seed=99) if assigned_index(APPS.terms, report[21:37], b"") == 2]

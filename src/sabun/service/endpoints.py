@@ -159,6 +159,9 @@ class Collecting:
 
     async def _enrolling(self, request: Request) -> Served:
         served = await self.served(request)
+        if not served.tickets:  # as far as this process knows
+            await self.apart(self.store.all_served)
+            served = await self.served(request)
         if not served.tickets:
             raise Problem("no-enrolment")
         return served
