@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -493,6 +495,28 @@ def test_without_a_script_the_server_plays_the_device(board: Dashboard) -> None:
     again = anybody.post("/try", fields | dict(more))
     assert reported(again.text) == report, "the report that was sent, not another one"
     assert len(re.findall(r"to \d+", words(again).partition("5. What")[2])) >= 2
+
+
+def test_visitors_who_play_keep_nobody_else_waiting(board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> list[object]:
+        begun.set()
+        assert goes_on.wait(60)
+        return []
+
+    monkeypatch.setattr("sabun.service.pages_try._crowd", slow)
+    visitors = [Visitor(board) for _ in range(6)]
+    fields = visitors[0].form("/try")
+    with ThreadPoolExecutor(6) as several:
+        playing = [several.submit(visitor.post, "/try", fields) for visitor in visitors]
+        try:
+            assert begun.wait(60)
+            assert Visitor(board).get("/health").status_code == 200
+            assert not any(one.done() for one in playing)
+        finally:
+            goes_on.set()
+    assert {one.result().status_code for one in playing} == {200}
 
 
 @pytest.mark.parametrize("report", ["00" * 38, "x", "0", "ff" * 101, "01" * 37])

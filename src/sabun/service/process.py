@@ -97,6 +97,7 @@ def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
                 await keeping
             await asyncio.to_thread(collecting.writer.end)
             collecting.threads.shutdown()
+            collecting.playing.shutdown()
             store.database.close()
             say("stop", "all that was answered is on disk")
 
