@@ -188,5 +188,6 @@ def test_a_dashboard_is_kept_open_until_somebody_goes_on(goes_on: str, monkeypat
         monkeypatch.setattr("sys.stdin", stdin)
         monkeypatch.setattr(collector, "_PAUSE", 0.01)
         monkeypatch.setattr(collector, "_KEPT_OPEN", 0.3 if goes_on == "time" else 600.0)
-        collector._keep_open(itertools.repeat(phone), lambda share, doing: None)
+        more = collector._keep_open(itertools.repeat(phone), lambda share, doing: None)
+    assert more == len(reported) - (goes_on == "an interrupt")
     assert len(reported) == 6 or goes_on == "time"

@@ -128,7 +128,10 @@ def test_a_page_of_ones_own_takes_a_person_to_a_counted_report(study: Path, addr
     with served(study.with_name("page")) as site, playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        page.goto(f"{site}/index.html?ticket={next(tickets)}")
+        page.goto(f"{site}/index.html?ticket={next(tickets)}&server=http://x&task={'1' * 32}&limit=99")
+        fields = {name: page.locator(f"input[name={name}]").input_value() for name in ("server", "task", "limit")}
+        # A link fills in what is empty; it sends nobody's answers elsewhere and lets nobody spend more.
+        assert fields == {"server": address, "task": Study.load(study).terms.short_id.hex(), "limit": "3"}
         page.get_by_label("地図").fill("0.5")
         page.get_by_role("button").click()
         playwright.expect(page.get_by_role("status")).to_contain_text("counted; 38 bytes left this browser")

@@ -32,6 +32,7 @@ MUTANTS = (
     ("closed rounds take reports", "service/adding.py", 'return "late" if opened.state != "open" or', 'return "late" if'),
     ("ids are kept as they came", "service/adding.py", "scramble(id, key=key, digest_size=16).digest()", "bytes(id)"),
     ("anybody counts", "service/adding.py", '        if rule_in(session, served) == "tickets":\n', "        if False:\n"),
+    ("a lost seed passes", "service/adding.py", "        served.study.checked_seed(served.seed)\n", "        pass\n"),
     ("another folder of keys passes", "service/adding.py", "if key is None or check_of(key) != check:", "if key is None:"),
     (
         "a rolled-back change is answered",

@@ -313,6 +313,14 @@ def test_enrolment_goes_over_the_wire(here: Here) -> None:
     assert here.send(report, here.closed).json()["accepted"] == 1
 
 
+def test_enrolment_begins_where_another_process_changed_the_rule(here: Here) -> None:
+    asked = {"ticket": "00" * 16, "promise": "00" * 32}
+    is_problem(here.client.post(here.path(here.open, "enrolment"), json=asked), "no-enrolment")
+    with here.store.database.change() as session:
+        session.rows("UPDATE study SET enrolment = 'tickets'")
+    is_problem(here.client.post(here.path(here.open, "enrolment"), json=asked), "unknown-ticket")
+
+
 def test_privkvm_over_the_wire_with_devices_that_read_the_feedback(here: Here) -> None:
     from sabun.keyvalue.client import Diary, report_id
 

@@ -207,6 +207,21 @@ def test_a_deletion_that_failed_is_repeated(opened: Callable[..., Store], monkey
     assert (store.rounds(served)[0].state, store.recount(served, 0).n) == ("purged", 0)
 
 
+def test_a_deletion_that_fails_stops_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck, other = filled(store), filled(store, Study(keys=["a", "b"], epsilon=1, protocol="kv3"))
+    for served in (stuck, other):
+        close_round(store, served, 0)
+
+    def destroyed(task: str, number: int) -> None:
+        if task == stuck.task:
+            raise PermissionError("a key that somebody else put back")
+
+    monkeypatch.setattr(store.keys, "destroy_round", destroyed)
+    with pytest.raises(PermissionError):
+        purge_expired(store, retention_days=0)
+    assert [store.rounds(served)[0].state for served in (stuck, other)] == ["frozen", "purged"]
+
+
 @pytest.mark.parametrize("again", [tidy, lambda store: purge_expired(store, retention_days=0)], ids=["tidy", "house"])
 def test_reports_that_an_older_version_failed_to_delete_are_deleted(store: Store, again: Callable[[Store], Any]) -> None:
     served = filled(store)

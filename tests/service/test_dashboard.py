@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +226,16 @@ def test_a_study_with_too_few_reports_shows_none_of_its_numbers(board: Dashboard
     opened = board.store.round(board.sleep, 0)
     assert opened is not None
     assert opened.state == "open"
+
+
+def test_the_list_of_studies_tells_no_number_of_reports_below_the_smallest_batch(board: Dashboard) -> None:
+    """720 of one study are shown; what the process wrote in all would tell the 20 of the other, to whoever signs in."""
+    for name in ("admin", "looks"):
+        operator = Visitor(board, board.tokens[name])
+        page = re.sub(r"[0-9a-f]{32,}", "", words(operator.get(operator.home)))
+        assert "720" in page
+        assert "740" not in page
+        assert not re.search(r"\b20\b", page)
 
 
 def test_aimed_reports_raise_the_alarm(board: Dashboard) -> None:
@@ -483,6 +495,28 @@ def test_without_a_script_the_server_plays_the_device(board: Dashboard) -> None:
     again = anybody.post("/try", fields | dict(more))
     assert reported(again.text) == report, "the report that was sent, not another one"
     assert len(re.findall(r"to \d+", words(again).partition("5. What")[2])) >= 2
+
+
+def test_visitors_who_play_keep_nobody_else_waiting(board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> list[object]:
+        begun.set()
+        assert goes_on.wait(60)
+        return []
+
+    monkeypatch.setattr("sabun.service.pages_try._crowd", slow)
+    visitors = [Visitor(board) for _ in range(6)]
+    fields = visitors[0].form("/try")
+    with ThreadPoolExecutor(6) as several:
+        playing = [several.submit(visitor.post, "/try", fields) for visitor in visitors]
+        try:
+            assert begun.wait(60)
+            assert Visitor(board).get("/health").status_code == 200
+            assert not any(one.done() for one in playing)
+        finally:
+            goes_on.set()
+    assert {one.result().status_code for one in playing} == {200}
 
 
 @pytest.mark.parametrize("report", ["00" * 38, "x", "0", "ff" * 101, "01" * 37])

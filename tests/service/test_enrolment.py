@@ -113,3 +113,13 @@ def test_reports_are_held_to_the_rule_in_the_store_not_in_memory(opened: Callabl
     other.register(KV3)
     with pytest.raises(EnrolmentRefused):
         issue_tickets(one, served, 1)
+
+
+def test_a_process_hears_that_another_one_changed_the_rule(opened: Callable[..., Store]) -> None:
+    one, other = opened(0), opened(1)
+    assert not one.register(KV3).tickets
+    other.register(KV3, tickets=True)
+    assert [served.tickets for served in one.all_served()] == [True]
+    known = one.known(KV3.terms.short_id.hex())
+    assert known is not None
+    assert known.tickets

@@ -16,6 +16,7 @@ import pytest
 from sabun.errors import ParameterError
 from sabun.keyvalue import Study
 from sabun.keyvalue.client import PROTOCOLS
+from sabun.keyvalue.client.assignment import new_seed
 from sabun.keyvalue.collector import Register
 from sabun.service.arrivals import read_reports
 from sabun.service.closing import close_round
@@ -316,3 +317,20 @@ def test_the_lost_key_of_one_study_stops_no_other(store: Store, caplog: pytest.L
             refused.result(60)
     writer.end()
     assert caplog.text.count("folder of keys") == 1
+
+
+def test_a_lost_seed_stops_the_study_for_answers_would_count_for_other_keys(opened: Callable[..., Store]) -> None:
+    seed, commitment = new_seed()
+    study = Study(keys=["a", "b", "c"], epsilon=1, protocol="kv3", index_commitment=commitment)
+    reports = made_up(study, 20, seed=18)
+    first = opened()
+    served = first.register(study, seed=seed)
+    assert first.commit([batch(served, reports[:10])])[0].accepted == 10
+    (first.keys.folder / f"{served.task}.seed").unlink()
+    [without] = opened(1).all_served()
+    with pytest.raises(StoreUnavailable, match="seed"):
+        opened(1).commit([batch(without, reports)])
+    again = opened(2)
+    served = again.register(study, seed=seed)
+    assert again.commit([batch(served, reports)])[0].accepted == 10
+    require_equal(again.counters(served, 0), again.recount(served, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import json
@@ -9,21 +10,26 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from cli.terminal import exit_code
 from ledger.servers import Server
 from sabun.keyvalue import Study
-from sabun.service.settings import opened_store
+from sabun.service.process import listening, web_server
+from sabun.service.settings import Settings, opened_store
 from service.devices import KV3, PATIENCE, Uploader, made_up
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +42,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "study.json"
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`sabun keyvalue serve study.json` with its address, once it is told."""
     command = [sys.executable, "-m", "sabun", "keyvalue", "serve", "study.json", "--port", "0", *words]
@@ -116,6 +122,31 @@ def test_tls_by_flags(study: Path) -> None:
         assert json.loads(answered(address + "/health", ssl.create_default_context(cafile="cert.pem")))["status"] == "ok"
 
 
+def test_who_never_shakes_hands_keeps_nobody_out(study: Path) -> None:
+    """Four times as many as a process listens to, none of which gets as far as a request."""
+    _certificate(study.parent)
+    settings = Settings(database="", keys="", tls_cert="cert.pem", tls_key="key.pem", connections=5, header_seconds=600)
+    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("here"))])
+    made, server = listening("127.0.0.1", 0, shared=False), web_server(app, settings)
+    place = made.getsockname()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [made]})
+    thread.start()
+    context = ssl.create_default_context(cafile="cert.pem")
+    try:
+        assert answered(f"https://127.0.0.1:{place[1]}/", context) == b"here"
+        with contextlib.ExitStack() as lines:
+            silent = [lines.enter_context(socket.create_connection(place, timeout=15)) for _ in range(20)]
+            for line in silent[1::2]:
+                line.sendall(b"\x16\x03\x01")
+            assert answered(f"https://127.0.0.1:{place[1]}/", context) == b"here"
+            for line in silent[:10]:  # hung up on, long before their time
+                with contextlib.suppress(ConnectionResetError):
+                    assert line.recv(1000) == b""
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
 def _certificate(folder: Path) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -163,8 +194,9 @@ def test_operators_and_tickets_come_from_the_command_line(study: Path, capsys: p
         (["--processes", "2"], "PostgreSQL"),
         (["--tls-cert", "study.json"], "together"),
         (["--tls-cert", "none.pem", "--tls-key", "none.pem"], "tls-cert"),
+        (["--tls-cert", "study.json", "--tls-key", "study.json"], "a certificate and its key"),
         (["--port", "70000"], "port"),
-        (["--retention-days", "-1"], "retention_days"),
+        (["--retention-days", "-1"], "--retention-days"),
         (["--database", "postgresql://[bad"], "database"),
         (["--index-seed", "00"], "seed"),
     ],
@@ -228,5 +260,6 @@ def test_a_page_of_ones_own_is_the_clients_example_with_the_study_filled_in(stud
     )
     assert {*loaded, "index.js"} == {file.name for file in Path("page/client").iterdir()}
     assert exit_code("keyvalue", "page", "study.json", "--server", "http://x:1", "--out", "page") == 2, "it is there already"
-    assert exit_code("keyvalue", "page", "study.json", "--server", "x:1", "--out", "other") == 2
+    for server in ("x:1", "http://[::1", "http://x:99999", "http://x y", "http://"):
+        assert exit_code("keyvalue", "page", "study.json", "--server", server, "--out", "other") == 2
     assert not Path("other").exists()

@@ -29,12 +29,19 @@ class KeyLost(StoreUnavailable):
 
 
 def checked_key(keys: RoundKeys, served: Served, number: int, check: bytes) -> bytes:
-    """The key of a round, if it is the one with which the round was opened.
+    """The key of a round, if it is the one with which the round was opened, and the study's seed is there too.
 
     Raises:
-        ParameterError: It is not, or there is none.
+        ParameterError: It is not, or there is none; or the seed is lost, without which answers would go to other keys.
     """
     key = keys.of_round(served.task, number)
+    try:
+        served.study.checked_seed(served.seed)
+    except ParameterError:
+        raise ParameterError(
+            "the folder of keys must hold the seed that the study committed to; it does not. Serve the study again with "
+            "--index-seed: without it answers would count for other keys."
+        ) from None
     if key is None or check_of(key) != check:
         raise ParameterError(
             f"the folder of keys must be the one with which round {number} was opened; it is not. Every process that "

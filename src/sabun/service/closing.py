@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 
-from sabun.errors import DataError
+from sabun.errors import DataError, SabunError
 from sabun.release import Release
 from sabun.service.log import say
 from sabun.service.report_store import Round, Served, Store
@@ -115,15 +115,25 @@ def purge_expired(store: Store, *, retention_days: int) -> int:
 
     Returns:
         Of how many rounds.
+
+    Raises:
+        SabunError: Some could not be deleted, for the first of these reasons; the others were.
+        OSError: Likewise.
     """
-    purged = 0
+    purged, failed = 0, list[Exception]()
     for served in store.all_served():
         for opened in store.rounds(served):
             old = opened.frozen_day is not None and store.today - opened.frozen_day >= retention_days
             if (opened.state == "frozen" and old) or opened.abandoned or _left_over(store, opened):
-                purge_round(store, served, opened)
-                _open_next(store, served, opened.number)
-                purged += 1
+                try:
+                    purge_round(store, served, opened)
+                    _open_next(store, served, opened.number)
+                except (SabunError, OSError) as error:  # the time of the others is over all the same
+                    failed.append(error)
+                else:
+                    purged += 1
+    if failed:
+        raise failed[0]
     return purged
 
 

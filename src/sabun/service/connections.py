@@ -6,8 +6,11 @@ one from which no whole request came for longest. An honest client is done long 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import resource
+import ssl
+from collections.abc import Callable
 from typing import Any, final
 
 import httptools
@@ -79,18 +82,61 @@ class PatientProtocol(HttpToolsProtocol):
 
     seconds: float
     crowd: Crowd
+    tls: ssl.SSLContext | None = None
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.logger = _quiet
         self._announced = self._pending = 0
         self._long = self._told = False
+        self._late: asyncio.TimerHandle | None = None
+        self._early = b""
 
     def connection_made(self, transport: Any) -> None:
-        """Starts the clock."""
-        super().connection_made(transport)
+        """Starts the clock. Who has yet to shake hands is one of the crowd like anybody else."""
+        self.transport = transport
         self.crowd.join(self)
-        self._late = self.loop.call_later(self.seconds, self._end_if_silent)
+        if self.tls is None:
+            self._greeted(transport)
+        else:
+            self._greeting = self.loop.create_task(self._shake_hands(transport, self.tls))
+            # Once the task has begun, which stops reading, and TLS has been told of its connection, which reads again.
+            self.loop.call_soon(self.loop.call_soon, self._hand_over, transport)
+
+    async def _shake_hands(self, transport: Any, tls: ssl.SSLContext) -> None:
+        try:
+            safe = await self.loop.start_tls(transport, self, tls, server_side=True, ssl_handshake_timeout=self.seconds)
+        except Exception:  # they went away, were sent away, took too long, or speak no TLS: nothing for the log
+            safe = None
+        if safe is None or safe.is_closing():
+            self.crowd.leave(self)
+            transport.abort()
+        else:
+            self._greeted(safe)
+
+    def _hand_over(self, transport: Any) -> None:
+        """Gives TLS what came before it listened: uvloop reads on, whatever is asked of it before a connection is made."""
+        tls = transport.get_protocol()
+        while self._early and tls is not self and not transport.is_closing():
+            room = tls.get_buffer(len(self._early))
+            size = min(len(room), len(self._early))
+            room[:size], self._early = self._early[:size], self._early[size:]
+            tls.buffer_updated(size)
+
+    def _greeted(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait_for(self._end_if_silent)
+        if self._early:
+            self.data_received(self._early)
+            self._early = b""
+
+    def _wait_for(self, then: Callable[[], None]) -> None:
+        self._stop_waiting()
+        self._late = self.loop.call_later(self.seconds, then)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
 
     def _end_if_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
@@ -98,6 +144,9 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes; those of which the parser tells nothing yet are counted, for it keeps them."""
+        if self._late is None:  # TLS does not listen yet, or this connection has yet to hear that hands were shaken
+            self._early += data
+            return
         self._pending += len(data)
         self._unset_keepalive_if_required()
         try:
@@ -135,8 +184,7 @@ class PatientProtocol(HttpToolsProtocol):
             return
         super().on_message_begin()
         self._announced = self._pending = 0
-        self._late.cancel()
-        self._late = self.loop.call_later(self.seconds, self._end_if_unfinished)
+        self._wait_for(self._end_if_unfinished)
 
     def _end_if_unfinished(self) -> None:
         if not self.transport.is_closing():
@@ -167,7 +215,7 @@ class PatientProtocol(HttpToolsProtocol):
         """They came in time; the body has a deadline of its own."""
         if self._told:
             return
-        self._late.cancel()
+        self._stop_waiting()
         self._pending = 0
         super().on_headers_complete()
 
@@ -192,6 +240,6 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the clock."""
-        self._late.cancel()
         self.crowd.leave(self)
+        self._stop_waiting()
         super().connection_lost(exc)

@@ -58,7 +58,7 @@ def _route(path: str, page: Page, *methods: str, signed: bool = False) -> Route:
 
         try:
             body = await collecting.intake.body(request, most_bytes=_MOST_BYTES) if request.method == "POST" else b""
-            response = await collecting.apart(made, body)
+            response = await (collecting.aside if page is try_it else collecting.apart)(made, body)
         except Problem as problem:
             response = _bare(request, lang, problem)
         except Exception as error:  # its words may hold what somebody sent

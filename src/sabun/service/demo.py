@@ -58,7 +58,7 @@ def phones_report_to_a_server(bench: Bench) -> Outcome:
             shown = json.loads(server.asked("GET", "estimates"))["rows"]
             if bench.watched:
                 bench.tell(f"     It stays open for {_KEPT_OPEN:.0f} seconds while more phones report. Enter goes on at once.")
-                _keep_open(phones, bench.progress)
+                people += _keep_open(phones, bench.progress)
             server.asked("POST", "close")
             release = Release.from_json(server.asked("GET", "release"))
     shares = ", ".join(f"{key} {100 * share:.0f} %" for key, share in zip(shown["key"], shown["frequency"], strict=True))
@@ -172,17 +172,23 @@ def _report_all(phones: Iterator[Callable[[], None]], people: int, progress: Cal
     return done
 
 
-def _keep_open(phones: Iterator[Callable[[], None]], progress: Callable[[float, str], None]) -> None:
-    """Lets a few more phones report every now and then, until time is over, Enter is pressed or somebody interrupts."""
-    start = time.monotonic()
+def _keep_open(phones: Iterator[Callable[[], None]], progress: Callable[[float, str], None]) -> int:
+    """Lets a few more phones report every now and then, until time is over, Enter is pressed or somebody interrupts.
+
+    Returns:
+        How many did.
+    """
+    start, more = time.monotonic(), 0
     with suppress(KeyboardInterrupt):
         while (passed := time.monotonic() - start) < _KEPT_OPEN:
             progress(passed / _KEPT_OPEN, "Enter goes on")
             if select.select([sys.stdin], [], [], _PAUSE)[0]:
                 sys.stdin.readline()
-                return
+                break
             for report in islice(phones, 3):
                 report()
+                more += 1
+    return more
 
 
 JOBS = (

@@ -67,6 +67,7 @@ class Collecting:
         url: The server's own address as browsers see it, for pages.
         intake: Limits of bodies.
         threads: For looks at the database, which must not keep others waiting.
+        playing: For visitors who try what a device does.
         attempts: How often a caller may come with a token that is none.
     """
 
@@ -76,6 +77,7 @@ class Collecting:
     url: str = ""
     intake: Intake = field(default_factory=Intake)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "look"))
+    playing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "play"))
     attempts: RateLimit = field(default_factory=lambda: RateLimit(most=30, seconds=60))
 
     async def apart(self, job: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -84,8 +86,19 @@ class Collecting:
         Raises:
             Problem: The store cannot be used.
         """
+        return await self._within(self.threads, lambda: job(*arguments, **named))
+
+    async def aside(self, job: Callable[..., T], *arguments: Any) -> T:
+        """The same for what takes long though anybody may ask for it: it keeps no enrolment and no operator waiting.
+
+        Raises:
+            Problem: The store cannot be used.
+        """
+        return await self._within(self.playing, lambda: job(*arguments))
+
+    async def _within(self, threads: ThreadPoolExecutor, job: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: job(*arguments, **named))
+            return await asyncio.get_running_loop().run_in_executor(threads, job)
         except StoreUnavailable:
             raise Problem("unavailable") from None
 
@@ -159,6 +172,9 @@ class Collecting:
 
     async def _enrolling(self, request: Request) -> Served:
         served = await self.served(request)
+        if not served.tickets:  # as far as this process knows
+            await self.apart(self.store.all_served)
+            served = await self.served(request)
         if not served.tickets:
             raise Problem("no-enrolment")
         return served

@@ -23,6 +23,7 @@ _FAREWELL = 30.0
 
 def prepare(settings: Settings) -> list[str]:
     """Makes the store ready and serves the studies from now on; returns the public names of all that are served."""
+    settings.tls()  # before anything is made
     store = opened_store(settings.database, settings.keys)
     try:
         settings.register(store)

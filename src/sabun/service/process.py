@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -64,10 +65,11 @@ def run_process(settings: Settings, made: socket.socket, *, shard: int = 0) -> N
 
 def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
     """The server of an application: no access log, no headers of proxies, nothing said about itself."""
-    waited = {"seconds": settings.header_seconds, "crowd": Crowd(settings.connections)}
+    # TLS is the protocol's own: uvicorn would call it only after the handshake, for which anybody could let it wait.
+    known = {"seconds": settings.header_seconds, "crowd": Crowd(settings.connections), "tls": settings.tls()}
     config = uvicorn.Config(
         app,
-        http=type("_Patient", (PatientProtocol,), waited),
+        http=type("_Patient", (PatientProtocol,), known),
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -77,8 +79,6 @@ def web_server(app: Starlette, settings: Settings) -> uvicorn.Server:
         backlog=_BACKLOG,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=20,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
     )
     return uvicorn.Server(config)
 
@@ -97,22 +97,26 @@ def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
                 await keeping
             await asyncio.to_thread(collecting.writer.end)
             collecting.threads.shutdown()
+            collecting.playing.shutdown()
             store.database.close()
             say("stop", "all that was answered is on disk")
 
     return lifespan
 
 
+def _purge(store: Store, *, days: int) -> None:
+    if purged := purge_expired(store, retention_days=days):
+        say("purge", f"deleted the reports of {purged} rounds")
+
+
 async def _keep_house(settings: Settings, collecting: Collecting) -> None:
     """Deletes reports whose time is over, and the order in which the last ones came, every now and then."""
     while True:
-        try:
-            purged = await collecting.apart(purge_expired, collecting.store, retention_days=settings.retention_days)
-            if purged:
-                say("purge", f"deleted the reports of {purged} rounds")
-            await collecting.apart(scrub, collecting.store)
-        except Problem:
-            say("store", "the store cannot be used for now", level=logging.WARNING)
-        except Exception as error:
-            say("error", f"unexpected {type(error).__name__} while deleting old reports", level=logging.ERROR)
+        for job in (partial(_purge, days=settings.retention_days), scrub):  # one that fails does not stop the other
+            try:
+                await collecting.apart(job, collecting.store)
+            except Problem:
+                say("store", "the store cannot be used for now", level=logging.WARNING)
+            except Exception as error:
+                say("error", f"unexpected {type(error).__name__} while deleting old reports", level=logging.ERROR)
         await asyncio.sleep(_HOUSEKEEPING_SECONDS)

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import final
 
@@ -120,8 +121,12 @@ class Store:
     def all_served(self) -> list[Served]:
         """Every study, in the order in which they came."""
         with self.database.look() as session:
-            tasks = [task for (task,) in session.rows("SELECT task FROM study ORDER BY study")]
-        return [served for task in tasks if (served := self.served(task)) is not None]
+            found = session.rows("SELECT task, enrolment FROM study ORDER BY study")
+        for task, rule in found:  # which another process may have changed
+            served = self.served(task)
+            if served is not None and served.tickets != (rule == "tickets"):
+                self._served[task] = replace(served, tickets=rule == "tickets")
+        return [served for task, _ in found if (served := self.served(task)) is not None]
 
     # Rounds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
@@ -90,6 +91,21 @@ class Settings:
         """Where people find the server."""
         scheme = "http" if self.tls_cert is None else "https"
         return self.url or f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What speaks TLS here, where no proxy does.
+
+        Raises:
+            ParameterError: The files hold no certificate and its key.
+        """
+        if self.tls_cert is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self.tls_cert, self.tls_key)
+        except (OSError, ValueError):
+            raise ParameterError("tls-cert and tls-key must be a certificate and its key (PEM); they are not.") from None
+        return context
 
     def register(self, store: Store) -> None:
         """Makes the store serve the studies."""

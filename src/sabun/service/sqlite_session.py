@@ -13,7 +13,7 @@ from typing import Any, final
 
 from sabun.service.session import StoreUnavailable
 
-__all__ = ["SqliteDatabase"]
+__all__ = ["PRAGMAS", "SqliteDatabase"]
 
 _PATIENCE = 20.0
 """Seconds to wait for another writer."""
@@ -27,7 +27,7 @@ _INSERT = (
     "SELECT ?2, substr(?3, i * 16 + 1, 16), substr(?4, i * ?5 + 1, ?5) FROM g"
 )
 # Ids lie in no order, so a batch changes pages all over the file; a longer log brings each of them home once for many batches.
-_PRAGMAS = (
+PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "cache_size=-4096",
@@ -35,6 +35,7 @@ _PRAGMAS = (
     "foreign_keys=ON",
     "wal_autocheckpoint=16384",
 )
+"""How every connection is set up."""
 
 
 class _Session:
@@ -166,7 +167,7 @@ class SqliteDatabase:
         found: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if found is None:
             found = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-            for pragma in _PRAGMAS:
+            for pragma in PRAGMAS:
                 found.execute(f"PRAGMA {pragma}").fetchall()
             if self._most_pages is not None:
                 found.execute(f"PRAGMA max_page_count={int(self._most_pages)}").fetchall()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -105,7 +104,7 @@ class Asked:
             Problem: There is none, or they may not.
         """
         task = str(self.request.path_params["task"])
-        served = self.collecting.store.served(task) if re.fullmatch("[0-9a-f]{32}", task) else None
+        served = next((one for one in self.collecting.store.all_served() if one.task == task), None)
         if served is None or self.operator is None or not self.operator.may("read", served):
             raise Problem("unknown-study")
         if not self.operator.may(scope, served):

@@ -35,7 +35,6 @@ class WriterFigures:
 
     commits: int = 0
     failures: int = 0
-    reports: int = 0
     seconds: float = 0.0
     waiting: int = field(default=0)
 
@@ -113,7 +112,6 @@ class Writer:
             if future is not None:
                 future.set_exception(found)
             return
-        self.figures.reports += found.accepted
         if future is not None:
             future.set_result(found)
 

@@ -20,8 +20,7 @@ def write_page(study: Study, server: str, folder: Path) -> list[Path]:
     Raises:
         ParameterError: The address is none, or the folder is not new.
     """
-    split = urlsplit(server)
-    if split.scheme not in ("http", "https") or not split.hostname:
+    if not _is_address(server):
         raise ParameterError(f"server must be an address such as http://127.0.0.1:8000; got {server!r}.")
     if folder.exists():
         raise ParameterError(f"out must be a new folder; got {str(folder)!r}, which exists.")
@@ -36,3 +35,12 @@ def write_page(study: Study, server: str, folder: Path) -> list[Path]:
     for name, body in content.items():
         write_whole(folder / name, body)
     return [folder / name for name in content]
+
+
+def _is_address(server: str) -> bool:
+    try:
+        split = urlsplit(server)
+        _ = split.port
+    except ValueError:  # brackets that do not close, a port that is none
+        return False
+    return split.scheme in ("http", "https") and bool(split.hostname) and server.isprintable() and " " not in server
