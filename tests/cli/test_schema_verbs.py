@@ -57,8 +57,8 @@ def test_a_schema_from_options_is_the_schema_from_python(tmp_path: Path, run: Ca
         (("--number", "age"), "number must look like name=low:high"),
         (("--number", "age=120:0"), "bounds of column 'age' must be"),
         (("--category", "sex="), "category must look like name=label,label"),
-        (("--number", "age=0:120", "--missing", "agee=4"), "must name columns that are declared; got 'agee'"),
-        (("--number", "age=0:120", "--log1p", "income"), "must name columns that are declared; got 'income'"),
+        (("--number", "age=0:120", "--missing", "agee=4"), "missing must name a column that is declared; got 'agee'"),
+        (("--number", "age=0:120", "--log1p", "income"), "log1p must name a column of numbers that is declared; got 'income'"),
         (("--number", "age=0:120", "--missing", "age=old"), "number must look like"),
     ],
 )
@@ -69,6 +69,25 @@ def test_a_schema_that_cannot_be_is_refused_without_a_file(
     assert done.code == 2
     assert message in done.stderr
     assert not (tmp_path / "s.json").exists()
+
+
+def test_options_add_to_a_code_book(tmp_path: Path, run: Callable[..., Said]) -> None:
+    book, out = tmp_path / "book.csv", tmp_path / "s.json"
+    book.write_text("name,kind,lower,upper,labels\nage,number,0,120,\ncost,number,0,9000,\nsex,category,,,f|m\n")
+    more = ("--missing", "age=40", "--missing", "sex=m", "--log1p", "cost")
+    assert run("schema", "new", out, "--code-book", book, *more).code == 0
+    assert Schema.load(out).columns == (
+        Column.number("age", lower=0, upper=120, missing=40),
+        Column.number("cost", lower=0, upper=9000, log1p=True),
+        Column.category("sex", ["f", "m"], missing="m"),
+    )
+    for wrong, message in (
+        (("--log1p", "sex"), "log1p must name a column of numbers that is declared; got 'sex'"),
+        (("--missing", "age=old"), "missing must be a number for 'age'; got 'old'"),
+    ):
+        done = run("schema", "new", tmp_path / "other.json", "--code-book", book, *wrong)
+        assert done.code == 2
+        assert message in done.stderr
 
 
 def test_an_existing_schema_is_not_replaced_unless_asked_for(tmp_path: Path, run: Callable[..., Said]) -> None:
@@ -91,7 +110,14 @@ def test_the_owner_sees_what_does_not_fit_before_paying(tmp_path: Path, table: P
     assert "yess" not in done.stdout
     assert "'yess' (1)" in run("schema", "check", table, "--schema", out, "--labels").stdout
     assert "1 rows repeat an id" not in run("schema", "check", table, "--schema", out, "--id", "ward").stdout
-    assert "id must be a column of t.csv; got 'who'" in run("schema", "check", table, "--schema", out, "--id", "who").stderr
+    assert (
+        "id must be a column of t.csv, such as 'age', 'bmi', 'smoker', 'ward'; got 'who'"
+        in run("schema", "check", table, "--schema", out, "--id", "who").stderr
+    )
+    alone = run("schema", "check", table, "--schema", out, "--id", "ward").stdout
+    assert "No row repeats an id." in alone
+    assert "Not declared" not in alone, "the id need not be declared"
+    assert "bmi, cannot be read: '21,9' (1)" in run("schema", "check", table, "--schema", out, "--labels").stdout
     twice = tmp_path / "twice.csv"
     twice.write_text("who,age,bmi,smoker\nP07,30,20,no\np7,31,21,no\n", encoding="utf-8")
     asked = ("schema", "check", twice, "--schema", out, "--id", "who")

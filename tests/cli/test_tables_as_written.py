@@ -12,6 +12,7 @@ import pytest
 from cli.terminal import exit_code
 from sabun.asking.directory import rooms
 from sabun.cli import main
+from sabun.density import DensityRatio
 from sabun.telling.terminal.written import form_of
 
 OPTIONS = ("--encoding", "--separator", "--decimal", "--thousands", "--sheet")
@@ -49,6 +50,25 @@ def test_one_table_in_three_forms_gives_one_answer(folder: Path, capsys: pytest.
     ]
     assert answers == pytest.approx([answers[0]] * 4, abs=0.01)
     assert 1900 < answers[0] < 2100
+
+
+def test_weights_of_a_table_in_another_form_can_be_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.read_csv("plain.csv", dtype=str)
+    frame["費用"] = [text.replace(",", " ").replace(".", ",") for text in frame["費用"]]
+    frame.loc[7, "費用"] = "不明"  # the column stays text, and its numbers stay numbers
+    for name, rows in (("public", slice(0, 400)), ("private", slice(400, None))):
+        frame[rows].to_csv(f"{name}.csv", index=False, encoding="cp932", sep=";")
+    said = ("--encoding", "cp932", "--separator", ";", "--decimal", ",", "--thousands", "space")
+    assert exit_code("schema", "new", "d.json", "--number", "年齢=0:120", "--number", "費用=0:20000", *said) == 0
+    asked = ("density", "weights", "--private", "private.csv", "--public", "public.csv", "--schema", "d.json", "--epsilon", 10)
+    for out in ("w.csv", "w.parquet"):
+        assert exit_code(*asked, "--out", out) == 0, capsys.readouterr().err
+        capsys.readouterr()
+        assert exit_code("density", "query", out, "mean(費用)", "median(年齢)", "--json") == 0
+        answers = json.loads(capsys.readouterr().out)["answers"]
+        assert 1700 < answers["mean(費用)"]["estimate"] < 2300
+        restored = DensityRatio.restore(f"{out}.release.json", public=out)
+        assert restored.query("年齢").estimate == DensityRatio.restore(f"{out}.release.json", public="public.csv").mean("年齢")
 
 
 def test_the_owner_looks_through_the_same_door(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

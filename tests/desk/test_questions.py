@@ -116,3 +116,16 @@ def test_a_ledger_is_made_as_the_command_makes_it(clinic: Clinic, guest: Guest) 
     assert "Nothing was charged yet." in page
     book = Ledger.open(clinic.folder / "lab---研究.ledger")
     assert (book.name, book.unit, str(book.budget.epsilon)) == ("lab / 研究", "visit", "1/3")
+
+
+def test_persons_are_told_apart_by_a_column_that_no_schema_has(clinic: Clinic, guest: Guest) -> None:
+    rows = [f"{i % 150:04d},{20 + i % 60},{i % 3}" for i in range(600)]
+    (clinic.folder / "visits.csv").write_text("Member ID,age,ward\n" + "\n".join(rows) + "\n")
+    columns = ["--number", "age=0:120", "--category", "ward=0,1,2"]
+    assert run(["schema", "new", str(clinic.folder / "visits.schema.json"), *columns]) == 0
+    path = f"tables/{guest.handle('visits.csv')}/jobs/summaries/mean"
+    choices = dict(re.findall(r'<select id="(\w+)".*?>(.*?)</select>', guest.get(path).text, re.DOTALL))
+    assert {name for name in choices if "<option>Member ID</option>" in choices[name]} == {"id", "order"}
+    page = guest.answered(guest.send(path, column="age", id="Member ID", epsilon="1", act="ask"))
+    assert page.status_code == 200, page.text
+    assert "--id 'Member ID'" in code_in(page.text, "command")

@@ -92,6 +92,13 @@ def test_each_person_has_the_row_worked_out_by_hand() -> None:
     assert [tuple(row[i] for i in exact) for row in found] == [tuple(row[i] for i in exact) for row in expected]
 
 
+def test_counting_alone_reads_nothing_but_the_ids() -> None:
+    schema = Schema(columns=[Column.number("visits", lower=0, upper=50)])
+    frame = pd.DataFrame({"who": ["a", "b", "a", None]})
+    found = rows_of(persons(frame, id="who", rules={"visits": "count"}), schema=schema)
+    assert sorted(found.ravel()) == [1, 2]
+
+
 @pytest.mark.parametrize("count", [1, 2, 50, 10_000])
 def test_replacing_a_person_replaces_one_row_and_moves_no_bit_of_the_others(count: int) -> None:
     rng = np.random.default_rng(count)

@@ -10,7 +10,7 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.foreign import one_line
-from sabun.records import Column, FileFormat, FilePart, Schema, TableFit, inspect_table
+from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema, TableFit, inspect_table
 from sabun.records.codebooks import read_code_book
 from sabun.records.files import file_column
 from sabun.release.files import write_whole
@@ -92,9 +92,11 @@ def new(
         raise ParameterError("--names-of must come with --ask, which asks about each of the names.")
     if ask or (not columns and sys.stdin.isatty()):
         columns += asked_columns(names_of, known={column.name for column in columns}, form=form, look=look)
-    unknown = sorted({*constants, *(tailed - {name for name, _ in pairs})})
-    if unknown:
-        raise ParameterError(f"missing and log1p must name columns that are declared; got {unknown[0]!r}.")
+    columns = [_changed(column, constants, tailed) for column in columns]
+    if constants:
+        raise ParameterError(f"missing must name a column that is declared; got {next(iter(constants))!r:.60}.")
+    if strange := sorted(tailed - {column.name for column in columns if isinstance(column, NumberColumn) and column.log1p}):
+        raise ParameterError(f"log1p must name a column of numbers that is declared; got {strange[0]!r:.60}.")
     if not columns:
         raise ParameterError(
             "columns must be declared. Pass --number name=low:high, --date name=first:last or --category name=label,label; or "
@@ -127,7 +129,10 @@ def check(
     data: PrivateTable,
     schema: Annotated[Path, typer.Option(help="The schema file.")],
     labels: Annotated[
-        bool, typer.Option(help="Also print the labels that are not in the lists, and ids that look alike.")
+        bool,
+        typer.Option(
+            help="Also print labels that are not in the lists, cells that cannot be read, ids that look alike."
+        ),
     ] = False,
     person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
     json: Json = False,
@@ -143,7 +148,7 @@ def check(
     declared = Schema.load(schema)
     data = data.written(declared.file)
     found = inspect_table(data, schema=declared, ids=None if person is None else _cells(data, person))
-    unused = [name for name in data.names() if name not in declared.names]
+    unused = [name for name in data.names() if name not in declared.names and name != person]
     if json:
         shown = {"labels": _strange(found), "ids": [list(ids) for ids in found.alike_ids[:_MOST_SHOWN]]} if labels else {}
         print_json(found.to_dict() | {"undeclared": unused} | shown)
@@ -153,18 +158,20 @@ def check(
         print_line(f"Not declared, so no job can use them: {', '.join(map(one_line, unused))}.")
     if labels:
         for name, strange in _strange(found).items():
-            print_line(
-                f"{one_line(name)}, not in its list: " + ", ".join(f"{text!r} ({times:,})" for text, times in strange.items())
-            )
+            why = "not in its list" if isinstance(declared[name], CategoryColumn) else "cannot be read"
+            print_line(f"{one_line(name)}, {why}: " + ", ".join(f"{text!r:.60} ({times:,})" for text, times in strange.items()))
         for ids in found.alike_ids[:_MOST_SHOWN]:
             print_line("These ids look alike: " + ", ".join(f"{text!r:.60}" for text in ids[:_MOST_SHOWN]))
     elif found.alike_ids or any(fit.strange for fit in found.columns):
-        print_line("To see the labels that are not in the lists, or the ids that look alike: --labels.")
+        print_line(
+            "To see labels that are not in the lists, cells that cannot be read, ids that look alike: --labels."
+        )
 
 
 def _cells(data: FilePart, column: str) -> list[object]:
     if column not in data.names():
-        raise ParameterError(f"id must be a column of {data.name}; got {column!r:.60}.")
+        listed = ", ".join(f"{name!r:.60}" for name in data.names()[:_MOST_SHOWN])
+        raise ParameterError(f"id must be a column of {data.name}, such as {listed}; got {column!r:.60}.")
     return file_column(data, column)
 
 
@@ -191,6 +198,23 @@ def _number(name: str, ends: str, missing: str | None, log1p: bool) -> Column:
         given = f"{name}={ends}"
         raise ParameterError(f"number must look like name=low:high, such as age=0:120; got {given!r:.60}{too}.") from None
     return Column.number(name, lower=lower, upper=upper, missing=constant, log1p=log1p)
+
+
+def _changed(column: Column, constants: dict[str, str], tailed: set[str]) -> Column:
+    """A column, of a code book or of answers too, with what the options say besides; that is taken out of `constants`."""
+    told = column.to_dict()
+    if (missing := constants.pop(column.name, None)) is not None:
+        told["missing"] = missing if told["kind"] != "number" else _plain(missing, column.name)
+    if column.name in tailed and told["kind"] == "number":
+        told["log1p"] = True
+    return Column.from_dict(told)
+
+
+def _plain(missing: str, name: str) -> float:
+    try:
+        return float(missing)
+    except ValueError:
+        raise ParameterError(f"missing must be a number for {name!r:.60}; got {missing!r:.20}.") from None
 
 
 def _tell(schema: Schema, out: Path | None, *, json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -15,7 +16,7 @@ from sabun.density.features import named
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 from sabun.privacy.noise import Coin
-from sabun.records import CategoryColumn, Schema, open_unbounded
+from sabun.records import CategoryColumn, NumberColumn, Schema, open_unbounded
 from sabun.records.cells import numbers
 from sabun.records.forms import PLAIN, FileFormat
 from sabun.records.sources import Stored, stored
@@ -26,6 +27,8 @@ __all__ = [
     "WEIGHT",
     "frame_of",
     "must_take_weights",
+    "plainly",
+    "read_back",
     "refuse_one_for_both",
     "resampled",
     "same_file",
@@ -60,6 +63,45 @@ def table_of(public: Any, schema: Schema | None = None) -> Any:
     if isinstance(public, list | tuple):
         public = np.asarray(public)
     return named(public)
+
+
+def read_back(public: Any, schema: Schema | None) -> tuple[Any, Schema | None]:
+    """The public table of a release, with the schema that reads it: the table as it was, or with its weights.
+
+    Weighted tables are plain files, however the table was written that they were made of.
+
+    Args:
+        public: A table, or the name of a file.
+        schema: What was declared about the table as it was.
+    """
+    if schema is not None and _has_weights(public):
+        schema = replace(schema, file=PLAIN)
+    return table_of(public, schema), schema
+
+
+def _has_weights(public: Any) -> bool:
+    """Whether a file is one that was written here: read as a plain one, it ends with the weights."""
+    kept = stored(public)
+    if kept is None:
+        return False
+    try:
+        return open_unbounded(kept.written(PLAIN)).names[-1] == WEIGHT
+    except DataError:
+        return False
+
+
+def plainly(frame: Any, schema: Schema | None) -> Any:
+    """The table with its numbers written as in a plain file; cells that are none stay as they are."""
+    if schema is None or schema.file.plain_numbers or not nw.from_native(frame, eager_only=True).implementation.is_pandas():
+        return frame
+    for column in schema.columns:
+        if isinstance(column, NumberColumn) and not column.dates and frame[column.name].dtype.kind not in "biuf":
+            texts = frame[column.name].tolist()
+            found = numbers(texts, name=column.name, form=schema.file).tolist()
+            frame = frame.assign(
+                **{column.name: [text if np.isnan(x) else repr(x) for text, x in zip(texts, found, strict=True)]}
+            )
+    return frame
 
 
 def same_file(one: Any, other: Any) -> bool:

@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sabun import checks
 from sabun.asking import Part, Question, methodical, renamed, state_of
 from sabun.density.answering import Answering
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
-from sabun.density.export import frame_of, resampled, table_of, write_csv, write_parquet
+from sabun.density.export import frame_of, plainly, read_back, resampled, table_of, write_csv, write_parquet
 from sabun.density.features import Features
 from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
@@ -149,8 +150,9 @@ class DensityRatio(Answering, Question):
             epsilon=promise.epsilon, delta=promise.delta or None, relation=relation, schema=features.schema, columns=names
         )
         self._fixed = self._terms()
-        self._table, self._features, self._part = table_of(public, features.schema), features, None
-        self._points = features.points(self._table)
+        self._table, schema = read_back(public, features.schema)
+        self._features, self._part = replace(features, schema=schema), None
+        self._points = self._features.points(self._table)
         self._plan = plan_from(found, self._points, self._fixed.target)
         return self._adopt(found)
 
@@ -245,11 +247,11 @@ class DensityRatio(Answering, Question):
 
     def to_csv(self, path: Any, *, overwrite: bool = False) -> None:
         """Writes the weighted table, with the release beside it (`<path>.release.json`)."""
-        write_csv(self.to_frame(), path, self.release_, overwrite=overwrite)
+        write_csv(plainly(self.to_frame(), self.schema), path, self.release_, overwrite=overwrite)
 
     def to_parquet(self, path: Any, *, overwrite: bool = False) -> None:
         """Writes the weighted table with the guarantee in its metadata, and the release beside it."""
-        write_parquet(self.to_frame(), path, self.release_, overwrite=overwrite)
+        write_parquet(plainly(self.to_frame(), self.schema), path, self.release_, overwrite=overwrite)
 
     @renamed(private_size="n_records")
     def plan(self, *, n_records: int, public: Any = None) -> DensityPlan:

@@ -140,7 +140,9 @@ def weights(
     ratio = _ratio(about, **asked, ledger=payment.book, retry_key=retry_key)
     for table in (public, *files):
         _must_have(table, ratio)
-    must_take_weights(open_unbounded(public).names)  # while nothing is charged: the weights could not be written
+    must_take_weights(
+        open_unbounded(_as_declared(public, ratio)).names
+    )  # while nothing is charged: the weights could not be written
     if owner_only and persons.id is not None:
         raise ParameterError("--owner-only must be left out with --id: a picture of rows is none of persons.")
     drawn = table_of(private, ratio.schema) if owner_only else None  # one reading serves the release and the owner's picture
@@ -248,13 +250,13 @@ def _has_noise(release: Release | None) -> bool:
 
 def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str], dict[str, Answer]]:
     """What answers a question about a weighted table."""
-    from sabun.density.export import WEIGHT, table_of
+    from sabun.density.export import WEIGHT, read_back
     from sabun.density.figures import answered
     from sabun.density.saved import features_from
     from sabun.records import NumberColumn
 
     schema = None if release is None else features_from(release).schema
-    frame = table_of(table, schema)
+    frame, schema = read_back(table, schema)
     if WEIGHT not in frame.columns:
         raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
     # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
@@ -350,7 +352,12 @@ def _ratio(about: tuple[list[str] | None, Schema | None], **asked: Any) -> Densi
 def _must_have(table: FilePart, ratio: DensityRatio) -> None:
     """Looks for the columns by the name of the file: "the table" would leave open which of the two."""
     names = ratio.columns or () if ratio.schema is None else ratio.schema.names
-    (table if ratio.schema is None else table.written(ratio.schema.file)).check(names)
+    _as_declared(table, ratio).check(names)
+
+
+def _as_declared(table: FilePart, ratio: DensityRatio) -> FilePart:
+    """The table, written as the schema says."""
+    return table if ratio.schema is None else table.written(ratio.schema.file)
 
 
 def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, final
 
 from sabun.records import FilePart
 from sabun.telling.language import phrase
+from sabun.telling.terminal.asked import ANY_COLUMN
 
 __all__ = ["Field", "as_typed", "fields_of", "misfit", "on_page", "private_table"]
 
@@ -58,6 +59,7 @@ class Field:
         usual: What is taken when nothing is filled in.
         required: Whether something must be filled in.
         ending: For what is written: how its name ends.
+        declared: For a column: whether it must be in the schema.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Field:
     usual: str = ""
     required: bool = False
     ending: str = field(default="", repr=False)
+    declared: bool = True
 
     @property
     def first(self) -> bool:
@@ -103,6 +106,7 @@ def _field(option: Any) -> Field | None:
         usual="" if usual is None or isinstance(usual, bool) else str(usual),
         required=bool(option.required),
         ending={"FOLDER": "", "": ".json"}.get(metavar, Path(metavar).suffix),
+        declared=metavar != ANY_COLUMN,
     )
 
 
@@ -119,8 +123,8 @@ def _kind(option: Any) -> str | None:
         return "flag"
     if option.multiple:
         return "lines"
-    if metavar in (_COLUMN, _COLUMNS):
-        return "column" if metavar == _COLUMN else "columns"
+    if metavar in (_COLUMN, _COLUMNS, ANY_COLUMN):
+        return "columns" if metavar == _COLUMNS else "column"
     if "|" in metavar:
         return "choice"
     return "number" if taken in (int, float) or option.name in ("epsilon", "delta") else "text"

@@ -126,6 +126,7 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         wrong=form.wrong,
         chosen={name: file.name for name, file in form.files.items()},
         schema=shelf.declared(form.table),
+        names=shelf.names(form.table),
         tables=[one for one in shelf.tables() if one != form.table],
         ledgers=shelf.ledgers(),
         form_name=secrets.token_hex(16),

@@ -10,11 +10,12 @@ import secrets
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import final
 
 from sabun.errors import ParameterError, SabunError
-from sabun.records import Schema
+from sabun.records import FileFormat, FilePart, Schema
 from sabun.records.csv_files import is_csv
 from sabun.records.workbooks import is_workbook
 
@@ -121,6 +122,15 @@ class Shelf:
         except SabunError:
             return None
 
+    def names(self, table: Item) -> tuple[str, ...]:
+        """The columns of a table, those that are not declared too; none where they cannot be read."""
+        declared = self.declared(table)
+        try:
+            found = os.stat(table.path)
+            return _names(table.path, FileFormat() if declared is None else declared.file, found.st_mtime_ns, found.st_size)
+        except (OSError, SabunError):
+            return () if declared is None else declared.names
+
     def fresh(self, name: str, ending: str, *, taken: Collection[Path] = ()) -> Path:
         """A name that is free, and not about to be taken, like the one given."""
         for number in range(1, 10_000):
@@ -128,6 +138,12 @@ class Shelf:
             if path not in taken and not os.path.lexists(path):
                 return path
         raise ParameterError(f"there must be a free name like {name!r} in the folder; there is none. Tidy it up.")
+
+
+@lru_cache(maxsize=64)
+def _names(path: Path, form: FileFormat, *_stamp: int) -> tuple[str, ...]:
+    """Kept as long as the file stays: a workbook is read whole for its names."""
+    return FilePart.of(path).written(form).names()
 
 
 def _begins(path: Path, with_: bytes) -> bool:

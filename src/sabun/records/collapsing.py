@@ -71,11 +71,11 @@ def _identified(how: Persons, schema: Schema, read: Sequence[Column], chunks: It
     names, ids = how.read(schema), IdKeys(how.spelling)
     for chunk in chunks:
         table = as_table(chunk)
-        first, *_, last = cells_of(table, names)
-        keys = ids.of(first, name=how.id)
+        found = cells_of(table, names)  # the id alone where every rule counts rows
+        keys = ids.of(found[0], name=how.id)
         # The table has more columns than those: encoded finds them by name.
         cells = encoded(read, table, keep_missing=True, form=schema.file) if read else np.zeros((len(keys), 0))
-        when = None if how.order is None else _moments(last, name=how.order, form=schema.file)
+        when = None if how.order is None else _moments(found[-1], name=how.order, form=schema.file)
         rows, known = Rows(keys, cells, when), (keys[:, 0] | keys[:, 1]) != 0
         yield rows if known.all() else rows.where(known)  # proof: left-out
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, final
 
@@ -46,7 +46,7 @@ class ColumnFit:
         unreadable: Cells with something that is no number; for a category column, labels outside its list.
         below: Numbers that are cut to the lower bound.
         above: Numbers that are cut to the upper bound.
-        strange: The labels outside the list, with how often they stand.
+        strange: The unreadable cells by their text, with how often it stands.
     """
 
     name: str
@@ -112,6 +112,8 @@ class TableFit:
                 f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less, unless --id names the "
                 "column when you ask: each person's rows then become one."
             )
+        elif self.repeated_ids == 0:
+            lines.append("No row repeats an id.")
         if self.without_id:
             lines.append(f"{self.without_id:,} rows have no id: with --id they are left out, and the promise says so.")
         if self.alike_ids:
@@ -184,12 +186,14 @@ def _count(column: Column, fit: ColumnFit, cells: Cells, form: FileFormat) -> No
     fit.empty += int((~full).sum())
     if isinstance(column, NumberColumn):
         values = column.read(cells, form=form)
-        fit.unreadable += int((np.isnan(values) & full).sum())
+        fit.unreadable += (unreadable := int((np.isnan(values) & full).sum()))
+        if unreadable:
+            _note_strange(fit, cells, lambda texts: column.read(texts, form=form))
         fit.below += int((values < column.lower).sum())
         fit.above += int((values > column.upper).sum())
     elif isinstance(column, CategoryColumn):
         fit.unreadable += int((np.isnan(column.encode(cells, keep_missing=True)) & full).sum())
-        _note_strange(column, fit, cells)
+        _note_strange(fit, cells, lambda texts: column.encode(texts, keep_missing=True))
 
 
 def _full(column: Column, cells: Cells, name: str) -> NDArray[np.bool_]:
@@ -199,10 +203,10 @@ def _full(column: Column, cells: Cells, name: str) -> NDArray[np.bool_]:
     return label_positions(cells, lambda text: int(bool(text)), name=name).astype(bool)
 
 
-def _note_strange(column: CategoryColumn, fit: ColumnFit, cells: Cells) -> None:
-    """Counts the labels outside the list by their text."""
+def _note_strange(fit: ColumnFit, cells: Cells, read: Callable[[list[Any]], NDArray[np.float64]]) -> None:
+    """Counts the cells that are read as NaN by their text."""
     texts: dict[str, int] = {}
     places = label_positions(cells, lambda text: texts.setdefault(text, len(texts)) if text else -1, name=fit.name)
-    known = ~np.isnan(column.encode(list(texts), keep_missing=True)) if texts else np.empty(0, dtype=bool)
+    known = ~np.isnan(read(list(texts))) if texts else np.empty(0, dtype=bool)
     times = np.bincount(places[places >= 0], minlength=len(texts))
     fit.strange.update({text: int(times[place]) for text, place in texts.items() if not known[place]})

@@ -15,11 +15,14 @@ from sabun.records import FilePart, Persons
 from sabun.telling.terminal.progress import busy, progress_bar
 from sabun.telling.terminal.written import widened
 
-__all__ = ["EVERY_ROW", "AskedPersons", "as_persons", "asked_files", "asked_table", "reading"]
+__all__ = ["ANY_COLUMN", "EVERY_ROW", "AskedPersons", "as_persons", "asked_files", "asked_table", "reading"]
+
+ANY_COLUMN = "ANY COLUMN"
+"""What an option takes that names a column of the table, declared or not."""
 
 _Id: TypeAlias = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="The column that tells persons apart, where a person may have several rows."),
+    typer.Option("--id", metavar=ANY_COLUMN, help="The column that tells persons apart, where a person may have several rows."),
 ]
 _Rules: TypeAlias = Annotated[
     list[str] | None,
@@ -28,7 +31,7 @@ _Rules: TypeAlias = Annotated[
 _Order: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--order", metavar="COLUMN", help="With --id, the column of numbers or dates that says what is first and last."
+        "--order", metavar=ANY_COLUMN, help="With --id, the column of numbers or dates that says what is first and last."
     ),
 ]
 _Spelling: TypeAlias = Annotated[
