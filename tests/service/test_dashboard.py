@@ -417,7 +417,7 @@ def test_what_waits_for_an_operator_is_said(board: Dashboard) -> None:
     board.now += 3 * 86_400
     again = Visitor(board, board.tokens["admin"])
     page = words(again.get(again.home))
-    assert "and 2 more” has had no report for two days" in page
+    assert "“Messages”, “Maps”, “<b>Video” and 2 more has had no report for two days" in page
     assert page.count("two days") == 1, "a round below its smallest batch tells nothing"
     board.now += 80 * 86_400
     late = Visitor(board, board.tokens["looks"])

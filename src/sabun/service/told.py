@@ -64,15 +64,15 @@ def to_do(study: StudyPicture, now: float) -> list[str]:
     name, shown = name_of(study), study.current
     today, found = datetime.fromtimestamp(now, UTC), list[str]()
     if shown.state == "closed":
-        found.append(said("“{study}” is closed but not signed; the server's log says why.", study=name))
+        found.append(said("{study} is closed but not signed; the server's log says why.", study=name))
     if shown.uniformity is not None and shown.uniformity.suspicious:
-        found.append(said("Somebody may be aiming at “{study}”: look at its reports before you use a number.", study=name))
+        found.append(said("Somebody may be aiming at {study}: look at its reports before you use a number.", study=name))
     if shown.state != "open":
         return found
     if study.not_after is not None and study.not_after < today.date():
-        found.append(said("The last day of “{study}” is over: close the round, or abandon it.", study=name))
+        found.append(said("The last day of {study} is over: close the round, or abandon it.", study=name))
     elif shown.by_hour and today - shown.by_hour[-1][0] > _SILENCE:
-        found.append(said("“{study}” has had no report for two days.", study=name))
+        found.append(said("{study} has had no report for two days.", study=name))
     return found
 
 
