@@ -106,8 +106,8 @@ FAULTS = (
         "regression: residuals without noise",
         "staged",
         "regression/staged.py",
-        "noisy = clamped(residuals.sums, noise)",
-        "noisy = clamped(residuals.sums, [0 * each for each in noise])",
+        "noisy = clamped(residuals.sums, [one for part in drawn for one in part])",
+        "noisy = clamped(residuals.sums, [0 * one for part in drawn for one in part])",
     ),
     (
         "regression: the radius is chosen by exact lengths",

@@ -38,7 +38,7 @@ def _visit(line: str) -> None:
     try:
         signal.alarm(_PATIENCE_S)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        importlib.import_module("sabun.audit.visitor").main(json.loads(line))
+        importlib.import_module("sabun.audit.tour").main(json.loads(line))
         status = 0
     finally:
         os._exit(status)

@@ -1,7 +1,7 @@
 """The museum of faults: every way in which we break the package on purpose, and the check of `sabun audit` that notices.
 
 An exhibit is one small change to one module. It is made in a temporary copy of the installed package, never in the package
-itself, and a process of its own (`guide`, `visitor`) runs the audit's checks on the copy. That a proof's digest no longer fits
+itself, and a process of its own (`guide`, `tour`) runs the audit's checks on the copy. That a proof's digest no longer fits
 does not count: any change at all would do that. `exhibits.json` comes with the package; `tools/museum.py` writes it.
 """
 
@@ -216,7 +216,7 @@ def tour(
 
 def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({})) -> list[Key]:
     """The checks that may concern a fault, those first that are about its module by name."""
-    from sabun.audit.visitor import asked
+    from sabun.audit.tour import asked
 
     part, *_, stem = Path(exhibit.file).with_suffix("").parts
     rooms, words = _CONCERNED.get(part, (part,)), [_letters(one) for one in (*Path(exhibit.file).parts[1:-1], stem)]

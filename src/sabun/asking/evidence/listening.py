@@ -76,9 +76,10 @@ def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
         found = [module for module in room_modules() if vars(module).get(name) is original]
         for module in found:
             replace(module, name, listener)
+    one, several = "rounded_gaussian", "rounded_gaussians"
     for module in room_modules():
-        if vars(module).get("rounded_gaussians") is noise.rounded_gaussians:
-            replace(module, "rounded_gaussians", _together(_listener(heard, "rounded_gaussian", noise.rounded_gaussian)))
+        if vars(module).get(several) is vars(noise)[several]:
+            replace(module, several, _together(_listener(heard, one, vars(noise)[one])))
     return heard
 
 
