@@ -130,9 +130,7 @@ def check(
     schema: Annotated[Path, typer.Option(help="The schema file.")],
     labels: Annotated[
         bool,
-        typer.Option(
-            help="Also print labels that are not in the lists, cells that cannot be read, ids that look alike."
-        ),
+        typer.Option(help="Also print labels that are not in the lists, cells that cannot be read, ids that look alike."),
     ] = False,
     person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
     json: Json = False,
@@ -163,9 +161,7 @@ def check(
         for ids in found.alike_ids[:_MOST_SHOWN]:
             print_line("These ids look alike: " + ", ".join(f"{text!r:.60}" for text in ids[:_MOST_SHOWN]))
     elif found.alike_ids or any(fit.strange for fit in found.columns):
-        print_line(
-            "To see labels that are not in the lists, cells that cannot be read, ids that look alike: --labels."
-        )
+        print_line("To see labels that are not in the lists, cells that cannot be read, ids that look alike: --labels.")
 
 
 def _cells(data: FilePart, column: str) -> list[object]:
