@@ -20,6 +20,7 @@ TABLE = pd.DataFrame(
         ("mean(age)", [20, 50, 70], [True] * 3),
         (" mean ( age >= 50 ) ", [0, 1, 1], [True] * 3),
         ("mean(age = 50)", [0, 1, 0], [True] * 3),
+        ("share(age > 1970-02-01)", [0, 1, 1], [True] * 3),  # a date column holds days since 1970-01-01
         ("mean(sex = F)", [1, 0, 1], [True] * 3),
         ("mean(sex == 'F')", [1, 0, 1], [True] * 3),
         ("mean(sex != F)", [0, 1, 0], [True] * 3),
@@ -57,7 +58,7 @@ def test_other_questions_are_refused(text: str) -> None:
         ("mean(height > 3)", DataError, "the table has no column 'height'"),
         ("mean(sex)", DataError, "column 'sex' must hold numbers"),
         ("mean(sex > F)", ParameterError, "'sex' must be compared with = or !="),
-        ("mean(age > old)", ParameterError, "a number must stand on the right side"),
+        ("mean(age > old)", ParameterError, "a number or a date must stand on the right side"),
         ("mean(age where sex)", ParameterError, "a condition must look like age > 50 or sex = Female; got 'sex'"),
         ("share(age)", ParameterError, "a condition must look like"),
         ("share(sex = F and more)", DataError, "no column 'more'. Names and labels that hold 'and'"),

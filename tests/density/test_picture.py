@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from sabun.density.picture import weights_svg
 
@@ -21,3 +22,8 @@ def test_a_picture_of_private_records_says_so() -> None:
 
 def test_even_weights_can_be_drawn() -> None:
     assert weights_svg([("constant", np.ones(30))], np.ones(30)).startswith("<?xml")
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_in_any_script_are_drawn_as_texts_without_a_word() -> None:
+    assert ">年齢<" in weights_svg([("年齢", np.arange(30.0))], np.ones(30))

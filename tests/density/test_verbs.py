@@ -53,6 +53,21 @@ def test_a_new_users_first_try(folder: Path, capsys: pytest.CaptureFixture[str])
     assert (told["answers"]["mean(age)"]["interval"], told["intervals_cover_noise"]) == (None, False)
 
 
+def test_dates_are_compared_and_asked_about(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    for name, rows in (("public", 300), ("private", 2000)):
+        days = np.datetime64("2025-01-01") + rng.integers(0, 365, rows)
+        pd.DataFrame({"in": days.astype(str), "age": rng.normal(40, 9, rows)}).to_csv(f"{name}.csv", index=False)
+    columns = [Column.date("in", lower="2025-01-01", upper="2025-12-31"), Column.number("age", lower=0, upper=120)]
+    Schema(columns=columns).save("schema.json")
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    capsys.readouterr()
+    assert exit_code("density", "query", "w.csv", "share(in < 2025-07-01)", "mean(in)", "--json") == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert abs(answers["share(in < 2025-07-01)"]["estimate"] - 0.5) < 0.15
+    assert all(found["interval"] is not None for found in answers.values())
+
+
 def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Ledger.create("l.ledger", name="clinic", unit="patient", epsilon=1.5, delta=1e-5, accounting="sums")
     options = (

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.terminal import exit_code
 from sabun.errors import DataError
 from sabun.keyvalue import Study
 from sabun.keyvalue.batches import read_holdings, read_reports, write_reports
@@ -54,3 +55,18 @@ def test_a_file_of_reports_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a new file; it exists"):
         write_reports(tmp_path / "r", [b"abc"])
     assert list(read_reports(tmp_path / "r", Study(keys=["a"], epsilon=1.0))) == [b"abc"]
+
+
+def test_a_table_is_read_in_the_encoding_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("体重,歩数\n0.5,\n,1\n", encoding="cp932")
+    study = Study(keys=["体重", "歩数"], epsilon=1)
+    assert list(read_holdings(tmp_path / "t.csv", study, encoding="cp932")) == [{"体重": 0.5}, {"歩数": 1.0}]
+    with pytest.raises(
+        DataError, match=r"'体重' has none. It is not in utf-8: say how it is written, such as --encoding cp932"
+    ):
+        next(read_holdings(tmp_path / "t.csv", study))
+    for name, encoding in (("t.csv", ("--encoding", "cp932")), ("plain.csv", ())):
+        (tmp_path / "plain.csv").write_text("体重,歩数\n0.5,\n", encoding="utf-8")
+        study.save(tmp_path / f"{name}.json")
+        typed = ("keyvalue", "report", tmp_path / f"{name}.json", "--table", tmp_path / name, "--out", tmp_path / f"{name}.bin")
+        assert exit_code(*typed, *encoding) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cli.terminal import exit_code
 from reports.html_checks import Page
 from reports.report_samples import release_of
 from sabun.errors import ParameterError
+from sabun.ledger import Receipt
 from sabun.release import Release
 from sabun.reports import comparison, facts
 
@@ -77,6 +79,31 @@ def test_the_same_figures_stand_side_by_side_with_their_intervals() -> None:
     assert "clear" in page.text
     overlapping = Page(comparison({"a": count_release(42, 38, 46), "b": count_release(45, 41, 49)}, lang="en"))
     assert "not clear" in overlapping.text
+
+
+def test_an_answer_that_was_asked_for_twice_was_paid_for_once() -> None:
+    march, may = (paid_for(digit) for digit in "01")
+    paid = "Each release was paid for by itself"
+    twice = comparison({"march": march, "again": march}, lang="en")
+    assert "march, again are one answer, which was paid for once." in twice
+    assert paid not in twice
+    assert paid in comparison({"march": march, "may": may}, lang="en")
+    assert paid in comparison({"march": march, "again": march, "may": may}, lang="en")
+
+
+def paid_for(digit: str) -> Release:
+    receipt = Receipt(
+        ledger_name="l",
+        entry=1,
+        entry_hash=digit * 64,
+        epsilon=Fraction(1, 2),
+        delta=Fraction(0),
+        relation="replace-one",
+        unit="patient",
+        note="",
+        time="2026-01-31T12:00:00Z",
+    )
+    return release_of(provenance={"receipt": receipt})
 
 
 def test_releases_of_different_kinds_are_compared_in_their_promises_alone() -> None:

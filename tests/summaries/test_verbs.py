@@ -8,6 +8,7 @@ import pytest
 from cli.terminal import exit_code
 from sabun import Ledger, Release
 from sabun.records import Column, Schema
+from sabun.summaries.story import story
 
 Capture = pytest.CaptureFixture[str]
 
@@ -66,6 +67,29 @@ def test_every_verb_answers(verb: tuple[str, ...], said: str, capsys: Capture) -
 def test_bad_input_is_refused_in_words(arguments: tuple[str, ...], complaint: str, capsys: Capture) -> None:
     assert exit_code("summaries", *arguments) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_dates_are_typed_and_told_as_dates(capsys: Capture) -> None:
+    days = [f"2025-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(400)]
+    Path("d.csv").write_text("\n".join(["in,sex", *(f"{day},{'FM'[i % 2]}" for i, day in enumerate(days))]) + "\n")
+    Schema(columns=[Column.date("in", lower="2025-01-01", upper="2025-12-31"), Column.category("sex", ["F", "M"])]).save(
+        "d.json"
+    )
+    table = ("d.csv", "--schema", "d.json", "--epsilon", "1e6")
+    first, middle = sum(day < "2025-04-01" for day in days), sorted(days)[199]
+    assert exit_code("summaries", "count", *table, "--where", "in=:2025/4/1", "--out", "count.json") == 0
+    assert f"count: {first} " in capsys.readouterr().out
+    assert exit_code("summaries", "quantiles", *table, "--column", "in", "--shares", "0.5", "--resolution", "1") == 0
+    assert f"quantiles, 0.5: {middle}   (between 2025-" in capsys.readouterr().out
+    for name, by in (("all", ()), ("sexes", ("--by", "sex"))):
+        assert exit_code("summaries", "mean", *table, "--column", "in", *by, "--out", f"{name}.json") == 0
+        assert ": 2025-06-" in capsys.readouterr().out
+        told = story(Release.load(f"{name}.json"))
+        assert all(str(cell).startswith("2025-0") for row in told.grids[0].rows for cell in row[1:])
+    assert story(Release.load("all.json")).answer.big.startswith("2025-06-")
+    assert "in below 2025-04-01" in story(Release.load("count.json")).answer.sentence
+    assert exit_code("summaries", "count", *table, "--where", "in=spring:") == 2
+    assert "where must look like day=2026-01-01:2026-04-01" in capsys.readouterr().err
 
 
 def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
+from sabun.records.dates import days_of
 
 __all__ = ["FORMS", "Expression"]
 
@@ -267,9 +269,11 @@ def _float(text: str) -> float | None:
 
 
 def _number(value: str, text: str) -> float:
-    if (found := _float(value)) is None:
-        raise ParameterError(f"a number must stand on the right side, for the column holds numbers; got {text!r}.")
-    return found
+    if (found := _float(value)) is not None:
+        return found
+    if math.isnan(day := days_of(value)):
+        raise ParameterError(f"a number or a date must stand on the right side, for the column holds numbers; got {text!r}.")
+    return day
 
 
 def _no_column(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from sabun.density.answers import effective_size
 from sabun.density.kernel import Floats
+from sabun.telling.svg_texts import svg_text
 
 __all__ = ["weights_svg"]
 
@@ -43,11 +43,9 @@ def weights_svg(columns: Sequence[tuple[str, Any]], weights: Floats, *, private:
             _histogram(panels[-1], weights)
             if private is not None:
                 figure.suptitle("NOT PRIVATE: drawn from private records, for their owner only", color="crimson")
-            text = io.StringIO()
-            figure.savefig(text, format="svg", metadata={"Date": None})
+            return svg_text(figure)
         finally:
             pyplot.close(figure)
-    return text.getvalue()
 
 
 def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any | None) -> None:

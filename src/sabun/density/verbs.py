@@ -260,10 +260,13 @@ def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[st
     if WEIGHT not in frame.columns:
         raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
     # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
-    for column in () if schema is None else schema.columns:
-        if isinstance(column, NumberColumn) and column.name in frame.columns:
+    known = [column for column in (() if schema is None else schema.columns) if column.name in frame.columns]
+    days = {column.name: frame[column.name] for column in known if isinstance(column, NumberColumn) and column.dates}
+    for column in known:
+        if isinstance(column, NumberColumn):
             frame[column.name] = column.encode(frame[column.name].tolist())
-    means = _means(release, frame, frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
+    # A release knows its table by the dates themselves: numbers are none.
+    means = _means(release, frame.assign(**days), frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
     return lambda question: answered(question, frame, means, **how)
 
 

@@ -135,7 +135,7 @@ def _lines(file: IO[bytes], held: bytes) -> Iterator[list[bytes]]:
 
 
 def read_holdings(
-    path: str | os.PathLike[str], study: Study, odd: Counter[str] | None = None
+    path: str | os.PathLike[str], study: Study, odd: Counter[str] | None = None, *, encoding: str = "utf-8"
 ) -> Iterator[dict[str | int, Any]]:
     """What people hold: one line each after the header, one column per key, an empty cell for a key that is not held.
 
@@ -147,13 +147,14 @@ def read_holdings(
     Args:
         path: The file.
         study: The study, for its keys.
+        encoding: How the file is encoded.
         odd: Counts under `cells` those that are filled but no number: private, for whoever holds the file.
 
     Raises:
         DataError: A key of the study has no column, or two (the header is public); or a cell runs over a line break, so that
             the number of reports would tell what stands in it. Nothing was yielded.
     """
-    with open(path, encoding="utf-8-sig", errors="replace", newline="\n") as file:
+    with open(path, encoding="utf-8-sig" if encoding == "utf-8" else encoding, errors="replace", newline="\n") as file:
         if any(map(_runs_over, file)):
             raise DataError(
                 f"{os.fspath(path)} must hold one person in each line; at least one cell runs over a line break, or a "
@@ -164,7 +165,9 @@ def read_holdings(
         for key in study.terms.keys:
             if names.count(str(key)) != 1:
                 found = "two" if str(key) in names else "none"
-                raise DataError(f"{os.fspath(path)} must have a column for every key; {key!r} has {found}.")
+                strange = f" It is not in {encoding}: say how it is written, such as --encoding cp932 (Shift-JIS)."
+                advice = strange if any("\ufffd" in name for name in names) else ""
+                raise DataError(f"{os.fspath(path)} must have a column for every key; {key!r} has {found}.{advice}")
         read = _text if study.terms.valueless else _cell
         columns = {key: names.index(str(key)) for key in study.terms.keys}
         for line in file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sabun.errors import ParameterError
 from sabun.keyvalue.estimates import Estimates
+from sabun.telling.svg_texts import svg_text
 
 __all__ = ["draw_means", "means_svg"]
 
@@ -52,6 +52,4 @@ def means_svg(estimates: Estimates, truth: ArrayLike | None = None) -> str:
         figure = Figure(figsize=(7.2, 3.8), layout="constrained")
         FigureCanvasSVG(figure)
         draw_means(figure.add_subplot(), estimates, truth)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()
+        return svg_text(figure)

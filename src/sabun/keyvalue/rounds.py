@@ -106,6 +106,7 @@ def played(
     odd: Counter[str],
     *,
     published: Means | None,
+    encoding: str,
     quiet: bool,
 ) -> Iterator[bytes]:
     """One new device per row; the size of the file is public, what stands in it is not, nor how many cells are no use."""
@@ -114,7 +115,7 @@ def played(
 
     size = max(1, table.stat().st_size)
     with progress_bar("reports", quiet=quiet) as step:
-        for number, held in enumerate(read_holdings(table, made, odd)):
+        for number, held in enumerate(read_holdings(table, made, odd, encoding=encoding)):
             if number % 500 == 0:
                 step(min(0.99, number * 20 / size), f"{number} devices")
             # Made up for one answer: a book on disk would have nothing to remember.

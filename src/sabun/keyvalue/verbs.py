@@ -14,10 +14,12 @@ from sabun.keyvalue.rounds import played, read_means
 from sabun.keyvalue.trying import simulate
 from sabun.keyvalue.typed import advised, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
+from sabun.records import FileFormat
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.options import Confidence, EngineName, Json, NRecords
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
 from sabun.telling.terminal.progress import progress_bar
+from sabun.telling.terminal.written import Encoding
 
 if TYPE_CHECKING:
     from sabun.keyvalue import Estimates, Study
@@ -175,6 +177,7 @@ def report(
         Path | None, typer.Option(help="The means published last (key, mean), for privkvm's later rounds; see `means`.")
     ] = None,
     index_seed: _Seed = "",
+    encoding: Encoding = None,
     id: Annotated[str | None, typer.Option("--id", hidden=True, help="Refused: a device is one person's.")] = None,
     json: Json = False,
 ) -> None:
@@ -213,7 +216,8 @@ def report(
             reports = iter([device.report(held, round=round_number, means=published)])
             cost = device.spent - before
         else:
-            reports = played(made, table, max_epsilon, seed, round_number, odd, published=published, quiet=json)
+            how = FileFormat(encoding=encoding or "utf-8").encoding
+            reports = played(made, table, max_epsilon, seed, round_number, odd, published=published, encoding=how, quiet=json)
         count = write_reports(out, reports)
     except ClientError as error:
         raise ParameterError(str(error)) from None

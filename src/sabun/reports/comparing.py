@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from sabun.telling.charts import dots
 from sabun.telling.language import said, speaking
 from sabun.telling.rounding import between, rounded
 from sabun.telling.story import Chart, Grid, Quantity
-from sabun.telling.words import count, unit_word
+from sabun.telling.words import count, shown, unit_word
 
 __all__ = ["comparison"]
 
@@ -72,13 +72,26 @@ def comparison(releases: Mapping[str, Release], *, trusted_key: TrustedKeys = No
             heading=said("Releases side by side"),
             introduction=(
                 said("The same figures of {releases}, side by side.", releases=count(len(sides), "private release")),
-                said("Each release was paid for by itself: for people who are in several, the epsilons add up."),
+                *_paid(sides),
                 *((none,) if len(grids) == 1 else ()),
             ),
             grids=grids,
             charts=charts[:_MOST_CHARTS],
             lang=spoken,
         )
+
+
+def _paid(sides: Sequence[_Side]) -> Iterator[str]:
+    """What the releases cost together: one that was asked for again was paid for once."""
+    charges: dict[str, list[str]] = {}
+    for side in sides:
+        receipt = side.release.provenance.receipt
+        charges.setdefault(side.label if receipt is None else receipt.entry_hash, []).append(side.label)
+    for labels in charges.values():
+        if len(labels) > 1:
+            yield said("{names} are one answer, which was paid for once.", names=shown(labels))
+    if len(charges) > 1:
+        yield said("Each release was paid for by itself: for people who are in several, the epsilons add up.")
 
 
 def _by_name(quantities: Sequence[Quantity]) -> dict[str, Quantity]:

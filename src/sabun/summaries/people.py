@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.records import CHUNK_ROWS, CategoryColumn, Column, NumberColumn, Schema, has_names, open_source
+from sabun.records.dates import days_of
 
 __all__ = ["EVERYBODY", "Block", "People", "Where"]
 
@@ -95,6 +96,12 @@ class People:
         used = (self.column, self.by, *(name for name, _ in self.where))
         return tuple(dict.fromkeys(name for name in used if name is not None)) or self.schema.names[:1]
 
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """The columns among them whose numbers are days since 1970-01-01."""
+        columns = (self.schema[name] for name in self.names)
+        return tuple(column.name for column in columns if isinstance(column, NumberColumn) and column.dates)
+
     def blocks(self, source: object) -> Iterator[Block]:
         """The rows of a table, encoded; no cell can raise."""
         # Tables with names need the columns in question only; rows without names are told apart by their order.
@@ -154,6 +161,9 @@ def _ranges(column: Column, wanted: object) -> tuple[_Range, ...]:
     rule = f"a pair (low, high) of numbers with low < high for column {column.name!r}, None for no limit"
     checks.require(isinstance(wanted, tuple | list) and len(wanted) == 2, rule, where=wanted)
     assert isinstance(wanted, tuple | list)
+    if isinstance(column, NumberColumn) and column.dates:
+        wanted = [days_of(end) if isinstance(end, str) else end for end in wanted]
+        rule += ', or of dates such as "2026-03-01"'
     low, high = (-math.inf if wanted[0] is None else wanted[0]), (math.inf if wanted[1] is None else wanted[1])
     good = all(checks.is_number(end) and (end in (-math.inf, math.inf) or checks.is_finite(end)) for end in (low, high))
     checks.require(good and float(low) < float(high), rule, where=wanted)

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sabun.release import Release
-from sabun.summaries.kinds import ANSWERS, PARTS
+from sabun.summaries.kinds import ANSWERS, PARTS, is_date
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
-from sabun.telling.rounding import between, rounded
+from sabun.telling.rounding import between, day, days_between, rounded
 from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
-from sabun.telling.words import count, number, plural, sentences, shown
+from sabun.telling.words import count, plural, sentences, shown
+from sabun.telling.words import number as plain
 
 __all__ = ["story"]
 
@@ -61,12 +62,14 @@ def story(release: Release) -> Story:
     lines = _lines(what, release.value, facts)
     told = [line for line in lines if not np.isnan(line.found)]
     people = plural(release.guarantee.unit)
+    dates = texts_at(release.value, "dates") if has(release.value, "dates") else ()
+    dated = is_date(what, facts, release.value)
     return Story(
         title=_title(what, facts),
-        answer=_answer(what, lines, facts, people),
+        answer=_answer(what, lines, facts, _asked(facts, people, dates), dated=dated),
         stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
-        charts=tuple(chart for chart in [_chart(what, told, facts)] if chart is not None),
-        grids=(_grid(lines), results(release)),
+        charts=tuple(chart for chart in [_chart(what, told, facts, dated=dated)] if chart is not None),
+        grids=(_grid(lines, dated=dated), results(release)),
         cautions=_cautions(what, lines, facts),
         quantities=tuple(Quantity(name=line.name, value=line.found, low=line.low, high=line.high) for line in lines),
     )
@@ -105,32 +108,34 @@ def _listed(group: str, parts: tuple[str, ...], answers: Mapping[str, Any], ends
     return lines
 
 
-def _asked(facts: Mapping[str, Any], people: str) -> str:
+def _asked(facts: Mapping[str, Any], people: str, dates: tuple[str, ...]) -> str:
     where = facts.get("where")
     if isinstance(where, Mapping) and where:
-        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where))
+        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where, dates))
     else:
         asked = said(" among the {people}", people=people)
     return asked + (said(", by {column}", column=text_at(facts, "by")) if has(facts, "by") else "")
 
 
-def _condition(where: Mapping[str, Any]) -> str:
-    def words(pair: Any) -> str:
+def _condition(where: Mapping[str, Any], dates: tuple[str, ...]) -> str:
+    def words(name: str, pair: Any) -> str:
         low, high = pair
+        number = day if name in dates else plain
         if low is None or high is None:
             below = low is None and high is not None
             return said("below {high}", high=number(high)) if below else said("at least {low}", low=number(low))
         return said("from {low} to below {high}", low=number(low), high=number(high))
 
     try:
-        return said(" and ").join(f"{name} {said(' or ').join(words(pair) for pair in pairs)}" for name, pairs in where.items())
+        return said(" and ").join(
+            f"{name} {said(' or ').join(words(name, pair) for pair in pairs)}" for name, pairs in where.items()
+        )
     except (TypeError, ValueError):
         raise Unfit("where") from None
 
 
-def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str) -> Answer:
+def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, *, dated: bool) -> Answer:
     column = said(" of “{column}”", column=text_at(facts, "column")) if has(facts, "column") else ""
-    asked = _asked(facts, people)
     sentence = said("The {what}{column}{asked}.", what=said(_NAMES[what]), column=column, asked=asked)
     if len(lines) > 1:
         below = said("They are in the table below; one price paid for all.")
@@ -140,6 +145,11 @@ def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], people: str
         few = said("The noisy size of the group cannot be told from 0.")
         return Answer(big=said("Too few to tell"), sentence=sentences(sentence, few))
     known = not np.isnan(line.low)
+    if dated:
+        low, high = days_between(line.low, line.high)
+        sure = f" ({level})" if (level := level_of(facts)) else ""
+        ends = said("between {low} and {high}{sure}", low=low, high=high, sure=sure) if known else ""
+        return Answer(big=day(line.found), spread=ends, sentence=sentence)
     return Answer(
         big=rounded(line.found, line.low, line.high),
         spread=spread(line.found, line.low, line.high, level=level_of(facts)) if known else "",
@@ -159,14 +169,14 @@ def _drawn(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> Chart | None:
+def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any], *, dated: bool) -> Chart | None:
     return dots(
         [line.name for line in lines],
         np.array([line.found for line in lines]),
         np.array([line.low for line in lines]),
         np.array([line.high for line in lines]),
         title=said("Answers with their intervals"),
-        axis=_axis(what, facts),
+        axis=said("{axis}, in days since 1970-01-01", axis=_axis(what, facts)) if dated else _axis(what, facts),
         heading=said("of"),
         note=said("Bars are {level} intervals, each by itself.", level=level_of(facts)),
     )
@@ -178,12 +188,16 @@ def _axis(what: str, facts: Mapping[str, Any]) -> str:
     return said("{what} of {column}", what=said(_NAMES[what]), column=text_at(facts, "column"))
 
 
-def _grid(lines: list[_Line]) -> Grid:
+def _grid(lines: list[_Line], *, dated: bool) -> Grid:
     rows = tuple(
         (
             line.name,
-            said("too few to tell") if np.isnan(line.found) else rounded(line.found, line.low, line.high),
-            *between(line.low, line.high),
+            said("too few to tell")
+            if np.isnan(line.found)
+            else day(line.found)
+            if dated
+            else rounded(line.found, line.low, line.high),
+            *(days_between if dated else between)(line.low, line.high),
         )
         for line in lines
     )

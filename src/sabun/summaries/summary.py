@@ -240,7 +240,7 @@ class Summary(Question):
         chosen = {"confidence": float(self.confidence), "mechanism": recipe.mechanism, **known, **recipe.facts}
         chosen |= facts_of(read.persons)
         release = ask.answer(
-            lambda: self._value(recipe.draw(read.state), people.groups),
+            lambda: self._value(recipe.draw(read.state), people),
             kind=f"summaries.{self.word}",
             promise=ask.guarantee(f"{self.word}: {recipe.mechanism}", assumptions=_assumptions(ask, read.persons)),
             facts=people.facts() | chosen,
@@ -252,13 +252,15 @@ class Summary(Question):
         self.interval_ = self._own(release["intervals"])
         return self._learned(release)
 
-    def _value(self, found: Sequence[Group], names: Sequence[str]) -> dict[str, Any]:
+    def _value(self, found: Sequence[Group], people: People) -> dict[str, Any]:
         """The answers by the names of their groups."""
-        by_name = dict(zip(names, found, strict=True))
-        value = {ANSWERS[self.word]: {name: group.found for name, group in by_name.items()}}
+        by_name = dict(zip(people.groups, found, strict=True))
+        value: dict[str, Any] = {ANSWERS[self.word]: {name: group.found for name, group in by_name.items()}}
         value["intervals"] = {name: group.interval for name, group in by_name.items()}
         if found[0].size is not None:
             value["sizes"] = {name: group.size for name, group in by_name.items()}
+        if people.dates:
+            value["dates"] = people.dates
         return value
 
     def _own(self, answers: Any) -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from sabun.errors import ParameterError
-from sabun.records import CategoryColumn, Schema
+from sabun.records import CategoryColumn, Column, NumberColumn, Schema
+from sabun.records.dates import days_of
 
 __all__ = ["typed_bins", "typed_shares", "typed_where"]
 
 
 def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | None:
-    """Conditions such as `age=65:` (from 65), `age=18:65` (below 65) and `sex=F,M`; None for none.
+    """Conditions such as `age=65:` (from 65), `age=18:65` (below 65), `day=2026-01-01:` and `sex=F,M`; None for none.
 
     Raises:
         ParameterError: One looks otherwise, or is about a column that is not declared.
@@ -29,7 +31,7 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
         if name not in known.names:
             raise ParameterError(f"where must be about declared columns; got {name!r}. Add --bounds '{name}=low:high'.")
         labels = isinstance(known[name], CategoryColumn)
-        found[name] = [label.strip() for label in wanted.split(",")] if labels else _range(text, wanted)
+        found[name] = [label.strip() for label in wanted.split(",")] if labels else _range(text, wanted, known[name])
     return found or None
 
 
@@ -48,8 +50,15 @@ def typed_shares(text: str) -> list[str]:
     return [share.strip() for share in text.split(",")]
 
 
-def _range(text: str, wanted: str) -> tuple[float | None, float | None]:
+def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float | None]:
     low, colon, high = (part.strip() for part in wanted.partition(":"))
+    if isinstance(column, NumberColumn) and column.dates:
+        ends = [days_of(end) if end else None for end in (low, high)]
+        if not colon or any(end is not None and math.isnan(end) for end in ends):
+            raise ParameterError(
+                f"where must look like day=2026-01-01:2026-04-01 or day=2026-01-01: for dates; got {text!r:.60}."
+            )
+        return ends[0], ends[1]
     try:
         if not colon:
             raise ValueError

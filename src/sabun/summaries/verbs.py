@@ -9,9 +9,9 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.summaries.kinds import ANSWERS, PARTS
+from sabun.summaries.kinds import ANSWERS, PARTS, is_date
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
-from sabun.telling.rounding import between, rounded
+from sabun.telling.rounding import between, day, days_between, rounded
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
@@ -310,19 +310,20 @@ def _lines(word: str, release: Release) -> list[str]:
     facts, value = release.provenance.parameters, release.value
     answers = value[ANSWERS[word]]
     parts = facts[PARTS[word]] if word in PARTS else None
-    lines = []
+    lines, dated = [], is_date(word, facts, value)
     for group in facts["groups"]:
         start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"
         if parts is None:
-            lines.append(f"{start}: {_told(answers[group], value['intervals'][group])}")
+            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], dated)}")
             continue
         triples = zip(parts, answers[group], value["intervals"][group], strict=True)
-        lines += [f"{start}, {part}: {_told(found, ends)}" for part, found, ends in triples]
+        lines += [f"{start}, {part}: {_told(found, ends, dated)}" for part, found, ends in triples]
     return lines
 
 
-def _told(found: Any, ends: Any) -> str:
+def _told(found: Any, ends: Any, dated: bool) -> str:
     if ends is None:
-        return "too few to tell" if found is None else number(found)
-    low, high = between(*ends)
-    return f"{'too few to tell' if found is None else rounded(found, *ends)}   (between {low} and {high})"
+        return "too few to tell" if found is None else day(found) if dated else number(found)
+    low, high = days_between(*ends) if dated else between(*ends)
+    answer = "too few to tell" if found is None else day(found) if dated else rounded(found, *ends)
+    return f"{answer}   (between {low} and {high})"

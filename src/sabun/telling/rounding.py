@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from sabun.telling.words import number
 
-__all__ = ["between", "give_or_take", "rounded"]
+__all__ = ["between", "day", "days_between", "give_or_take", "rounded"]
 
 _DIGITS = 2
 _LARGEST = 1e15
+_EPOCH = datetime.date(1970, 1, 1)
 
 
 def rounded(value: float, low: float, high: float) -> str:
@@ -46,6 +48,29 @@ def give_or_take(error: float) -> str:
     """
     place = _place(error, error)
     return number(error) if place is None else _written(error, place, ROUND_CEILING)
+
+
+def day(value: float) -> str:
+    """The date of a number of days since 1970-01-01, the nearest one; the number itself beyond the calendar.
+
+    Example:
+        >>> day(20175.4), day(-1.0), day(1e9)
+        ('2025-03-28', '1969-12-31', '1,000,000,000')
+    """
+    try:
+        return (_EPOCH + datetime.timedelta(days=round(value))).isoformat()
+    except (OverflowError, ValueError):
+        return number(value)
+
+
+def days_between(low: float, high: float) -> tuple[str, str]:
+    """The same as dates: the last one before the interval's lower end, the first one after its upper end.
+
+    Example:
+        >>> days_between(20101.5, 20256.5)
+        ('2025-01-13', '2025-06-18')
+    """
+    return day(low if math.isnan(low) else math.floor(low)), day(high if math.isnan(high) else math.ceil(high))
 
 
 def _place(error: float, *values: float) -> int | None:
