@@ -233,7 +233,8 @@ class Sharing:
 
     def fit(self, rows: Any) -> Sharing:
         both = [Sum(column=name, epsilon=0.25, schema=SQUARE, **self.how) for name in ("x0", "x1")]
-        exact = [int(np.nan_to_num(np.clip(rows[:, place], 0, 1), nan=0.5).sum()) for place in (0, 1)]
+        cells = np.nan_to_num(np.clip(rows, 0, 1), nan=0.5)
+        exact = [float(cells[:, 0].sum()), float((cells[:, 1] ** 2).sum())]
         fitted = [one.fit(rows) for one in both]
         noise = [float(one.sum_) for one in fitted]
         told = {
