@@ -241,7 +241,7 @@ class Sharing:
             "none": [exact[0] + noise[0], exact[1]],
             "its own": [exact[0] + noise[0], exact[1] + noise[1]],
         }[self.fault]
-        fitted = Count(epsilon=0.5, schema=SQUARE, **self.how).fit(rows)
+        fitted = Count(epsilon=0.5, schema=SQUARE, where={"x1": (0.5, None)}, **self.how).fit(rows)
         self.guarantee_, release = fitted.guarantee_, fitted.release_
         self.release_ = type("Shown", (), {})()
         self.release_.value, self.release_.provenance = {"sums": told}, release.provenance
