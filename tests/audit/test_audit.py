@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from sabun.audit import audit, catalogue, drowning, objects, proofs, replay, sam
 from sabun.audit.altered import altered
 from sabun.cli import main
 from sabun.errors import ParameterError
-from sabun.privacy.noise import discrete_laplace
+from sabun.privacy.noise import discrete_laplace, os_coin
 from sabun.records import Schema
 from sabun.reports.audits import audit_page
-from sabun.summaries import Count, Sum, laws
+from sabun.summaries import Count, laws
 from sabun.summaries.evidence import SPECIMENS
 
 SQUARE = Schema.of_bounds({"x0": (0, 1), "x1": (0, 1)})
@@ -232,17 +233,16 @@ class Sharing:
         self.fault, self.how, self.epsilon = fault, how, 0.5
 
     def fit(self, rows: Any) -> Sharing:
-        both = [Sum(column=name, epsilon=0.25, schema=SQUARE, **self.how) for name in ("x0", "x1")]
         cells = np.nan_to_num(np.clip(rows, 0, 1), nan=0.5)
         exact = [float(cells[:, 0].sum()), float((cells[:, 1] ** 2).sum())]
-        fitted = [one.fit(rows) for one in both]
-        noise = [float(one.sum_) for one in fitted]
+        noise = [int(laws.discrete_laplace(Fraction(4), coin=os_coin(), size=1)[0]) for _ in exact]
         told = {
             "one draw": [exact[0] + noise[0], exact[1] + noise[0]],
-            "none": [noise[0], exact[1]],
-            "its own": noise,
+            "none": [exact[0] + noise[0], exact[1]],
+            "its own": [exact[0] + noise[0], exact[1] + noise[1]],
         }[self.fault]
-        self.guarantee_, release = fitted[0].guarantee_, fitted[0].release_
+        fitted = Count(epsilon=0.5, schema=SQUARE, where={"x1": (0.5, None)}, **self.how).fit(rows)
+        self.guarantee_, release = fitted.guarantee_, fitted.release_
         self.release_ = type("Shown", (), {})()
         self.release_.value, self.release_.provenance = {"sums": told}, release.provenance
         return self
