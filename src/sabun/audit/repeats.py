@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sabun.asking.evidence import ROWS, Bench, Specimen
-from sabun.asking.evidence.listening import SAMPLERS, room_modules
+from sabun.asking.evidence.listening import SAMPLERS, room_modules, together
 from sabun.privacy import noise
 
 __all__ = ["independent"]
@@ -61,6 +61,9 @@ def _listen(bench: Bench, module: Any, heard: Heard) -> None:
             bench.replace(module, name, _noted(heard, name, own))
         elif getattr(own, "__module__", "") == "sabun.learning.gaussian":
             bench.replace(module, name, _noted_sum(heard, own))
+    one, several = "rounded_gaussian", "rounded_gaussians"
+    if vars(module).get(several) is vars(noise)[several]:
+        bench.replace(module, several, together(_noted(heard, one, vars(noise)[one])))
 
 
 def _noted(heard: Heard, name: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,6 +30,7 @@ from sabun.privacy.noise import (
     exponential_choice,
     os_coin,
     rounded_gaussian,
+    rounded_gaussians,
     spherical_laplace,
     uniform_below,
 )
@@ -109,6 +110,21 @@ def _discrete_gaussian_has_its_law(bench: Bench, scale: Fraction) -> str:
 def _rounded_gaussian_has_its_law(bench: Bench, scale: Fraction) -> str:
     drawn, reach = rounded_gaussian(scale * scale, coin=os_coin(), size=N), int(8 * scale) + 2
     return _judged(bench, lambda times: fit_of(drawn, _rounded_pmf(stats.norm(scale=times * float(scale)), reach)))
+
+
+@CHECKS("rounded_gaussians")
+def _rounded_gaussians_of_several_variances_have_their_laws(bench: Bench) -> str:
+    """An odd number of each, so that pairs are shared between parts; the same place of two parts must not be one draw."""
+    scales, size = (Fraction(9, 20), Fraction(14, 5), Fraction(20)), N // 2 + 1
+    parts = rounded_gaussians([(scale * scale, size) for scale in scales], coin=os_coin())
+    told = ""
+    for scale, drawn in zip(scales, parts, strict=True):
+        law, reach = float(scale), int(8 * scale) + 2
+        told = _judged(bench, lambda times, d=drawn, s=law, r=reach: fit_of(d, _rounded_pmf(stats.norm(scale=times * s), r)))  # type: ignore[misc]
+    found = abs(np.corrcoef(np.array(parts, dtype=float)) - np.eye(len(scales))).max()
+    # As below: 6 deviations of a correlation of independent numbers happen once in 10**9.
+    bench.must(found < 6 / math.sqrt(size), "two parts share their noise.")
+    return f"{told}; correlation of parts at most {found:.4f}"
 
 
 @CHECKS("rounded_gaussian")

@@ -205,7 +205,7 @@ def _with_residuals(residuals: Tally, drawn: Sequence[Sequence[int]]) -> dict[st
 
 
 def _drawn(parts: Sequence[tuple[Fraction, int]], coin: Coin) -> list[list[int]]:
-    return [[int(one) for one in drawn] for drawn in rounded_gaussians(parts, coin=coin)]
+    return [drawn.tolist() for drawn in rounded_gaussians(parts, coin=coin)]
 
 
 def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:

@@ -17,7 +17,7 @@ import numpy as np
 from sabun.asking.directory import rooms
 from sabun.privacy import noise
 
-__all__ = ["Draw", "Heard", "listen", "room_modules", "zeros"]
+__all__ = ["Draw", "Heard", "listen", "room_modules", "together", "zeros"]
 
 SAMPLERS = ("discrete_laplace", "discrete_gaussian", "spherical_laplace", "cubical_laplace", "rounded_gaussian")
 
@@ -79,11 +79,11 @@ def listen(replace: Callable[[Any, str, Any], None]) -> Heard:
     one, several = "rounded_gaussian", "rounded_gaussians"
     for module in room_modules():
         if vars(module).get(several) is vars(noise)[several]:
-            replace(module, several, _together(_listener(heard, one, vars(noise)[one])))
+            replace(module, several, together(_listener(heard, one, vars(noise)[one])))
     return heard
 
 
-def _together(listener: Callable[..., Any]) -> Callable[..., Any]:
+def together(listener: Callable[..., Any]) -> Callable[..., Any]:
     """Hears of several variances at once as of one after the other."""
     return lambda parts, *, coin: [listener(variance, coin=coin, size=size) for variance, size in parts]
 
