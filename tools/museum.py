@@ -23,6 +23,7 @@ from typing import Any
 from mutants import MUTANTS, ROOT, TESTS
 
 from sabun.audit.museum import Exhibit, Sight, tour
+from sabun.audit.tour import asked
 
 AUDIT = ROOT / "docs" / "results" / "audit.json"
 KEPT = ROOT / "docs" / "results" / "museum.json"
@@ -61,8 +62,14 @@ def _tests(room: str) -> str:
 
 @cache
 def found() -> dict[str, Any]:
-    """What the last search found, by the names of the exhibits."""
-    return dict(json.loads(KEPT.read_text(encoding="utf-8"))["exhibits"]) if KEPT.exists() else {}
+    """What the last search found, by the names of the exhibits; one that a check caught that is gone is open again."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))["exhibits"] if KEPT.exists() else {}
+    there = set(asked())
+    return {
+        name: one
+        for name, one in kept.items()
+        if one["caught"] is None or tuple(one["caught"][part] for part in ("room", "mechanism", "claim")) in there
+    }
 
 
 def keep(sights: dict[str, Any]) -> None:
@@ -169,12 +176,12 @@ def main() -> int:
     for option in ("gather", "search", "anew", "page"):
         parser.add_argument(f"--{option}", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args()
-    if asked.search:
-        search(asked.rooms, workers=asked.workers, anew=asked.anew)
-    if asked.search or asked.gather:
+    said = parser.parse_args()
+    if said.search:
+        search(said.rooms, workers=said.workers, anew=said.anew)
+    if said.search or said.gather:
         gather()
-    if asked.search or asked.page:
+    if said.search or said.page:
         PAGE.write_text(page(), encoding="utf-8")
     return 0
 
