@@ -206,7 +206,7 @@ def query(
         sabun density query new.csv 'mean(mean area)' 'share(mean area > 700)' --bounds 'mean area=0:3000'
 
         sabun density query new.csv 'count(mean area > 700 or mean area < 300)' 'quantiles(mean area, 0.25, 0.5, 0.75)' \
-'median(mean area where not (target = 1))' 'mean(mean area) by target'
+'median(mean area where not (diagnosis = malignant))' 'mean(mean area) by diagnosis'
     """
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     limits = dict(typed_bounds(text) for text in bounds or ())
