@@ -60,7 +60,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     ),
     "cubical_laplace": lambda n, **given: noise.cubical_laplace(n(100), dimension=n(100), **given),
     "rounded_gaussian": lambda n, **given: noise.rounded_gaussian(n(100), **given, size=n(100)),
-    "rounded_gaussians": lambda n, **given: np.concatenate(noise.rounded_gaussians([(n(100), n(100)), (n(50), n(9))], **given)),
+    "rounded_gaussians": lambda n, **given: np.concatenate(noise.rounded_gaussians([(n(100), n(50)), (n(9), n(50))], **given)),
     "spherical_laplace": lambda n, **given: noise.spherical_laplace(n(100), dimension=n(100), **given),
     "uniform_below": lambda n, **given: noise.uniform_below(n(100), **given, size=n(100)),
 }
