@@ -185,9 +185,9 @@ def test_a_table_is_parsed_once_for_one_command(here: Path, more: tuple[str, ...
     parsed: list[object] = []
     parse = sources._stream
 
-    def counted(origin: object, *rest: Any) -> Any:
+    def counted(origin: object, *rest: Any, **how: Any) -> Any:
         parsed.extend([origin] if isinstance(origin, FilePart) else [])
-        return parse(origin, *rest)
+        return parse(origin, *rest, **how)
 
     monkeypatch.setattr(sources, "_stream", counted)
     assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "5", *more) == 0
