@@ -203,13 +203,13 @@ def test_honest_releases_are_plausible() -> None:
 def test_influence_points_at_the_organisation_that_flipped_its_signs() -> None:
     south = released("south", rows=3000)
     flipped = Release(
-        value=dict(south.value) | {"moment": [-entry for entry in south["moment"]]},
+        value=dict(south.value) | {part: [-entry for entry in south[part]] for part in ("moment", "residual_moment", "start")},
         guarantee=south.guarantee,
         provenance=south.provenance,
     ).sign(KEYS["south"])
     model = combine([released("north", rows=3000), released("east", rows=3000), flipped], study=STUDY)
     assert model.influences[0].organisation == "south"
-    assert model.influences[0].largest_shift > 5
+    assert model.influences[0].largest_shift > 20  # an honest one of three: about 1
 
 
 def test_a_release_file_never_holds_data_or_its_hash() -> None:

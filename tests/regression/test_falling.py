@@ -104,13 +104,13 @@ def test_home_data_keeps_its_slopes() -> None:
 
 def test_a_small_real_table_is_hardly_worse_than_its_mean() -> None:
     """118 wines at epsilon 1: half of the runs within a quarter of the variance of the target (all of the budget on the mean
-    alone: about 1.04 on average). The median of 600 runs is 1.13, that of 100 differs from it by 0.035."""
+    alone: about 1.04 on average), and some more for chance: the median of 600 runs is 1.14, that of 200 differs by 0.04."""
     datasets = pytest.importorskip("sklearn.datasets")
     wine = datasets.load_wine().data
     X, y = wine[:118, [0, 1, 6, 12]], wine[:118, 9]
     terms = {"x_bounds": [(10, 16), (0, 6), (0, 6), (200, 1800)], "y_bounds": (0, 14)}
     errors = [
         np.mean((PrivateRidge(epsilon=1, random_state=s, **terms).fit(X, y).predict(X) - y) ** 2) / np.var(y)
-        for s in range(100)
+        for s in range(200)
     ]
-    assert np.median(errors) < 1.25
+    assert np.median(errors) < 1.3
