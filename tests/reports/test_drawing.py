@@ -117,4 +117,4 @@ def test_a_style_sheet_inside_a_picture_is_dropped() -> None:
 
 
 def test_labels_are_one_short_line() -> None:
-    assert label("a\n b" + "c" * 50) == "a b" + "c" * 24 + "…"
+    assert label("a\n b" + "c" * 50) == "a b" + "c" * 20 + "…"

@@ -191,7 +191,8 @@ class Problem:
         if not self.labels.declared:
             words.append("the list of class labels is public (it was taken from y, since classes was not given)")
         if self.n_public is not None:
-            words.append(f"the number of {'records' if self.persons is None else 'persons'} is public")
+            each = self.persons is None
+            words.append("the number of records is public" if each else "the number of persons is public")
         return tuple(words)
 
 

@@ -42,7 +42,7 @@ def guarantee_of(study: Study, persons: Persons | None = None) -> Guarantee:
         "bounds, radius and all other terms of the study were chosen without looking at the data",
     ]
     if study.relation == "replace-one":
-        assumptions.append(f"the number of {'rows' if persons is None else 'persons'} is public")
+        assumptions.append("the number of rows is public" if persons is None else "the number of persons is public")
         if study.records_per_person > 1:
             assumptions.append(f"how many rows one {study.unit} has is not hidden: they are replaced by as many others")
     if study.method == "paper":
