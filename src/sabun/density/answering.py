@@ -119,8 +119,9 @@ class Answering(ABC):
             >>> from sabun.datasets import density_paper
             >>> from sabun.density import DensityRatio
             >>> tables = density_paper(random_state=0)
-            >>> ratio = DensityRatio(epsilon=1.0, columns=["x"]).fit(private={"x": tables.private[:, 0]},
-            ...                                                      public={"x": tables.public[:, 0]})
+            >>> import pandas as pd
+            >>> private, public = pd.DataFrame({"x": tables.private}), pd.DataFrame({"x": tables.public})
+            >>> ratio = DensityRatio(epsilon=1.0, columns=["x"]).fit(private=private, public=public)
             >>> list(ratio.ask("quantiles(x, 0.25, 0.5)"))
             ['quantile(x, 0.25)', 'median(x)']
         """
