@@ -57,7 +57,7 @@ def command(
 
         sabun audit uniform_below --html audit.html
 
-        sabun audit --museum summaries
+        sabun audit --museum records
     """
     if museum:
         _museum(name, search=thorough, workers=workers, html=html, json=json)
