@@ -327,6 +327,24 @@ def test_a_command_about_persons_tells_persons_alone(
     assert len(Ledger.open("book").entries()) == 1
 
 
+def test_a_model_of_persons_says_that_it_takes_each_row_for_one(
+    visits: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits.to_csv("visits.csv", index=False)
+    SCHEMA.save("all.json")
+    for model, by in (("one", ("--id", "who")), ("rows", ())):
+        train = ("learning", "train", *COMMANDS["learning train"], "--epsilon", "8", "--yes", "--out", model, *by)
+        assert exit_code(*train) == 0
+        capsys.readouterr()
+        for use in (
+            ("predict", model, "visits.csv", "--out", f"{model}.csv"),
+            ("evaluate", model, "visits.csv", "--target", "state"),
+        ):
+            assert exit_code("learning", *use) == 0
+            assert ("each row of the table is taken for a person" in capsys.readouterr().err) == bool(by)
+
+
 def test_a_repeat_about_the_same_persons_is_free_and_one_about_others_is_not(
     visits: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

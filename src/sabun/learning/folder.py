@@ -32,7 +32,17 @@ from sabun.release.signature import TrustedKeys
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["load_card", "load_model", "model_bytes", "save_folder", "sign_model", "software", "verify", "write_folder"]
+__all__ = [
+    "load_card",
+    "load_model",
+    "made_of_persons",
+    "model_bytes",
+    "save_folder",
+    "sign_model",
+    "software",
+    "verify",
+    "write_folder",
+]
 
 MODEL, CARD, RELEASE, FILES = "model.safetensors", "card.json", "release.json", "files.json"
 STATE_DICT, ONNX = "state_dict.pt", "model.onnx"
@@ -143,6 +153,15 @@ def load_card(path: str | os.PathLike[str]) -> Card:
         ReleaseError: It is missing, or no card.
     """
     return Card.from_json(read_whole(_plain_file(Path(path) / CARD), max_bytes=LARGEST_CARD))
+
+
+def made_of_persons(path: str | os.PathLike[str]) -> bool:
+    """Whether the model in a folder knows one row for each person, made of several.
+
+    Raises:
+        ReleaseError: Its release is missing or damaged.
+    """
+    return "persons" in Release.load(_plain_file(Path(path) / RELEASE), max_bytes=_LARGEST).provenance.parameters
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:

@@ -10,7 +10,7 @@ import typer
 from sabun.errors import ParameterError
 from sabun.learning import typed
 from sabun.telling.terminal.options import Json, SigningKey, TrustedKeys, as_written
-from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.output import new_file, print_json, print_line, remark
 from sabun.telling.terminal.releases import private_key, public_key
 
 if TYPE_CHECKING:
@@ -101,6 +101,17 @@ def _as_declared(table: FilePart, loaded: Loaded) -> FilePart:
     return table if schema is None else table.written(schema.file)
 
 
+def _tell_of_persons(model: Path) -> None:
+    """A model of persons knows one row for each; nobody puts rows together here, so it must not happen in silence."""
+    from sabun.learning.folder import made_of_persons
+
+    if made_of_persons(model):
+        remark(
+            "This model was trained on one row for each person, made of several: here each row of the table is taken for a "
+            "person. Give it a table with one row for each."
+        )
+
+
 @as_written
 def predict(
     model: Model,
@@ -127,6 +138,7 @@ def predict(
     new_file(out)
     typed.must_be_model(model)
     loaded = load_model(model)
+    _tell_of_persons(model)
     kept = list(dict.fromkeys(keep or ()))
     rows, beside = typed.read_beside(_as_declared(table, loaded), loaded.features.names, kept)
     shares = loaded.predict_proba(rows)
@@ -168,6 +180,7 @@ def evaluate(
 
     typed.must_be_model(model)
     loaded = load_model(model)
+    _tell_of_persons(model)
     group, labels = typed.groups_of(by, loaded.features.schema)
     rows, beside = typed.read_beside(_as_declared(table, loaded), loaded.features.names, [target, *([group] if group else [])])
     if not beside:
