@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,16 @@ def test_days_without_reports_are_shown_as_empty(board: Dashboard) -> None:
     operator = Visitor(board, board.tokens["admin"])
     assert re.search(r"2027-01-18\s+0", words(operator.get(operator.study())))
     assert days(RoundPicture(number=0, state="open", least=1)) is None
+
+
+def test_a_clock_that_once_stood_at_1970_does_not_fill_the_page_with_bars() -> None:
+    hours = ((datetime(1970, 1, 1, 5, tzinfo=UTC), 3), (datetime(2027, 1, 17, 9, tzinfo=UTC), 4))
+    shown = days(RoundPicture(number=0, state="open", least=1, reports=7, by_hour=hours))
+    assert shown is not None
+    assert len(shown.rows) <= 400
+    assert [n for _, n in shown.rows if n] == [3, 4]
+    assert shown.rows[0][0] == "1970-01-01"
+    assert shown.title == "Reports by 53 days"
 
 
 def test_a_round_is_closed_by_form_and_its_files_can_be_had(board: Dashboard) -> None:

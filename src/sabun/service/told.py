@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final
+from typing import final
 
 from markupsafe import Markup
 
@@ -116,6 +117,10 @@ def arrived(shown: RoundPicture) -> list[tuple[str, int, bool]]:
     ]
 
 
+MOST_BARS = 400
+"""What a phone can show of days; a year has 366."""
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Days:
@@ -123,26 +128,31 @@ class Days:
 
     svg: Markup
     rows: tuple[tuple[str, int], ...]
-    hourly: bool
+    title: str
 
 
 def days(shown: RoundPicture) -> Days | None:
-    """Reports by day, or by hour while all of them came within two days; None where there is nothing to show."""
+    """Reports by day, or by hour while all of them came within two days; None where there is nothing to show.
+
+    Days are laid together where they are more than a picture holds: one look at a wrong clock must not make a page of decades.
+    """
     if not shown.by_hour:
         return None
     first, last = shown.by_hour[0][0], shown.by_hour[-1][0]
     hourly = last - first < timedelta(days=2)
-    step = timedelta(hours=1) if hourly else timedelta(days=1)
+    together = 1 if hourly else math.ceil(((last - first).days + 1) / MOST_BARS)
+    step = timedelta(hours=1) if hourly else timedelta(days=together)
     form = "%Y-%m-%d %H:00" if hourly else "%Y-%m-%d"
-    found = Counter[Any]()
+    start = first if hourly else first.replace(hour=0)
+    found = Counter[int]()
     for when, n in shown.by_hour:
-        found[when if hourly else when.replace(hour=0)] += n
-    start = min(found)
-    times = [start + place * step for place in range(int((max(found) - start) / step) + 1)]
-    rows = tuple((when.strftime(form), found[when]) for when in times)
+        found[(when - start) // step] += n
+    rows = tuple(((start + place * step).strftime(form), found[place]) for place in range(max(found) + 1))
     label = said("Accepted reports from {first} to {last}", first=rows[0][0], last=rows[-1][0])
     heights = [n for _, n in rows]
-    return Days(svg=columns(heights, label=label, open_end=shown.state == "open"), rows=rows, hourly=hourly)
+    several = said("Reports by {days} days", days=together) if together > 1 else said("Reports by day")
+    title = said("Reports by hour") if hourly else several
+    return Days(svg=columns(heights, label=label, open_end=shown.state == "open"), rows=rows, title=title)
 
 
 @final
