@@ -361,7 +361,10 @@ def command_line(content: bytes) -> bool:
             at = command()
             context = at.make_context("sabun", words)
             while hasattr(at, "resolve_command"):
-                name, at, rest = at.resolve_command(context, [*context._protected_args, *context.args])
+                words = [*context._protected_args, *context.args]
+                if not words:  # `--` alone: there a command is missing, as whoever runs it is told
+                    return False
+                name, at, rest = at.resolve_command(context, words)
                 context = at.make_context(name, rest, parent=context)
         except (typer.TyperException, typer.Exit, typer.Abort):
             return False
