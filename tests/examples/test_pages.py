@@ -9,7 +9,7 @@ from examples.pages import blocks, commands, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [page for page in [ROOT / "README.md", ROOT / "README.ja.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
-TRANSLATED = [page for page in PAGES if page.name.endswith(".ja.md") and page.parent != ROOT]
+TRANSLATED = [page for page in PAGES if page.name.endswith(".ja.md")]
 RUNNABLE = [
     page for page in PAGES if page not in TRANSLATED and any(block.kind in {"python", "console"} for block in blocks(page))
 ]
