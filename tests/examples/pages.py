@@ -1,8 +1,9 @@
 """Finds and runs the code blocks of a Markdown page, in order, in an empty folder.
 
 Blocks marked `python` share one namespace per page; in blocks marked `console`, each line that starts with `$ ` is run (a
-trailing backslash continues it): by a shell if it is the README's or anything but a plain call of `sabun`, which runs in this
-process, as a process of its own for each would spend most of its time on loading. Blocks of any other kind are not run.
+trailing backslash continues it): by a shell on the first page of the site, and wherever it is more than a plain call of
+`sabun`. All other calls run in this process, as one of its own for each would spend most of its time on loading. Blocks of any
+other kind are not run.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run_page(page: Path, folder: Path) -> int:
             done += 1
         elif block.kind == "console":
             for command in commands(block.body):
-                run = _shell if page.name == "README.md" or not plain(command) else _here
+                run = _shell if page.name == "index.md" or not plain(command) else _here
                 run(command, folder, f"{page.name}:{block.line}")
                 done += 1
     return done
