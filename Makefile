@@ -20,6 +20,9 @@ LOCK   := .venv-lock
 PIP    := -m pip install --quiet --disable-pip-version-check
 LINTED := src tests benchmarks examples notebooks docs/jobs tools
 
+# The suite starts hundreds of processes; without bytecode on disk each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 FUZZ_SECONDS ?= 60
 FUZZ_INPUTS  ?= 0
 
@@ -32,19 +35,24 @@ endif
 .PHONY: demo test check bench docs package lock locked museum fuzz clean
 .DELETE_ON_ERROR:
 
-$(VENV)/.installed: pyproject.toml
+define an_environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sabun needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+endef
+
+$(VENV)/.installed: pyproject.toml
+	$(an_environment)
 	@echo "Installing Sabun into $(VENV) (about a minute the first time) ..."
 	@$(BIN)/python $(PIP) -e '.[service]'
 	@touch $@
 
-# torch comes first and by its exact version, so that no other package chooses one.
-$(VENV)/.installed-dev: $(VENV)/.installed
+# torch comes first and by its exact version, so that no other package chooses one. All that the demo needs comes along.
+$(VENV)/.installed-dev: pyproject.toml
+	$(an_environment)
 	@echo "Installing the tools and extras of the test suite into $(VENV) ..."
 	@$(BIN)/python $(PIP) '$(TORCH)'
 	@$(BIN)/python $(PIP) -e '.[dev,learning]'
-	@touch $@
+	@touch $(VENV)/.installed $@
 
 # Flower pins older versions of what the command line needs, so it lives apart; it only carries files.
 $(FLOWER)/.installed:
@@ -107,7 +115,6 @@ museum: $(VENV)/.installed-dev
 	$(BIN)/sabun audit --museum
 
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python $(PIP) 'atheris>=3.0'
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --until $(FUZZ_INPUTS) --out ../docs/results/fuzz.json
 
 clean:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from examples.pages import blocks, commands, run_page
+from examples.pages import blocks, commands, plain, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [page for page in [ROOT / "README.md", ROOT / "README.ja.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
-TRANSLATED = [page for page in PAGES if page.name.endswith(".ja.md") and page.parent != ROOT]
+TRANSLATED = [page for page in PAGES if page.name.endswith(".ja.md")]
 RUNNABLE = [
     page for page in PAGES if page not in TRANSLATED and any(block.kind in {"python", "console"} for block in blocks(page))
 ]
@@ -43,11 +43,18 @@ def test_continued_lines_are_one_command() -> None:
     assert commands("$ sabun a \\\n    --b 1\noutput\n$ sabun c\n") == ["sabun a  --b 1", "sabun c"]
 
 
+def test_what_a_shell_has_to_do_is_left_to_it() -> None:
+    assert plain("sabun learning train census.csv --classes '<=50K,>50K' --epsilon 1")
+    for command in ("sabun a > b", "sabun a $HOME", "sabun a *.csv", "sabun a && sabun b", "A=1 sabun a", "ls", "sabun a ~/b"):
+        assert not plain(command)
+
+
 def test_a_failing_block_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nassert 1 == 2\n```\n")
     with pytest.raises(AssertionError):
         run_page(page, tmp_path)
-    page.write_text("```console\n$ false\n```\n")
-    with pytest.raises(AssertionError):
-        run_page(page, tmp_path)
+    for command in ("false", "sabun nothing-of-that-name", "sabun nothing-of-that-name > file"):
+        page.write_text(f"```console\n$ {command}\n```\n")
+        with pytest.raises(AssertionError):
+            run_page(page, tmp_path)

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from learning.learning_samples import data, problem
 from sabun.learning.dpsgd import DpSgd
@@ -12,7 +13,7 @@ from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.recompute import recompute
 from sabun.learning.stream import Stream
-from sabun.learning.training import Data, train, unheard
+from sabun.learning.training import Data, one_thread, train, unheard
 from sabun.privacy.noise import os_coin, seeded_coin
 
 
@@ -103,3 +104,14 @@ def test_two_runs_under_one_key_are_equal_and_under_two_keys_are_not() -> None:
     other = train(method, data(), coin=os_coin(), progress=unheard)["weights"]
     assert (first == again).all()
     assert (first != other).any()
+
+
+def test_the_matrix_library_is_held_to_one_thread_and_let_go() -> None:
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        for _ in range(2):  # the libraries are looked for once
+            with one_thread():
+                assert threads() == {1}
+            assert threads() == {2}

@@ -97,10 +97,10 @@ def test_a_flip_of_any_byte_is_detected(place: int, flip: int) -> None:
         Release.from_json(bytes(changed)).verify(KEY.public_key())
 
 
-@pytest.mark.parametrize("place", range(0, len(CONTENT), 3))
-def test_a_byte_that_is_cut_out_is_detected(place: int) -> None:
-    with pytest.raises(ReleaseError):
-        Release.from_json(CONTENT[:place] + CONTENT[place + 1 :]).verify(KEY.public_key())
+def test_a_byte_that_is_cut_out_is_detected() -> None:
+    for place in range(0, len(CONTENT), 3):
+        with pytest.raises(ReleaseError):
+            Release.from_json(CONTENT[:place] + CONTENT[place + 1 :]).verify(KEY.public_key())
 
 
 def test_signing_again_replaces_the_signature() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
@@ -246,10 +248,16 @@ def _last(method: Method, data: Data, stream: Stream, progress: Progress) -> Sta
 
 def one_thread() -> AbstractContextManager[Any]:
     """Holds the matrix library to one thread: its products are too small here to share out, and waiting threads cost more."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
     return limits
+
+
+@lru_cache(maxsize=1)
+def _libraries(imported: int) -> Any:
+    """The matrix libraries of this process; to find them takes longer than a short training, and only imports add to them."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @final

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from operator import attrgetter
 from typing import Any, final
@@ -107,6 +107,7 @@ def commands() -> dict[str, Command]:
     return {f"{name} {command.verb}": command for name, part in parts if part is not None for command in part.COMMANDS}
 
 
+@cache
 def installed(extra: str) -> bool:
     """Whether every package of an extra of Sabun is there; nothing is missing where no extra is needed."""
     wanted = [line for line in metadata.requires("sabun") or [] if re.search(rf"""extra == ['"]{extra}['"]""", line)]
