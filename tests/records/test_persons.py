@@ -145,6 +145,7 @@ def test_one_source_read_twice_shows_one_order() -> None:
     ("spelling", "ids", "count"),
     [
         ("text", ["a", " a ", "Ａ", "A", None, "", "  "], 2),
+        ("caseless", ["a", " A ", "Ａ", "straße", "STRASSE", "B", None, ""], 3),
         ("number", ["7", "007", "+7", "7.0", "７", "-7", "x", "7.5", None, "0", "-0"], 3),
         ("text", [1, 1.0, True, math.nan], 2),
     ],
