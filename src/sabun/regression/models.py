@@ -25,7 +25,7 @@ from sabun.regression.saved import check_possible, check_promises, doubt_of, dou
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
-from sabun.telling.measures import Measure, units_of
+from sabun.telling.measures import Measure, dates_of, units_of
 
 __all__ = ["HomeModel", "Influence", "PublicModel"]
 
@@ -48,8 +48,6 @@ _JOINED = {
     "stack": "coefficients weighted by how well they fit the home data",
     "best": "coefficients of the release that fits the home data best",
 }
-"""What the methods do, for people who read of a model."""
-
 _AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
@@ -293,8 +291,7 @@ class PublicModel(_Model):
             value |= {"low": ends[:, 0], "high": ends[:, 1]}
         promise, known = _joint(self)
         columns = {column.name: column for column in (*self.study.features.columns, self.study.target)}
-        dates = [name for name, column in columns.items() if Measure.of(column).dates]
-        value |= {"dates": dates} if dates else {}
+        value |= dates_of(columns)
         facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows), **units_of(columns)}
         notes = (_ORIGIN, *(() if known else (_ONE_TABLE,)), *self.findings)
         return derived(value, kind=_KIND, promise=promise, facts=facts, notes=notes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.records import CHUNK_ROWS, CategoryColumn, Column, NumberColumn, Schema, has_names, open_source
 from sabun.records.dates import days_of
-from sabun.telling.measures import units_of
+from sabun.telling.measures import dates_of, units_of
 
 __all__ = ["EVERYBODY", "Block", "People", "Where"]
 
@@ -98,10 +98,9 @@ class People:
         return tuple(dict.fromkeys(name for name in used if name is not None)) or self.schema.names[:1]
 
     @property
-    def dates(self) -> tuple[str, ...]:
-        """The columns among them whose numbers are days since 1970-01-01."""
-        columns = (self.schema[name] for name in self.names)
-        return tuple(column.name for column in columns if isinstance(column, NumberColumn) and column.dates)
+    def dates(self) -> dict[str, list[str]]:
+        """The columns among them whose numbers are days since 1970-01-01, as a release keeps them."""
+        return dates_of({name: self.schema[name] for name in self.names})
 
     def blocks(self, source: object) -> Iterator[Block]:
         """The rows of a table, encoded; no cell can raise."""

@@ -12,7 +12,7 @@ from sabun.telling.language import phrase, said
 from sabun.telling.rounding import between, day, days_between, give_or_take, rounded
 from sabun.telling.words import number, tidy
 
-__all__ = ["PLAIN", "Measure", "measure_in", "units_of"]
+__all__ = ["PLAIN", "Measure", "dates_of", "measure_in", "units_of"]
 
 _UNITS = tuple(map(phrase, ("days", "weeks", "months", "years", "hours", "minutes", "seconds", "yen")))
 """Units that pages in other languages have a word for; any other stays as it was declared."""
@@ -122,6 +122,12 @@ def units_of(columns: Mapping[str, Column | None]) -> dict[str, dict[str, str]]:
     """
     found = {name: unit for name, column in columns.items() if (unit := Measure.of(column).unit)}
     return {"units": found} if found else {}
+
+
+def dates_of(columns: Mapping[str, Column | None]) -> dict[str, list[str]]:
+    """The columns whose numbers are days as a release keeps them beside its results; nothing where none is."""
+    found = [name for name, column in columns.items() if Measure.of(column).dates]
+    return {"dates": found} if found else {}
 
 
 def measure_in(release: Release, column: object) -> Measure:
