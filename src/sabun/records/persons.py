@@ -92,7 +92,7 @@ class Persons:
         """Whether some column's rule looks for what comes first or last."""
         return any(self.rule(column) in ("first", "last") for column in schema.columns)
 
-    def check(self, names: Sequence[str], declared: Sequence[str]) -> None:
+    def check(self, names: Sequence[str], declared: Sequence[str] = ()) -> None:
         """Refuses a rule about a column that the table lacks, and suggests a declared one; what is counted need not be there.
 
         Raises:

@@ -260,6 +260,8 @@ def _mark(axes: Axes, measure: Measure) -> None:
 
     axes.xaxis.set_major_locator(MaxNLocator(_MOST_DATES, integer=True, min_n_ticks=1))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: day(value)))
+    for one in axes.get_xticklabels():  # beside long names there is little room
+        one.set(rotation=20, ha="right", rotation_mode="anchor")
 
 
 def _edges(good: Floats) -> Floats:
