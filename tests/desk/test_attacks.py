@@ -256,7 +256,8 @@ def test_what_is_declared_of_a_table_stays_with_it(clinic: Clinic, guest: Guest)
     """Neither a table of a like name nor a visit to the page changes it: labels may hold commas."""
     before = (clinic.folder / "patients.schema.json").read_bytes()
     (clinic.folder / "patients.old.csv").write_text("age,who\n1,x\n")
-    declared = Schema(columns=(Column.number("age", lower=0, upper=5), Column.category("who", ["Doe, Jane", 'the "x"', "y"])))
+    age = Column.number("age", lower=0, upper=5, unit="years", log1p=True)
+    declared = Schema(columns=(age, Column.category("who", ["Doe, Jane", 'the "x"', "y"])))
     (clinic.folder / "patients.old.schema.json").write_text(declared.to_text())
     path = f"tables/{guest.handle('patients.old.csv')}"
     page = html.unescape(guest.get(path).text.replace("&#34;", "\0"))
