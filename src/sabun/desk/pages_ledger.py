@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
-from sabun.desk.fields import as_typed, fields_of, misfit, on_page
+from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page
 from sabun.desk.picture import in_short, spent_on
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
@@ -37,7 +38,7 @@ def ledgers(visitor: Visitor) -> Response:
             with Ledger.open(item.path) as book:
                 rows.append((item, book.name, percent(book.share_used), float(book.share_used), ""))
         except SabunError as error:
-            rows.append((item, item.name, "", 0.0, str(error)))
+            rows.append((item, item.name, "", 0.0, on_page(str(error))))
     return visitor.page("ledgers.html", here="ledgers", rows=rows)
 
 
@@ -55,9 +56,10 @@ def new_ledger(visitor: Visitor) -> Response:
         if not hears.complaint:
             made = next(one for one in visitor.desk.shelf.ledgers() if one.path == path)
             return visitor.to(f"ledgers/{made.handle}")
-        wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint)
+        wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint, fields, hears.error)
     status = 400 if wrong else 200
-    return visitor.page("new_ledger.html", status=status, here="ledgers", fields=fields, filled=filled, wrong=wrong)
+    shown = {"fields": fields, "helped": partial(helped, fields), "filled": filled, "wrong": wrong}
+    return visitor.page("new_ledger.html", status=status, here="ledgers", **shown)
 
 
 def ledger(visitor: Visitor) -> Response:
@@ -139,7 +141,7 @@ def answer(visitor: Visitor) -> Response:
         like=""
         if errand is None
         else f"tables/{errand.about['table'].handle}/jobs/{'/'.join(errand.about['job'].words)}?tried={name}",
-        said_beside=() if errand is None else tuple(errand.hears.remarks),
+        said_beside=() if errand is None else [on_page(line, errand.about["job"].fields) for line in errand.hears.remarks],
     )
 
 
