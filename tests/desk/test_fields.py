@@ -48,6 +48,7 @@ def test_a_complaint_finds_its_field() -> None:
 
 def test_the_digest_in_a_purpose_is_for_machines() -> None:
     assert in_short(f"summaries.mean on age (parameters {'0' * 64})") == "Summaries: mean (age)"
+    assert in_short("regression.staged on age, bmi") == "Regression: linear model (age, bmi)"
     assert in_short("nobody.knows on age") == "nobody.knows on age"
     with speaking("ja"):
         assert in_short("outliers.count on 年齢, 性別, 日数 and 2 more") == "外れ値：件数（年齢, 性別, 日数、ほか 2 列）"

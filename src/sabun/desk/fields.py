@@ -80,7 +80,12 @@ class Field:
     @property
     def first(self) -> bool:
         """Whether it is asked at once, and not among the further choices."""
-        return self.required or self.name in _FIRST or (self.kind in ("column", "columns", "table") and self.name != "order")
+        return self.required or self.name in _FIRST or self.kind in ("column", "columns", "table")
+
+    @property
+    def of_persons(self) -> bool:
+        """Whether it says how several rows become one person."""
+        return self.name in ("id", "rule", "spelling", "memory") or (self.name == "order" and self.kind == "column")
 
 
 def fields_of(command: Any) -> list[Field]:

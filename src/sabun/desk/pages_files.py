@@ -112,7 +112,7 @@ def columns(visitor: Visitor) -> Response:
             wrong = said("At least one column must be declared.")
     return visitor.page(
         "columns.html",
-        status=400 if wrong or any(one.wrong for one in asked) else 200,
+        status=400 if visitor.posts and (wrong or any(one.wrong for one in asked)) else 200,
         here="tables",
         table=table,
         asked=asked,

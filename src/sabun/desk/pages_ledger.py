@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, recovered
 from sabun.reports import facts, report
+from sabun.telling.language import phrase, said
 from sabun.telling.terminal.output import heard
 
 __all__ = ["answer", "download", "ledger", "ledgers", "new_ledger", "report_page"]
@@ -25,6 +27,15 @@ _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """A report stands alone: its style is inside. It has no script, and nothing else may be loaded."""
+
+_USES = {
+    "density": phrase(
+        "The column weight goes with every calculation: averages weighted with it are about the private table. "
+        "In a terminal, `sabun density query {out} QUESTION` answers with intervals, for nothing."
+    ),
+    "learning": phrase("In a terminal, `sabun learning predict {out} TABLE` uses the model, for nothing."),
+}
+"""What can be done with what was written."""
 
 _LISTED = 50
 _DIGITS = 18
@@ -125,6 +136,7 @@ def answer(visitor: Visitor) -> Response:
         entry = book.entry(number)
     name = visitor.request.query_params.get("sent", "")
     errand = visitor.desk.errands.sent(name) if name else None
+    out = "" if errand is None else Path(str(errand.hears.record.get("out") or "")).name
     return visitor.page(
         "answer.html",
         here="ledgers",
@@ -135,7 +147,8 @@ def answer(visitor: Visitor) -> Response:
         epsilon=at_least(release.guarantee.cost[0]),
         free=errand is not None and bool(errand.hears.record.get("already_paid")),
         record=None if errand is None else errand.hears.record,
-        out="" if errand is None else Path(str(errand.hears.record.get("out") or "")).name,
+        out=out,
+        use=said(_USES.get(release.provenance.kind.partition(".")[0], ""), out=shlex.quote(out)),
         command="" if errand is None else command_of(errand, visitor.desk.shelf),
         python="" if errand is None else python_of(errand, errand.about["files"]["schema"]),
         like=""

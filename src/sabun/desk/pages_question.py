@@ -82,7 +82,14 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def question(visitor: Visitor) -> Response:
-    """A form with its plan; a form that asks is sent off once."""
+    """A form with its plan; a form that asks is sent off once, one that follows what is typed is passed over for a newer."""
+    if visitor.field("act") != "follow":
+        return _question(visitor)
+    with visitor.desk.errands.turn(visitor.field("form")) as wanted:
+        return _question(visitor) if wanted else Response(status_code=204)
+
+
+def _question(visitor: Visitor) -> Response:
     table, errands = visitor.table(), visitor.desk.errands
     job = visitor.desk.job(visitor.named("room"), visitor.named("verb"))
     if visitor.desk.shelf.declared(table) is None:
@@ -128,8 +135,9 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         job=form.job,
         fields=form.job.fields,
         helped=partial(helped, form.job.fields),
-        first=[one for one in shown if one.first],
-        more=[one for one in shown if not one.first],
+        first=[one for one in shown if one.first and not one.of_persons],
+        persons=[one for one in shown if one.of_persons],
+        more=[one for one in shown if not one.first and not one.of_persons],
         filled=form.filled,
         wrong=form.wrong,
         chosen={name: file.name for name, file in form.files.items()},

@@ -20,8 +20,12 @@ from sabun.telling.words import guess, number
 
 __all__ = ["Budget", "Outlook", "Sight", "budget_after", "in_short", "outlook", "spent_on"]
 
-_KINDS = {"subspace": phrase("choice of columns"), "classifier": phrase("classifier")}
-"""What is released, where its own word is for programs."""
+_KINDS = {
+    "subspace": phrase("choice of columns"),
+    "classifier": phrase("classifier"),
+    "regression": phrase("linear model"),
+}
+"""What is released, where its own word is for programs; by its room where that word is a method's."""
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
 
@@ -149,7 +153,7 @@ def in_short(purpose: str) -> str:
     room = None if found is None else room_named(found[1])
     if found is None or room is None:
         return text
-    told = {"room": retold(room.title), "what": retold(_KINDS.get(found[2], found[2]))}
+    told = {"room": retold(room.title), "what": retold(_KINDS.get(room.name) or _KINDS.get(found[2], found[2]))}
     if found[3] is None:
         return said("{room}: {what}", **told)
     return said("{room}: {what} ({columns})", **told, columns=retold(found[3]))
