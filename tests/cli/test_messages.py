@@ -86,7 +86,7 @@ def test_no_message_speaks_to_programs(
             "column 'n_records' has no bounds: pass bounds=(lower, upper).",
             "column 'n_records' has no bounds: pass --bounds NAME=LOW:HIGH.",
         ),
-        ("Give by or where, or relation='add-remove'.", "Give by or where, or --relation add-remove."),
+        ("Give by or where, or relation='add-remove'.", "Give --by or --where, or --relation add-remove."),
         ("schema must be a Schema or None; got 3.", "schema must be a schema; got 3."),
         ("delta must be None for method 'x'; got 3.", "delta must be left out for method 'x'; got 3."),
         ("basis_bounds must be pairs.", "basis_bounds must be pairs."),

@@ -6,6 +6,8 @@ import html
 import os
 import re
 import shlex
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +17,7 @@ from desk.desks import Clinic
 from desk.guests import Guest
 from sabun.asking.directory import rooms
 from sabun.cli._frame import run, whole
+from sabun.desk.errands import Errands
 from sabun.desk.jobs import jobs
 from sabun.ledger import Ledger
 
@@ -108,7 +111,7 @@ def _typed_in_a_terminal(clinic: Clinic, command: str) -> None:
 def test_a_ledger_is_made_as_the_command_makes_it(clinic: Clinic, guest: Guest) -> None:
     wrong = guest.send("new-ledger", name="lab", epsilon="plenty")
     assert wrong.status_code == 400
-    assert 'id="epsilon-wrong"' in wrong.text
+    assert re.search('id="epsilon-wrong"[^>]*>[^<]', wrong.text)
     assert not list(clinic.folder.glob("lab*"))
     made = guest.send("new-ledger", name="lab / 研究", epsilon="1/3", unit="visit")
     assert made.status_code == 303
@@ -129,3 +132,27 @@ def test_persons_are_told_apart_by_a_column_that_no_schema_has(clinic: Clinic, g
     page = guest.answered(guest.send(path, column="age", id="Member ID", epsilon="1", act="ask"))
     assert page.status_code == 200, page.text
     assert "--id 'Member ID'" in code_in(page.text, "command")
+
+
+def test_an_older_plan_is_passed_over_for_a_newer_of_the_same_form() -> None:
+    errands, wanted = Errands(run), dict[str, bool]()
+
+    def follow(name: str, form: str) -> threading.Thread:
+        def ask() -> None:
+            with errands.turn(form) as wanted[name]:
+                pass
+
+        before = errands._newest.get(form)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while errands._newest.get(form) is before:  # until it waits for its turn
+            time.sleep(0.001)
+        return thread
+
+    with errands.turn("one") as first:
+        threads = [follow("older", "one"), follow("newer", "one"), follow("other", "another")]
+        assert wanted == {}, "one at a time"
+    for thread in threads:
+        thread.join()
+    errands.close()
+    assert (first, wanted) == (True, {"older": False, "newer": True, "other": True})

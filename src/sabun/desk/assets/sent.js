@@ -1,6 +1,8 @@
 import { swapped } from "./swap.js";
 
-const EVERY = 700;
+/** Most answers are there at once; the longer one takes, the less often it is looked for. */
+const LONGEST = 1500;
+let wait = 150;
 
 async function look() {
   try {
@@ -10,6 +12,7 @@ async function look() {
   } catch {
     // the desk is closed: the page stays as it is
   }
-  setTimeout(look, EVERY);
+  wait = Math.min(1.5 * wait, LONGEST);
+  setTimeout(look, wait);
 }
-setTimeout(look, EVERY);
+setTimeout(look, wait);
