@@ -19,7 +19,9 @@ from sabun.errors import InternalError, ParameterError
 
 TESTS = Path(__file__).resolve().parents[1]
 FIGURES = TESTS.parent / "docs" / "results" / "fuzz.json"
-NEEDS_ATHERIS = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="there is no atheris here: pip install atheris")
+NEEDS_ATHERIS = pytest.mark.skipif(
+    importlib.util.find_spec("atheris") is None, reason="there is no atheris here: pip install atheris"
+)
 
 
 @pytest.mark.parametrize("name", TARGETS)
