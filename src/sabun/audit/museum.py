@@ -229,6 +229,7 @@ def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({}))
 
 
 _CONCERNED = {
+    "asking": ("summaries", "outliers", "density"),
     "privacy": ("privacy", "ledger"),
     "records": ("records", "summaries", "regression"),
     "engine": ("engine", "density", "regression"),

@@ -1,0 +1,173 @@
+"""Measures how many faults of `tests/audit/faults_fresh.toml` are noticed: by `sabun audit` without its digests, else by tests.
+
+    python tools/faults_fresh.py --run first      a run under that name; what it holds already is left alone
+    python tools/faults_fresh.py --figures        the sentence that docs/audit.md has, from what is kept
+
+Each fault is planted in a copy. The audit is asked first, the checks of the room concerned (see `sabun.audit.museum`); where
+none notices, the tests of the source tree are asked, those first that are named after the module, five minutes at most. A test
+that fails counts only if it passes on the unbroken copy. What was found is kept in docs/results/faults_fresh.json; a first run
+stays what it was, whatever is mended afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mutants import ROOT, copied
+
+from sabun.audit.museum import Exhibit, Sight, tour
+
+LIST = ROOT / "tests" / "audit" / "faults_fresh.toml"
+KEPT = ROOT / "docs" / "results" / "faults_fresh.json"
+AUDIT = ROOT / "docs" / "results" / "audit.json"
+PATIENCE = 300
+"""Seconds that the tests have for one fault."""
+ELSEWHERE = {
+    "asking": ("contracts", "summaries", "outliers"),
+    "privacy": ("privacy", "distribution"),
+    "records": ("records", "contracts"),
+}
+"""Where the tests of a part lie, unless in the folder of its name."""
+LEFT_OUT = ("chromium", "reproduction", "postgres", "servers", "roles", "tls", "spark", "dask", "notebook")
+"""Words in the names of tests that need a browser, a server, a cluster or half an hour."""
+
+
+def listed() -> list[Exhibit]:
+    """The faults of the list, in its order."""
+    told = tomllib.loads(LIST.read_text(encoding="utf-8"))["fault"]
+    return [
+        Exhibit(room=one["path"].split("/")[0], name=one["name"], file=one["path"], edits=((one["old"], one["new"]),))
+        for one in told
+    ]
+
+
+def kept() -> dict[str, Any]:
+    """All runs so far, by name."""
+    runs: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return runs
+
+
+def keep(run: str, found: dict[str, Any]) -> None:
+    """Writes a run down as far as it has come, in the order of the list."""
+    faults = {one.name: found[one.name] for one in listed() if one.name in found}
+    by = [one["noticed"] for one in faults.values()]
+    told = {"total": len(faults), "audit": by.count("audit"), "tests": by.count("tests"), "survived": by.count(None)}
+    runs = kept()
+    runs[run] = told | {"date": datetime.now(UTC).date().isoformat(), "faults": faults}
+    KEPT.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def tests_of(fault: Exhibit, place: Path) -> list[str]:
+    """Files of tests, those first that are named after the module, then those that speak of it, then the others."""
+    part, stem = Path(fault.file).parts[0], Path(fault.file).stem
+    dotted = "sabun." + fault.file.removesuffix(".py").replace("/", ".")
+    files = [file for folder in ELSEWHERE.get(part, (part,)) for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
+    files = [file for file in files if not any(word in file.name for word in LEFT_OUT)]
+
+    def distance(file: Path) -> tuple[bool, bool]:
+        return stem not in file.stem, dotted not in file.read_text(encoding="utf-8")
+
+    return [str(file.relative_to(place)) for file in sorted(files, key=distance)]
+
+
+def failure(place: Path, tests: list[str], deadline: float) -> str | None:
+    """The first test that fails; None where none does, or time is over."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={place}/basetemp"]
+    around = os.environ | {"PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    left = max(deadline - time.monotonic(), 1.0)
+    try:
+        done = subprocess.run(
+            [*command, *tests], cwd=place, env=around, capture_output=True, text=True, timeout=left, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    failed = [line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return None if done.returncode == 0 else failed[0] if failed else "pytest does not start"
+
+
+def tested(fault: Exhibit, place: Path) -> dict[str, Any]:
+    """Breaks the copy, asks the tests, mends the copy."""
+    target, began = place / "src" / "sabun" / fault.file, time.monotonic()
+    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place), list[str]()
+    while True:
+        target.write_text(fault.applied(whole), encoding="utf-8")
+        try:
+            found = failure(place, [*asked, *(f"--deselect={name}" for name in unsound)], began + PATIENCE)
+        finally:
+            target.write_text(whole, encoding="utf-8")
+        seconds = round(time.monotonic() - began, 1)
+        if found is None:
+            cut = seconds >= PATIENCE
+            return {"noticed": None, "by": "the tests were cut short" if cut else "all tests pass", "seconds": seconds}
+        if found == "pytest does not start" or failure(place, [found], time.monotonic() + PATIENCE) is None:
+            return {"noticed": "tests", "by": found, "seconds": seconds}
+        unsound.append(found)  # fails without the fault too
+
+
+def measure(run: str, names: list[str]) -> None:
+    """Asks the audit about one fault after another, beside it the tests about those that got away."""
+    found: dict[str, Any] = dict(kept().get(run, {}).get("faults", {}))
+    shown = [one for one in listed() if one.name not in found and (not names or any(word in one.name for word in names))]
+    findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
+    cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
+
+    def note(name: str, told: dict[str, Any]) -> None:
+        found[name] = told
+        keep(run, found)
+        print(f"{name}: {told['noticed'] or 'SURVIVES'} ({told['by']}, {told['seconds']} s)", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        place = Path(folder)
+        copied(place)
+
+        def seen(sight: Sight) -> None:
+            if sight.caught is None:
+                pool.submit(lambda: note(sight.exhibit.name, tested(sight.exhibit, place)))
+                return
+            told = dataclasses.asdict(sight.caught)
+            by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
+            note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
+
+        tour(shown, search=True, cost=cost, workers=1, seen=seen)
+
+
+def figures() -> str:
+    """What the runs say, for the page about the audit."""
+    first, second = kept()["first"], kept().get("second")
+    told = (
+        f"{first['total'] - first['survived']} of {first['total']} ({first['audit']} by the audit, {first['tests']} by tests)"
+    )
+    if second is None:
+        return told
+    after = f"{second['total'] - second['survived']} ({second['audit']} by the audit, {second['tests']} by tests)"
+    return f"{told}; with the laws that were missing, {after}"
+
+
+def main() -> int:
+    """Does what is asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="only faults with one of these in their name")
+    parser.add_argument("--run", help="the name under which the run is kept")
+    parser.add_argument("--figures", action="store_true")
+    said = parser.parse_args()
+    if said.run:
+        measure(said.run, said.words)
+    if said.figures:
+        print(figures())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
