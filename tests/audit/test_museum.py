@@ -13,7 +13,9 @@ import pytest
 
 import sabun
 from cli.terminal import exit_code
+from sabun.audit.catalogue import catalogue
 from sabun.audit.museum import Caught, Exhibit, exhibits, order_of, tour
+from sabun.audit.tour import DIGESTS, RESTING, asked, key_of
 from sabun.errors import InternalError, ParameterError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +60,12 @@ def test_the_audit_catches_most_of_them() -> None:
     assert len(caught) >= 80
     assert all(one.mechanism != "proofs" for one in caught)
     assert sum(bool(one.history) for one in exhibits()) >= 30
+
+
+def test_no_digest_of_a_proof_is_asked() -> None:
+    told = {key_of(one) for one in catalogue()} - set(asked())
+    assert {claim for _, name, claim in told if name != DIGESTS} >= {RESTING}
+    assert not [key for key in asked() if DIGESTS in key or RESTING in key]
 
 
 def files() -> str:
