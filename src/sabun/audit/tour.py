@@ -35,7 +35,7 @@ def key_of(one: Listed) -> Key:
 def asked() -> dict[Key, Listed]:
     """Every check that an exhibit may be caught by."""
     here = {needs: installed(needs) for needs in {one.check.needs for one in catalogue()}}
-    ours = (one for one in catalogue() if DIGESTS != one.check.name and RESTING != one.check.claim and not one.check.thorough)
+    ours = (one for one in catalogue() if one.check.name != DIGESTS and one.check.claim != RESTING and not one.check.thorough)
     return {key_of(one): one for one in ours if here[one.check.needs]}
 
 
