@@ -4,7 +4,8 @@
     python tools/faults_fresh.py --figures        the sentence that docs/audit.md has, from what is kept
 
 Each fault is planted in a copy. The audit is asked first, the checks of the room concerned (see `sabun.audit.museum`); where
-none notices, the tests of the source tree are asked, those first that are named after the module, five minutes at most. A test
+none notices, the tests of the source tree are asked, those first that are about the module, then the others, five
+minutes each at most. A test
 that fails counts only if it passes on the unbroken copy. What was found is kept in docs/results/faults_fresh.json; a first run
 stays what it was, whatever is mended afterwards.
 """
@@ -13,15 +14,18 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import contextlib
 import dataclasses
 import json
 import os
+import queue
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,8 +39,11 @@ KEPT = ROOT / "docs" / "results" / "faults_fresh.json"
 AUDIT = ROOT / "docs" / "results" / "audit.json"
 PATIENCE = 300
 """Seconds that the tests have for one fault."""
-WITHIN = 1.0
+AUDIT_ALONE, NEAR, FAR = "the audit passes", "the audit and the nearest tests pass", "the audit and all its tests pass"
+"""What is known of a fault that nobody has noticed so far."""
+WITHIN = 0.3
 """Processor seconds that a check of the audit may take to be asked, unless it is about the module by name."""
+WORKERS = 2
 ELSEWHERE = {
     "asking": ("contracts", "summaries", "outliers"),
     "privacy": ("privacy", "distribution"),
@@ -72,8 +79,8 @@ def keep(run: str, found: dict[str, Any]) -> None:
     KEPT.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def tests_of(fault: Exhibit, place: Path) -> list[str]:
-    """Files of tests, those first that are named after the module, then those that speak of it, then the others."""
+def tests_of(fault: Exhibit, place: Path, *, far: bool) -> list[str]:
+    """Files of tests: those named after the module, then those that speak of it; or all the others of its part."""
     part, stem = Path(fault.file).parts[0], Path(fault.file).stem
     dotted = "sabun." + fault.file.removesuffix(".py").replace("/", ".")
     files = [file for folder in ELSEWHERE.get(part, (part,)) for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
@@ -82,7 +89,8 @@ def tests_of(fault: Exhibit, place: Path) -> list[str]:
     def distance(file: Path) -> tuple[bool, bool]:
         return stem not in file.stem, dotted not in file.read_text(encoding="utf-8")
 
-    return [str(file.relative_to(place)) for file in sorted(files, key=distance)]
+    chosen = [file for file in files if (distance(file) == (True, True)) == far]
+    return [str(file.relative_to(place)) for file in sorted(chosen, key=distance)]
 
 
 def failure(place: Path, tests: list[str], deadline: float) -> str | None:
@@ -100,29 +108,41 @@ def failure(place: Path, tests: list[str], deadline: float) -> str | None:
     return None if done.returncode == 0 else failed[0] if failed else "pytest does not start"
 
 
-def tested(fault: Exhibit, place: Path) -> dict[str, Any]:
+def tested(fault: Exhibit, place: Path, *, far: bool) -> dict[str, Any]:
     """Breaks the copy, asks the tests, mends the copy."""
     target, began = place / "src" / "sabun" / fault.file, time.monotonic()
-    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place), list[str]()
+    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place, far=far), list[str]()
+    if not asked:
+        return {"noticed": None, "by": FAR if far else NEAR, "seconds": 0.0}
     while True:
         target.write_text(fault.applied(whole), encoding="utf-8")
         try:
-            found = failure(place, [*asked, *(f"--deselect={name}" for name in unsound)], began + PATIENCE)
+            left_out = [f"--{'deselect' if '::' in name else 'ignore'}={name}" for name in unsound]
+            found = failure(place, [*asked, *left_out], began + PATIENCE)
         finally:
             target.write_text(whole, encoding="utf-8")
         seconds = round(time.monotonic() - began, 1)
         if found is None:
-            cut = seconds >= PATIENCE
-            return {"noticed": None, "by": "the tests were cut short" if cut else "all tests pass", "seconds": seconds}
+            cut = ", cut short" if seconds >= PATIENCE else ""
+            return {"noticed": None, "by": (FAR if far else NEAR) + cut, "seconds": seconds}
         if found == "pytest does not start" or failure(place, [found], time.monotonic() + PATIENCE) is None:
             return {"noticed": "tests", "by": found, "seconds": seconds}
         unsound.append(found)  # fails without the fault too
 
 
+def _copy(place: Path) -> Path:
+    """The source tree with all that its tests look at."""
+    copied(place)
+    for folder in ("benchmarks", "docs"):
+        shutil.copytree(ROOT / folder, place / folder)
+    compileall.compile_dir(place / "src", quiet=1)  # once: nothing is compiled for keeps while faults come and go
+    return place
+
+
 def measure(run: str, names: list[str]) -> None:
-    """Asks the audit about one fault after another, beside it the tests about those that got away."""
+    """Asks the audit about every fault, then the tests about those that got away, the nearest tests first."""
     found: dict[str, Any] = dict(kept().get(run, {}).get("faults", {}))
-    shown = [one for one in listed() if one.name not in found and (not names or any(word in one.name for word in names))]
+    asked = [one for one in listed() if not names or any(word in one.name for word in names)]
     findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
     cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
 
@@ -131,20 +151,33 @@ def measure(run: str, names: list[str]) -> None:
         keep(run, found)
         print(f"{name}: {told['noticed'] or 'SURVIVES'} ({told['by']}, {told['seconds']} s)", flush=True)
 
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
-        place = Path(folder)
-        copied(place)
-        compileall.compile_dir(place / "src", quiet=1)  # once: nothing is compiled for keeps while faults come and go
+    def seen(sight: Sight) -> None:
+        if sight.caught is None:
+            note(sight.exhibit.name, {"noticed": None, "by": AUDIT_ALONE, "seconds": 0.0})
+            return
+        told = dataclasses.asdict(sight.caught)
+        by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
+        note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
 
-        def seen(sight: Sight) -> None:
-            if sight.caught is None:
-                pool.submit(lambda: note(sight.exhibit.name, tested(sight.exhibit, place)))
-                return
-            told = dataclasses.asdict(sight.caught)
-            by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
-            note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
+    tour([one for one in asked if one.name not in found], search=True, cost=cost, within=WITHIN, workers=WORKERS, seen=seen)
+    with contextlib.ExitStack() as stack:
+        places = queue.SimpleQueue[Path]()
+        for _ in range(WORKERS):
+            places.put(_copy(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
+        for far, before in ((False, AUDIT_ALONE), (True, NEAR)):
+            left = [one for one in asked if found[one.name]["noticed"] is None and found[one.name]["by"].startswith(before)]
+            tasks = {pool.submit(_tested_somewhere, one, places, far=far): one.name for one in left}
+            for task in as_completed(tasks):
+                note(tasks[task], task.result())
 
-        tour(shown, search=True, cost=cost, within=WITHIN, workers=1, seen=seen)
+
+def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: bool) -> dict[str, Any]:
+    place = places.get()
+    try:
+        return tested(fault, place, far=far)
+    finally:
+        places.put(place)
 
 
 def figures() -> str:
