@@ -19,17 +19,26 @@ CHECKS = Checklist()
 
 
 @CHECKS(BOOK, part=(Fraction(1, 4), Fraction(2, 3)))
-def an_account_has_its_part_of_every_limit(bench: Bench, part: Fraction) -> str:
-    """What an account admits is what the whole admits of a list that is so many times as long, in every amount alone."""
+def every_limit_holds_and_an_account_has_its_part_of_each(bench: Bench, part: Fraction) -> str:
+    """By the definition, on lists that stay below each limit or pass it; of an account, on lists that much shorter."""
     shares, tried = Shares.of(Fraction(EPSILON), DELTA), 0
     for split in (shares, None):
         whole, own = (Limits(epsilon=Fraction(EPSILON), delta=DELTA, shares=split, part=size) for size in (Fraction(1), part))
         levels = [(Fraction(0), *(limit * Fraction(share, 8) for share in (2, 5, 7, 9))) for limit in _limits(whole)]
         for amounts in itertools.product(*levels):
             used = Usage(*amounts)
+            bench.must(whole.admit(used) == _admitted(used, split, whole), f"{used} is judged otherwise.")
             bench.must(whole.admit(used) == own.admit(Usage(*(part * one for one in amounts))), f"other limits for {used}.")
             tried += 1
     return f"{tried} lists of charges"
+
+
+def _admitted(used: Usage, split: Shares | None, whole: Limits) -> bool:
+    """Sums within epsilon and delta; or stated deltas within their share, and the rest by its sums or by the order."""
+    if split is None:
+        return used.epsilon <= whole.epsilon and used.loose + used.extra <= whole.delta
+    by_sums = used.epsilon <= whole.epsilon and used.extra <= split.sums
+    return used.loose <= split.stated and (by_sums or used.tau <= split.threshold(whole.epsilon))
 
 
 def _limits(limits: Limits) -> tuple[Fraction, ...]:
