@@ -1,13 +1,13 @@
 """Measures how many faults of `tests/audit/faults_fresh.toml` are noticed: by `sabun audit` without its digests, else by tests.
 
     python tools/faults_fresh.py --run first      a run under that name; what it holds already is left alone
-    python tools/faults_fresh.py --figures        the sentence that docs/audit.md has, from what is kept
+    python tools/faults_fresh.py --run second --after first      only what the first run did not notice
+    python tools/faults_fresh.py --page           writes what is kept into docs/audit.md (then: tools/docs/wrap.py)
 
-Each fault is planted in a copy. The audit is asked first, the checks of the room concerned (see `sabun.audit.museum`); where
-none notices, the tests of the source tree are asked, those first that are about the module, then the others, five
-minutes each at most. A test
-that fails counts only if it passes on the unbroken copy. What was found is kept in docs/results/faults_fresh.json; a first run
-stays what it was, whatever is mended afterwards.
+Each fault is planted in a copy. The quick checks of `sabun audit` are asked first, those of the room concerned (see
+`sabun.audit.museum`); where none notices, the tests of the source tree, those first that are about the module, then the others,
+five minutes each at most. A test that fails counts only if it passes on the unbroken copy. What was found is kept in
+docs/results/faults_fresh.json; a first run stays what it was, whatever is mended afterwards.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import dataclasses
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,8 @@ from sabun.audit.museum import Exhibit, Sight, tour
 LIST = ROOT / "tests" / "audit" / "faults_fresh.toml"
 KEPT = ROOT / "docs" / "results" / "faults_fresh.json"
 AUDIT = ROOT / "docs" / "results" / "audit.json"
+PAGE = ROOT / "docs" / "audit.md"
+PLACE = re.compile(r"(<!-- fresh -->).*?(<!-- /fresh -->)", re.DOTALL)
 PATIENCE = 300
 """Seconds that the tests have for one fault."""
 AUDIT_ALONE, NEAR, FAR = "the audit passes", "the audit and the nearest tests pass", "the audit and all its tests pass"
@@ -139,9 +142,11 @@ def _copy(place: Path) -> Path:
     return place
 
 
-def measure(run: str, names: list[str]) -> None:
+def measure(run: str, names: list[str], after: str) -> None:
     """Asks the audit about every fault, then the tests about those that got away, the nearest tests first."""
-    found: dict[str, Any] = dict(kept().get(run, {}).get("faults", {}))
+    earlier = kept().get(after, {}).get("faults", {})
+    found: dict[str, Any] = {name: told for name, told in earlier.items() if told["noticed"] is not None}
+    found |= kept().get(run, {}).get("faults", {})
     asked = [one for one in listed() if not names or any(word in one.name for word in names)]
     findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
     cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
@@ -183,13 +188,20 @@ def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: b
 def figures() -> str:
     """What the runs say, for the page about the audit."""
     first, second = kept()["first"], kept().get("second")
-    told = (
-        f"{first['total'] - first['survived']} of {first['total']} ({first['audit']} by the audit, {first['tests']} by tests)"
-    )
-    if second is None:
-        return told
-    after = f"{second['total'] - second['survived']} ({second['audit']} by the audit, {second['tests']} by tests)"
-    return f"{told}; with the laws that were missing, {after}"
+    told = f"In the first run {_noticed(first)}."
+    if second is not None:
+        told += f" With the laws that were missing then, {_noticed(second)}."
+    return told
+
+
+def _noticed(run: dict[str, Any]) -> str:
+    many, whole = run["total"] - run["survived"], run["total"]
+    return f"{many} of the {whole} were noticed, {run['audit']} by the audit's quick checks and {run['tests']} by tests"
+
+
+def page(text: str) -> str:
+    """The page about the audit with what the runs say."""
+    return PLACE.sub(lambda found: f"{found[1]}{figures()}{found[2]}", text)
 
 
 def main() -> int:
@@ -197,12 +209,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only faults with one of these in their name")
     parser.add_argument("--run", help="the name under which the run is kept")
-    parser.add_argument("--figures", action="store_true")
+    parser.add_argument(
+        "--after", default="", help="an earlier run: what it noticed is taken over, what survived is asked anew"
+    )
+    parser.add_argument("--page", action="store_true", help="write what the runs say into docs/audit.md")
     said = parser.parse_args()
     if said.run:
-        measure(said.run, said.words)
-    if said.figures:
-        print(figures())
+        measure(said.run, said.words, said.after)
+    if said.page:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
