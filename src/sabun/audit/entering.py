@@ -117,7 +117,7 @@ def _however_many_rows_a_person_has_they_count_as_one_within_the_bounds(bench: B
     return f"up to {sizes[-1]} rows"
 
 
-_ONE_PERSON = {
+_ONE_PERSON: dict[str, list[Any]] = {
     "text": ["a1", " a1", "a1 ", "\u3000a1", "a1\u3000", "\uff41\uff11", " \uff41\uff11\u3000", "a\uff11\t"],
     "number": ["7", "007", " 7", "+7", "7.0", "\uff17", "\u3000\uff17", "\uff17\u3000", 7, 7.0],
 }

@@ -185,8 +185,6 @@ def _a_file_that_is_there_stays_as_it_is(bench: Bench) -> None:
 @CHECKS("files")
 def _a_name_that_is_taken_while_the_file_is_written_stays_with_whoever_took_it(bench: Bench) -> None:
     """Two writers who looked at once: the second is refused, and what the first wrote stays."""
-    from sabun.release import files
-
     true = os.fsync
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.json"
@@ -196,7 +194,7 @@ def _a_name_that_is_taken_while_the_file_is_written_stays_with_whoever_took_it(b
                 path.write_bytes(b"precious")
             true(handle)
 
-        bench.replace(files.os, "fsync", quicker)
+        bench.replace(os, "fsync", quicker)
         try:
             _published(None, lambda: {"count": 1}).save(path)
         except SabunError:

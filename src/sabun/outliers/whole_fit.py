@@ -213,3 +213,11 @@ def _intervals_are_made_of_the_tail_that_the_noise_has(bench: Bench, epsilon: Fr
         for miss in (0.5, 0.05, 0.001):
             width = law.reach(float(bound), miss=miss) / bound
             bench.must(near(float(law.tail(np.array([width]))[0]), miss, rel=1e-3), f"{type(law).__name__}: missed {miss}.")
+
+
+@CHECKS("power", outputs=[2, 5])
+def _no_two_regions_have_noise_of_one_size(bench: Bench, outputs: int) -> None:
+    """Of noise this wide two numbers are alike once in millions; eight times in a row they are so by design."""
+    law = vector.PowerVector.of(epsilon=Fraction(1), outputs=outputs, beta=None)
+    alike = [outputs - len({abs(one) for one in law.draw(Fraction(10**9), coin=os_coin())}) for _ in range(8)]
+    bench.must(min(alike) == 0, "their difference tells what the noise should hide.")
