@@ -53,7 +53,8 @@ def _every_step_of_a_run_draws_a_batch_of_its_own(bench: Bench) -> str:
     from sabun.learning.evidence import VARIANTS
 
     told, true = list[str](), PoissonPlan.batch
-    for specimen in (one for one in VARIANTS if one.secret_batches and installed(one.needs)):
+    ways = {one.mechanisms: one for one in reversed(VARIANTS) if one.secret_batches and installed(one.needs)}
+    for specimen in ways.values():
         asked: list[int] = []
 
         def noted(plan: PoissonPlan, rows: int, stream: Stream, step: int, asked: list[int] = asked) -> Any:
@@ -63,8 +64,8 @@ def _every_step_of_a_run_draws_a_batch_of_its_own(bench: Bench) -> str:
         bench.replace(PoissonPlan, "batch", noted)
         specimen.fit(specimen.make(), ROWS)
         bench.must(asked == list(range(len(asked))) and len(asked) > 1, f"{specimen}: batches of the steps {asked[:5]}.")
-        told.append(f"{specimen.question}, {len(asked)} steps")
-    return "; ".join(dict.fromkeys(told))
+        told.append(f"{', '.join(specimen.mechanisms)}: {len(asked)} steps")
+    return "; ".join(told)
 
 
 @CHECKS("dp-sgd", "laplace-sgd", method=["dp-sgd", "laplace-sgd"])
