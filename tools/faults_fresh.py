@@ -42,7 +42,8 @@ PAGE = ROOT / "docs" / "audit.md"
 PLACE = re.compile(r"(<!-- fresh -->).*?(<!-- /fresh -->)", re.DOTALL)
 PATIENCE = 300
 """Seconds that the tests have for one fault."""
-AUDIT_ALONE, NEAR, FAR = "the audit passes", "the audit and the nearest tests pass", "the audit and all its tests pass"
+AUDIT_ALONE, NEAR = "the quick checks pass", "the quick checks and the nearest tests pass"
+FAR = "the quick checks and all its tests pass"
 """What is known of a fault that nobody has noticed so far."""
 WITHIN = 0.3
 """Processor seconds that a check of the audit may take to be asked, unless it is about the module by name."""
@@ -196,7 +197,7 @@ def figures() -> str:
 
 def _noticed(run: dict[str, Any]) -> str:
     many, whole = run["total"] - run["survived"], run["total"]
-    return f"{many} of the {whole} were noticed, {run['audit']} by the audit's quick checks and {run['tests']} by tests"
+    return f"{many} of the {whole} were noticed, {run['audit']} by the audit and {run['tests']} by the tests nearest to them"
 
 
 def page(text: str) -> str:
