@@ -59,7 +59,8 @@ def _found() -> tuple[dict[str, tuple[str, ...]], tuple[Mutant, ...]]:
 TESTS, MUTANTS = _found()
 
 
-def _copy(place: Path) -> None:
+def copied(place: Path) -> None:
+    """A copy of the source tree whose proofs fit it."""
     for folder in ("src", "tests", "examples", "tools"):
         shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "pyproject.toml", place)
@@ -127,7 +128,7 @@ def main() -> int:
     for mutant in chosen:
         mutant.applied((ROOT / mutant.file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        _copy(Path(folder))
+        copied(Path(folder))
         passed: set[str] = set()
         left = [mutant for mutant in chosen if survives(mutant, Path(folder), passed)]
     print(f"{len(chosen)} mutants, {len(chosen) - len(left)} noticed, {len(left)} survive" + ("." if not left else ":"))

@@ -120,3 +120,30 @@ def test_unknown_rooms_and_pages_of_the_museum_are_refused(tmp_path: Path, capsy
         assert exit_code("audit", "--museum", *words) == 2
         assert "must be" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def fresh(gathering: Any) -> Any:
+    del gathering  # whose imports it shares
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import faults_fresh
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    return faults_fresh
+
+
+def test_every_fresh_fault_fits_and_the_first_run_is_kept_of_all_of_them(fresh: Any) -> None:
+    shown, runs = fresh.listed(), fresh.kept()
+    assert len(shown) == 60
+    for one in shown:
+        assert one.applied((PACKAGE / one.file).read_text(encoding="utf-8"))
+    for run in runs.values():
+        assert set(run["faults"]) == {one.name for one in shown}
+        by = [one["noticed"] for one in run["faults"].values()]
+        assert (run["audit"], run["tests"], run["survived"]) == (by.count("audit"), by.count("tests"), by.count(None))
+
+
+def test_the_page_about_the_audit_tells_what_became_of_the_fresh_faults(fresh: Any) -> None:
+    words = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert words.split() == fresh.page(words).split(), "run: python tools/faults_fresh.py --page"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sabun.density import Answer, CoverageWarning, DensityRatio
-from sabun.density.inference import settled_mean
+from sabun.density.inference import Inference, settled_mean
 from sabun.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -44,6 +45,25 @@ def test_an_answer_is_about_the_covered_rows_unless_bounds_are_declared(
     low, high = plain.uncovered_interval
     assert low <= plain.uncovered <= high
     assert low <= 1 - covered.mean() <= high
+
+
+@pytest.mark.parametrize(("confidence", "bounds"), [(0.95, (-6, 6)), (0.8, (-6, 6)), (0.9, None)])
+def test_what_an_interval_is_made_of_misses_no_more_often_together_than_it_says(
+    fitted: DensityRatio, confidence: float, bounds: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The covered mean and, for the whole table, the uncovered share: their misses may fall together."""
+    asked: dict[str, list[float]] = {"_reach": [], "uncovered": []}
+    for name, levels in asked.items():
+        true = getattr(Inference, name)
+
+        def noted(self: Inference, *given: Any, true: Any = true, levels: list[float] = levels) -> Any:
+            levels.append(given[-1])
+            return true(self, *given)
+
+        monkeypatch.setattr(Inference, name, noted)
+    fitted.query(0, bounds=bounds, confidence=confidence)
+    missed = sum(1 - max(levels) for name, levels in asked.items() if bounds or name == "_reach")
+    assert missed <= 1 - confidence + 1e-9
 
 
 def test_a_condition_leaves_the_covered_rows(fitted: DensityRatio) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 
-from sabun.keyvalue import Study
+from sabun.keyvalue import Study, intervals
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.inversion import unbiased
@@ -134,3 +135,23 @@ def test_intervals_cover_each_key_by_itself(
     for truth, ends in ((f, frequency_interval(study.channel, counts)), (m, mean_interval(study.channel, counts))):
         covered = (ends[:, 0] - 1e-12 <= truth) & (truth <= ends[:, 1] + 1e-12)
         assert covered.mean() > 0.92
+
+
+@pytest.mark.parametrize("comparisons", [1, 7])
+@pytest.mark.parametrize("interval", [frequency_interval, mean_interval])
+def test_exact_intervals_share_the_stated_misses_among_what_they_are_made_of(
+    interval: Any, comparisons: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies outside one of the shares may lie outside the other alone: their misses add up, on both sides."""
+    tails: list[float] = []
+    true = intervals._clopper_pearson
+
+    def noted(some: Any, total: Any, tail: float) -> Any:
+        tails.append(tail)
+        return true(some, total, tail)
+
+    monkeypatch.setattr(intervals, "_clopper_pearson", noted)
+    few = Counts(plus=[3], minus=[2], total=[40])
+    interval(Channel(a=0.8, b=0.2, p=0.9), few, confidence=0.9, comparisons=comparisons)
+    assert tails
+    assert 2 * sum(tails) * comparisons <= 0.1 + 1e-12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -106,6 +107,18 @@ def test_the_bisection_asks_at_most_four_lengths_and_finds_the_radius() -> None:
     for first in range(RADII + 1):
         sums = tuple(-shares.lean - 1 if step < first else -shares.lean for step in range(RADII))
         assert _chosen(Tally(rows=10, sums=sums), shares, [0] * QUERIES) == min(first, RADII - 1)
+
+
+def test_each_length_of_the_bisection_has_a_draw_of_its_own() -> None:
+    """Lengths alike for every radius: the draws alone decide, each once, in their order."""
+    shares, alike = shares_of(boxed(), 10**6), Tally(rows=10, sums=(0,) * RADII)
+    far = 10 * shares.lean + 10
+    for signs in itertools.product((1, -1), repeat=QUERIES):
+        low, high, drawn = 0, RADII - 1, iter(signs)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if next(drawn) > 0 else (middle + 1, high)
+        assert _chosen(alike, shares, [sign * far for sign in signs]) == low
 
 
 def test_short_rows_get_a_short_radius() -> None:

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,13 @@ import pytest
 
 from sabun.errors import ParameterError
 from sabun.keyvalue import Study
-from sabun.keyvalue.client import PROTOCOLS
+from sabun.keyvalue.client import PROTOCOLS, StudyRefused
 from sabun.keyvalue.client.assignment import new_seed
 from sabun.keyvalue.collector import Register
+from sabun.service.adding import _refusal
 from sabun.service.arrivals import read_reports
 from sabun.service.closing import close_round
-from sabun.service.report_store import Batch, Receipt, Served, Store
+from sabun.service.report_store import Batch, Receipt, Round, Served, Store
 from sabun.service.round_keys import RoundKeys
 from sabun.service.served import require_equal
 from sabun.service.session import StoreUnavailable
@@ -334,3 +335,14 @@ def test_a_lost_seed_stops_the_study_for_answers_would_count_for_other_keys(open
     served = again.register(study, seed=seed)
     assert again.commit([batch(served, reports)])[0].accepted == 10
     require_equal(again.counters(served, 0), again.recount(served, 0))
+
+
+def test_the_collector_takes_reports_on_the_days_on_which_devices_send_them() -> None:
+    study = Study(keys=["a"], epsilon=1, protocol="kv3", not_before="2026-01-15", not_after="2026-02-15")
+    opened = Round(round=1, number=0, state="open", key_check=b"")
+    for day in (date(2026, 1, 12) + timedelta(days=count) for count in range(40)):
+        try:
+            sent = bool(study.client().report({}, today=day))
+        except StudyRefused:
+            sent = False
+        assert (_refusal(study, opened, day) is None) == sent, day

@@ -29,27 +29,30 @@ from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.release.publish import publish
 
-__all__ = ["CHECKS"]
+__all__ = ["BOOK", "CHECKS", "DELTA", "EPSILON", "gaussian", "made", "promise", "refused"]
 
 CHECKS = Checklist()
-_BOOK, _DOOR = "Ledger", "publish"
-_EPSILON, _DELTA = 3, Fraction(1, 10**6)
+BOOK, _DOOR = "Ledger", "publish"
+EPSILON, DELTA = 3, Fraction(1, 10**6)
 _STEP = Fraction(1, 10)
 
 
 @contextlib.contextmanager
-def _made(**terms: Any) -> Iterator[tuple[Ledger, Path]]:
+def made(**terms: Any) -> Iterator[tuple[Ledger, Path]]:
+    """A ledger on disk, for a while."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "book"
-        given: dict[str, Any] = {"name": "book", "unit": "patient", "epsilon": _EPSILON, "delta": _DELTA} | terms
+        given: dict[str, Any] = {"name": "book", "unit": "patient", "epsilon": EPSILON, "delta": DELTA} | terms
         yield Ledger.create(path, **given), path
 
 
-def _promise(epsilon: Any, delta: Any = 0, *, relation: str = "replace-one") -> Guarantee:
+def promise(epsilon: Any, delta: Any = 0, *, relation: str = "replace-one") -> Guarantee:
+    """A promise to charge it with."""
     return Guarantee(epsilon=epsilon, delta=delta, unit="patient", relation=relation)
 
 
-def _gaussian(epsilon: Any, delta: Any, *, relation: str = "replace-one") -> Price:
+def gaussian(epsilon: Any, delta: Any, *, relation: str = "replace-one") -> Price:
+    """The price of noise that keeps such a promise."""
     variance = discrete_gaussian_variance(l2_squared=1, epsilon=epsilon, delta=delta)
     return Price(events=(DiscreteGaussian(sigma_squared=variance, l2_squared=Fraction(1)),), relation=relation)
 
@@ -72,15 +75,15 @@ _MIXES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@CHECKS(_BOOK, mix=tuple(_MIXES), accounting=("shares", "sums"))
+@CHECKS(BOOK, mix=tuple(_MIXES), accounting=("shares", "sums"))
 def whatever_a_ledger_admits_composes_to_its_promise(bench: Bench, mix: str, accounting: str) -> str:
     """Greedily, until each kind is refused; then the exact composition of the worst mechanisms with these promises."""
-    with _made(accounting=accounting) as (ledger, path):
+    with made(accounting=accounting) as (ledger, path):
         admitted: list[tuple[Fraction, Fraction]] = []
         for epsilon, delta in _MIXES[mix]:
-            times = _charged(ledger, _promise(epsilon, delta), 100)
+            times = _charged(ledger, promise(epsilon, delta), 100)
             admitted += [(Fraction(epsilon), Fraction(delta))] * times
-        bench.must(_promised(admitted, Fraction(_EPSILON), _DELTA), "more was admitted than the promise covers.")
+        bench.must(_promised(admitted, Fraction(EPSILON), DELTA), "more was admitted than the promise covers.")
         bench.must(bool(admitted), "nothing was admitted.")
         Ledger.open(path).verify()
         return f"{len(admitted)} {mix} by {accounting}"
@@ -103,68 +106,69 @@ def _promised(charges: list[tuple[Fraction, Fraction]], epsilon: Fraction, delta
     return beyond + float(sum(other for _, other in charges)) <= float(delta) * (1 + 1e-9)
 
 
-@CHECKS(_BOOK)
+@CHECKS(BOOK)
 def as_much_gaussian_noise_is_admitted_as_composes_to_the_promise(bench: Bench) -> str:
-    price = _gaussian("0.5", "1e-7")
+    price = gaussian("0.5", "1e-7")
     [event] = price.events
     assert isinstance(event, DiscreteGaussian)
-    with _made() as (ledger, _):
-        times = _charged(ledger, _promise("0.5", "1e-7"), 100, price=price)
+    with made() as (ledger, _):
+        times = _charged(ledger, promise("0.5", "1e-7"), 100, price=price)
         spread = math.sqrt(float(event.sigma_squared) / times)
-        bench.enough(spread, gaussian_sigma(_EPSILON, float(_DELTA)))
+        bench.enough(spread, gaussian_sigma(EPSILON, float(DELTA)))
     return f"{times} times"
 
 
-@CHECKS(_BOOK)
+@CHECKS(BOOK)
 def the_shares_of_delta_are_all_of_it_and_no_more(bench: Bench) -> None:
     for shares in (None, (0, 0, 1), ("1/5", "1/5", "3/5")):
-        with _made(**({} if shares is None else {"shares": shares})) as (ledger, _):
+        with made(**({} if shares is None else {"shares": shares})) as (ledger, _):
             kept = ledger.to_dict()["standing"]["shares"]
-            bench.must(sum(Fraction(kept[name]) for name in ("sums", "stated", "tail")) == _DELTA, f"shares {shares}")
+            bench.must(sum(Fraction(kept[name]) for name in ("sums", "stated", "tail")) == DELTA, f"shares {shares}")
 
 
-@CHECKS(_BOOK)
+@CHECKS(BOOK)
 def other_relations_and_groups_cost_what_they_do(bench: Bench) -> None:
-    with _made(delta=0) as (ledger, _):
-        ledger.charge(_promise("0.1", relation="add-remove"), purpose="p")
+    with made(delta=0) as (ledger, _):
+        ledger.charge(promise("0.1", relation="add-remove"), purpose="p")
         bench.must(ledger.spent.epsilon == Fraction(1, 5), "one replaced record is two steps of add and remove.")
     for group in (2, 3):
-        with _made(group=group, epsilon=20) as (ledger, _):
-            ledger.charge(_promise("0.1", "1e-8"), purpose="p")
+        with made(group=group, epsilon=20) as (ledger, _):
+            ledger.charge(promise("0.1", "1e-8"), purpose="p")
             growth = sum(math.exp(0.1 * step) for step in range(group))
             bench.must(ledger.spent.epsilon == group * Fraction(1, 10), f"a group of {group} costs so many times epsilon.")
             bench.must(float(ledger.spent.delta) >= 1e-8 * growth * (1 - 1e-9), f"a group of {group}: delta")
-    with _made(epsilon=9) as (ledger, _):
-        ledger.charge(_promise(1, "1e-7"), purpose="p", price=_gaussian("1/2", "1e-8", relation="add-remove"))
-        ledger.charge(_promise(1, "1e-7"), purpose="p", price=_gaussian("1/2", "1e-8"))
+    with made(epsilon=9) as (ledger, _):
+        ledger.charge(promise(1, "1e-7"), purpose="p", price=gaussian("1/2", "1e-8", relation="add-remove"))
+        ledger.charge(promise(1, "1e-7"), purpose="p", price=gaussian("1/2", "1e-8"))
         double, single = (entry.tau for entry in ledger.entries())
         bench.must(double is not None and single is not None and abs(float(double / single) - 4) < 1e-6, "two steps cost 4.")
 
 
-@CHECKS(_BOOK)
+@CHECKS(BOOK)
 def limits_hold_for_accounts_and_ceilings(bench: Bench) -> None:
-    with _made(ceiling=4, accounts={"heart": "1/3"}, delta=0) as (ledger, path):
+    with made(ceiling=4, accounts={"heart": "1/3"}, delta=0) as (ledger, path):
         heart = Ledger.open(path, account="heart")
-        bench.must(_charged(heart, _promise("0.5"), 9) == 2, "an account of a third admits a third.")
+        bench.must(_charged(heart, promise("0.5"), 9) == 2, "an account of a third admits a third.")
         ledger.raise_to(4, reason="r")
-        _refused(bench, ParameterError, lambda: ledger.raise_to(5, reason="r"), "a budget above the ceiling")
-        bench.must(_charged(ledger, _promise("0.5"), 9) == 6, "a raised budget admits what is left of it.")
-    with _made(accounts={"heart": "1/2"}) as (ledger, path):
-        half = _charged(Ledger.open(path, account="heart"), _promise("0.1"), 99)
-        rest = _charged(ledger, _promise("0.1"), 99)
+        refused(bench, ParameterError, lambda: ledger.raise_to(5, reason="r"), "a budget above the ceiling")
+        bench.must(_charged(ledger, promise("0.5"), 9) == 6, "a raised budget admits what is left of it.")
+    with made(accounts={"heart": "1/2"}) as (ledger, path):
+        half = _charged(Ledger.open(path, account="heart"), promise("0.1"), 99)
+        rest = _charged(ledger, promise("0.1"), 99)
         bench.must(half <= rest + 1, f"an account of a half admitted {half} where {rest} were left for all.")
-        bench.must(_charged(Ledger.open(path, account="heart"), _promise("0.1"), 1) == 0, "a full ledger admitted more.")
-    with _made(accounting="sums", accounts={"heart": "1/2"}) as (ledger, path):
-        Ledger.open(path, account="heart").charge(_promise("0.1", "5e-7"), purpose="p")
-        _refused(bench, ParameterError, lambda: ledger.convert(reason="r"), "a conversion that an account cannot keep")
-    with _made(accounting="sums") as (ledger, _):
-        ledger.charge(_promise("1/2", "1e-7"), purpose="p")
+        bench.must(_charged(Ledger.open(path, account="heart"), promise("0.1"), 1) == 0, "a full ledger admitted more.")
+    with made(accounting="sums", accounts={"heart": "1/2"}) as (ledger, path):
+        Ledger.open(path, account="heart").charge(promise("0.1", "5e-7"), purpose="p")
+        refused(bench, ParameterError, lambda: ledger.convert(reason="r"), "a conversion that an account cannot keep")
+    with made(accounting="sums") as (ledger, _):
+        ledger.charge(promise("1/2", "1e-7"), purpose="p")
         ledger.convert(reason="r")
         used = ledger.to_dict()["standing"]["used"]
         bench.must(Fraction(used["tau"]) >= Fraction(1, 2), "an old charge lost its epsilon in a conversion.")
 
 
-def _refused(bench: Bench, kind: type[Exception], act: Callable[[], object], what: str) -> None:
+def refused(bench: Bench, kind: type[Exception], act: Callable[[], object], what: str) -> None:
+    """Makes sure that something is refused."""
     try:
         act()
     except kind:
@@ -187,20 +191,20 @@ class _Watched(sqlite3.Connection):
         return run(statement, *values)
 
 
-@CHECKS(_BOOK)
+@CHECKS(BOOK)
 def a_charge_waits_for_the_disk_alone_and_is_read_back(bench: Bench) -> str:
     connect: Callable[..., Any] = sqlite3.connect
-    with _made() as (ledger, path):
+    with made() as (ledger, path):
         with contextlib.closing(connect(path)) as other:
             other.execute("PRAGMA journal_mode=WAL")  # by another program
         bench.replace(sqlite3, "connect", lambda *about, **how: connect(*about, **how, factory=_Watched))
         bench.replace(_Watched, "seen", [])
-        ledger.charge(_promise("0.1"), purpose="p")
+        ledger.charge(promise("0.1"), purpose="p")
         bench.must(_Watched.seen and set(_Watched.seen) == {(3, "delete")}, f"written with {_Watched.seen}.")
         with ledger._store.writing(), contextlib.closing(connect(path, timeout=0, isolation_level=None)) as other:
-            _refused(bench, sqlite3.OperationalError, lambda: other.execute("BEGIN IMMEDIATE"), "a second writer")
+            refused(bench, sqlite3.OperationalError, lambda: other.execute("BEGIN IMMEDIATE"), "a second writer")
         bench.replace(_Watched, "losing", True)
-        _refused(bench, LedgerError, lambda: ledger.charge(_promise("0.1"), purpose="p"), "a disk that loses rows")
+        refused(bench, LedgerError, lambda: ledger.charge(promise("0.1"), purpose="p"), "a disk that loses rows")
     return f"{len(_Watched.seen)} changes, synchronous and with a rollback journal"
 
 
@@ -281,15 +285,15 @@ _FORGERIES: dict[str, Callable[[list[dict[str, Any]]], None]] = {
 }
 
 
-@CHECKS(_BOOK, forgery=tuple(_FORGERIES))
+@CHECKS(BOOK, forgery=tuple(_FORGERIES))
 def a_book_forged_with_hashes_that_fit_is_refused(bench: Bench, forgery: str) -> None:
-    with _made() as (ledger, path):
-        ledger.charge(_promise(1, "1e-7"), purpose="p", price=_gaussian(1, "1e-7"))
-        ledger.charge(_promise("0.5", "1e-8"), purpose="p")
+    with made() as (ledger, path):
+        ledger.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
+        ledger.charge(promise("0.5", "1e-8"), purpose="p")
         _rewritten(path, lambda records: None)
         Ledger.open(path).verify()  # written anew as it was, it is taken
         _rewritten(path, _FORGERIES[forgery])
-        _refused(bench, LedgerError, lambda: Ledger.open(path).verify(), forgery)
+        refused(bench, LedgerError, lambda: Ledger.open(path).verify(), forgery)
 
 
 _ADDED = {
@@ -299,13 +303,13 @@ _ADDED = {
 }
 
 
-@CHECKS(_BOOK, added=tuple(_ADDED))
+@CHECKS(BOOK, added=tuple(_ADDED))
 def what_does_not_belong_into_a_book_is_refused(bench: Bench, added: str) -> None:
-    with _made() as (ledger, path):
-        ledger.charge(_promise("0.1"), purpose="p")
+    with made() as (ledger, path):
+        ledger.charge(promise("0.1"), purpose="p")
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as book:
             book.execute(_ADDED[added])
-        _refused(bench, LedgerError, lambda: Ledger.open(path).verify(), added)
+        refused(bench, LedgerError, lambda: Ledger.open(path).verify(), added)
 
 
 @CHECKS(_DOOR)
@@ -317,19 +321,19 @@ def the_door_out_charges_and_closes_the_way_back_before_it_draws(bench: Bench) -
         steps.append("no way back")
         return touch(self)
 
-    with _made() as (ledger, path):
+    with made() as (ledger, path):
 
         def draw() -> dict[str, Any]:
             steps.append(f"drawn after {Ledger.open(path).spent.epsilon}")
             return {"number": 1}
 
         def asked(coin: Any, draw: Callable[[], Any] = draw) -> Any:
-            return publish(kind="k", guarantee=_promise("0.1"), parameters={}, draw=draw, ledger=ledger, coin=coin)
+            return publish(kind="k", guarantee=promise("0.1"), parameters={}, draw=draw, ledger=ledger, coin=coin)
 
         bench.replace(Reservation, "touch", touched)
         asked(os_coin())
         bench.must(steps == ["no way back", "drawn after 1/10"], f"the steps were {steps}.")
-        _refused(bench, SimulatedError, lambda: asked(seeded_coin(1)), "a seeded result")
+        refused(bench, SimulatedError, lambda: asked(seeded_coin(1)), "a seeded result")
         bench.must(len(steps) == 2 and ledger.spent.epsilon == Fraction(1, 10), "a seeded result was drawn or charged.")
-        _refused(bench, ZeroDivisionError, lambda: asked(os_coin(), lambda: {"number": 1 // 0}), "a failing draw")
+        refused(bench, ZeroDivisionError, lambda: asked(os_coin(), lambda: {"number": 1 // 0}), "a failing draw")
         bench.must(Ledger.open(path).spent.epsilon == Fraction(1, 5), "a draw that failed gave its charge back.")

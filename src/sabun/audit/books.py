@@ -10,9 +10,12 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sabun.asking.evidence import Bench, Checklist
 from sabun.asking.evidence.needed import gaussian_delta
@@ -22,7 +25,16 @@ from sabun.ledger import Ledger
 from sabun.ledger.row import Row
 from sabun.privacy import Guarantee, compose
 from sabun.privacy.composition import tight_epsilon
-from sabun.privacy.events import Approximate, DiscreteGaussian, DiscreteLaplace, Event, Gaussian
+from sabun.privacy.events import (
+    KINDS,
+    Approximate,
+    BoundedRange,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    SampledGaussian,
+)
 
 __all__ = ["CHECKS", "OF_COMPOSITION"]
 
@@ -254,3 +266,65 @@ def _laplace_and_gaussian_noise_together_lose_no_less_than_either(bench: Bench, 
     heads = 1 / (1 + math.exp(-count / 20))
     most = heads * gaussian_delta(10 / math.sqrt(count), both - count / 20)
     bench.must(most <= 1e-5 * 1.2 or both >= alone[1] + count / 20 * 0.3, "less than noise of that size loses.")
+
+
+_EVERY: tuple[Event, ...] = (
+    Approximate(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7)),
+    Gaussian(noise_multiplier=Fraction(80)),
+    SampledGaussian(noise_multiplier=Fraction(8), sampling_probability=Fraction(1, 10)),
+    DiscreteGaussian(sigma_squared=Fraction(80**2), l2_squared=Fraction(1)),
+    DiscreteLaplace(scale=Fraction(100)),
+    BoundedRange(epsilon=Fraction(1, 10)),
+)
+
+
+@OF_COMPOSITION("composition")
+def _every_kind_of_event_counts_beside_every_other_and_as_often_as_it_ran(bench: Bench) -> str:
+    """Two kinds together lose more than either; so many runs of one are so many events of one run, at any price."""
+    bench.must({type(one) for one in _EVERY} == set(KINDS), "a kind of event is not tried here.")
+    delta = 3e-7  # less than five runs of the first state together
+    alone = {one.kind: tight_epsilon([one], delta=delta) for one in _EVERY}
+    for one, other in itertools.combinations(_EVERY, 2):
+        both, more = tight_epsilon([one, other], delta=delta), max(alone[one.kind], alone[other.kind])
+        bench.must(both > more or both == more == math.inf, f"{one.kind} and {other.kind}: {float(both):.4f} together.")
+    for one in _EVERY:
+        many, copies = replace(one, count=5), [one] * 5
+        found, added = (float(tight_epsilon(events, delta=delta)) for events in ([many], copies))
+        bench.must(math.isclose(found, added, rel_tol=1e-3), f"{one.kind}: {found} for 5 runs, {added} added up.")
+        for order, steps in ((3, 1), (9, 1), (9, 2)):
+            each, all_ = one.cost(order, steps=steps), many.cost(order, steps=steps)
+            bench.must((each is None) == (all_ is None), f"{one.kind}: a price for some runs only.")
+            if each is not None and all_ is not None:
+                near = all(abs(whole - 5 * part) <= 1e-9 * whole for whole, part in zip(all_, each, strict=True))
+                bench.must(near, f"{one.kind}: 5 runs cost {all_}, one {each}.")
+    return f"{len(_EVERY)} kinds, {len(_EVERY) * (len(_EVERY) - 1) // 2} pairs"
+
+
+@OF_COMPOSITION("composition", order=[3, 9])
+def _a_sampled_gaussian_over_two_steps_costs_what_the_triangle_says(bench: Bench, order: int) -> str:
+    """D_a(P, R) <= (a - 1/2) / (a - 1) D_2a(P, Q) + D_(2a-1)(Q, R), each integrated on a line, neither below nor far above."""
+    probability, sigma = 0.1, 2.0
+    event = SampledGaussian(noise_multiplier=Fraction(2), sampling_probability=Fraction(1, 10))
+    x = np.linspace(-60.0, 90.0, 300_001)
+    plain = np.exp(-(x**2) / (2 * sigma**2)) / math.sqrt(2 * math.pi * sigma**2)
+    ratio = (1 - probability) + probability * np.exp((2 * x - 1) / (2 * sigma**2))
+
+    def divergence(alpha: int) -> float:
+        return math.log(float(np.sum(plain * ratio**alpha) * (x[1] - x[0]))) / (alpha - 1)
+
+    needed = (order - 0.5) / (order - 1) * divergence(2 * order) + divergence(2 * order - 1)
+    for steps, least in ((1, divergence(order)), (2, needed)):
+        found = event.cost(order, steps=steps)
+        bench.must(found is not None, "no price is known.")
+        assert found is not None
+        bench.enough(float(found.tau), least, slack=1e-6, waste=1 + 1e-6)
+    return f"order {order}: {needed:.6f}"
+
+
+@OF_COMPOSITION("promises")
+def _one_seeded_part_makes_the_whole_a_simulation(bench: Bench) -> None:
+    plain = Guarantee(epsilon=Fraction(1, 2), delta=Fraction(1, 10**6), relation="add-remove", mechanism="m")
+    for parts in itertools.product((plain, plain.as_simulated()), repeat=3):
+        bench.must(compose(parts).simulated == any(part.simulated for part in parts), "a seeded part passes for private.")
+    for same in (Guarantee.as_replace_one, Guarantee.as_joint, lambda one: Guarantee.from_dict(one.to_dict())):
+        bench.must(same(plain.as_simulated()).simulated and not same(plain).simulated, "a promise lost its mark on the way.")

@@ -9,7 +9,7 @@ from typing import final
 
 from sabun.asking.directory import Room, rooms
 from sabun.asking.evidence import Check, Checklist, Finding
-from sabun.audit import admissions, books, commands, leaving, proofs, questions, samplers
+from sabun.audit import admissions, books, commands, entering, keeping, leaving, proofs, questions, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
@@ -17,7 +17,8 @@ __all__ = ["Listed", "catalogue", "gaps", "known"]
 HALL: dict[str, tuple[Checklist, ...]] = {
     "privacy": (samplers.CHECKS, books.OF_COMPOSITION),
     "release": (leaving.CHECKS,),
-    "ledger": (books.CHECKS, admissions.CHECKS),
+    "ledger": (books.CHECKS, admissions.CHECKS, keeping.CHECKS),
+    "records": (entering.CHECKS,),
 }
 """What is checked for a part of the house beyond what the rooms show themselves."""
 

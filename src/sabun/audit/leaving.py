@@ -180,3 +180,24 @@ def _a_file_that_is_there_stays_as_it_is(bench: Bench) -> None:
             bench.must([file.read_bytes() for file in Path(folder).iterdir()] == [b"precious"], "a refusal changed files.")
             return
         bench.fail("a file was written over.")
+
+
+@CHECKS("files")
+def _a_name_that_is_taken_while_the_file_is_written_stays_with_whoever_took_it(bench: Bench) -> None:
+    """Two writers who looked at once: the second is refused, and what the first wrote stays."""
+    true = os.fsync
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out.json"
+
+        def quicker(handle: int) -> None:
+            if not path.exists():
+                path.write_bytes(b"precious")
+            true(handle)
+
+        bench.replace(os, "fsync", quicker)
+        try:
+            _published(None, lambda: {"count": 1}).save(path)
+        except SabunError:
+            bench.must([file.read_bytes() for file in Path(folder).iterdir()] == [b"precious"], "a refusal changed files.")
+            return
+        bench.fail("a file of another writer was written over.")

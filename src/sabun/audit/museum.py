@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import queue
 import shutil
@@ -179,6 +180,7 @@ def tour(
     *,
     search: bool = False,
     cost: Mapping[Key, float] | None = None,
+    within: float = math.inf,
     workers: int = 1,
     progress: Callable[[float, str], None] | None = None,
     seen: Callable[[Sight], None] | None = None,
@@ -189,6 +191,7 @@ def tour(
         shown: The exhibits.
         search: Try every check of the rooms concerned, instead of the one that noticed before.
         cost: Seconds that checks take, as far as they are known; a search begins with the cheap ones.
+        within: Seconds that a check may take to be tried in a search, unless it is about the module by name.
         workers: How many processes.
         progress: Called with the share done and what is being done.
         seen: Called with each sight as it comes.
@@ -203,7 +206,9 @@ def tour(
             copies.put(stack.enter_context(_Copy()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         # Here, not in the threads: the first look at the catalogue loads every room.
-        wanted = [order_of(one, cost or {}) if search else [one.caught.key] if one.caught else [] for one in shown]
+        wanted = [
+            order_of(one, cost or {}, within=within) if search else [one.caught.key] if one.caught else [] for one in shown
+        ]
         tasks = {pool.submit(_seen, *given, copies): place for place, given in enumerate(zip(shown, wanted, strict=True))}
         for done, task in enumerate(as_completed(tasks)):
             sight = found[tasks[task]] = task.result()
@@ -214,8 +219,8 @@ def tour(
     return Tour(sights=tuple(found[place] for place in range(len(shown))))
 
 
-def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({})) -> list[Key]:
-    """The checks that may concern a fault, those first that are about its module by name."""
+def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({}), *, within: float = math.inf) -> list[Key]:
+    """The checks that may concern a fault, those first that are about its module by name; of the others, the cheap ones."""
     from sabun.audit.tour import asked
 
     part, *_, stem = Path(exhibit.file).with_suffix("").parts
@@ -225,10 +230,12 @@ def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({}))
         about = _letters(key[1] + key[2])
         return rooms.index(key[0]), not any(word in about for word in words), cost.get(key, 0.0)
 
-    return sorted((key for key in asked() if key[0] in rooms), key=distance)
+    near = (key for key in asked() if key[0] in rooms)
+    return sorted((key for key in near if cost.get(key, 0.0) <= within or not distance(key)[1]), key=distance)
 
 
 _CONCERNED = {
+    "asking": ("summaries", "outliers", "density"),
     "privacy": ("privacy", "ledger"),
     "records": ("records", "summaries", "regression"),
     "engine": ("engine", "density", "regression"),

@@ -127,6 +127,23 @@ def _rounded_gaussians_of_several_variances_have_their_laws(bench: Bench) -> str
     return f"{told}; correlation of parts at most {found:.4f}"
 
 
+@CHECKS("rounded_gaussians")
+def _rounded_gaussians_beyond_every_float_have_their_laws(bench: Bench) -> str:
+    """Noise of no ordinary size is settled draw by draw; each part must get its own."""
+    scales, size = (1 << 60, 3 << 62, 1 << 70), 301
+    parts = rounded_gaussians([(scale * scale, size) for scale in scales], coin=os_coin())
+    told = ""
+    for scale, drawn in zip(scales, parts, strict=True):
+        squares = float(sum((int(number) / scale) ** 2 for number in drawn))
+
+        def p_value(times: float, squares: float = squares) -> float:
+            tail = stats.chi2.cdf(squares / times**2, size)
+            return 2 * float(min(tail, 1 - tail))
+
+        told = _judged(bench, p_value)
+    return told
+
+
 @CHECKS("rounded_gaussian")
 def _rounded_gaussians_of_one_pair_are_independent(bench: Bench) -> str:
     drawn = rounded_gaussian(Fraction(10**16), coin=os_coin(), size=2 * N).reshape(-1, 2) / 1e8

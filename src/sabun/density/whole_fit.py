@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from sabun.asking.evidence import Bench, Checklist, near, zeros
 from sabun.asking.evidence.needed import rho_of
 from sabun.density import DensityRatio
+from sabun.density.mechanism import EuclideanNoise
+from sabun.privacy.noise import os_coin
 
 __all__ = ["CHECKS"]
 
@@ -147,3 +150,15 @@ def _a_wild_row_moves_a_basis_no_farther_than_its_bounds(bench: Bench) -> None:
     how: dict[str, Any] = {"method": "ulsif-parametric", "basis": lambda x: [x[0], -x[0]], "basis_bounds": (-3.0, 1.0)}
     one, other = (np.asarray(_ratio([[0.0]] * (ROWS - 1) + [[wild]], **how).release_["h"]) for wild in (1e9, -1e9))
     bench.must(near(np.abs(one - other).sum() * ROWS, 2 * (1 - -3), rel=1e-6))
+
+
+@CHECKS("rkhs", "ji-elkan", dimension=[1, 2, 7, 100])
+def _the_stated_variance_is_that_of_the_law_that_is_drawn(bench: Bench, dimension: int) -> None:
+    """The squared length of pure noise is that of a gamma number, shared alike by all coordinates."""
+    l2, epsilon = Fraction(3), Fraction(1, 2)
+    pure = EuclideanNoise(l2=l2, epsilon=epsilon, delta=None, dimension=dimension)
+    square = float(stats.gamma(dimension, scale=float(l2 / epsilon)).moment(2)) / dimension
+    bench.must(near(float(pure.variance), square, rel=1e-9), "intervals are made of other noise than is drawn.")
+    heard = bench.heard
+    pure.add([0] * dimension, coin=os_coin())
+    bench.must(near(heard.only("spherical_laplace").parameter, float(l2 / epsilon)), "another scale is drawn.")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sabun.asking.evidence import ROWS, Bench, Checklist
+from sabun.asking.evidence import ROWS, Bench, Checklist, installed
 from sabun.errors import InternalError
 from sabun.learning import PrivateClassifier, checkpoint, clipping, dpsgd, laplace_sgd, objective
 from sabun.learning.poisson import PoissonPlan
@@ -45,6 +45,27 @@ def _batches_have_the_size_and_the_spread_of_independent_tosses(bench: Bench, ra
             both = (first & second).mean()
             bench.must(abs(both - rate**2) <= _FAR * rate / math.sqrt(first.size) * 2, f"tosses {shift} apart go together.")
     return f"variance {found:.3f} times that of independent tosses, {steps} batches of {rows} rows"
+
+
+@CHECKS("dp-sgd", "laplace-sgd")
+def _every_step_of_a_run_draws_a_batch_of_its_own(bench: Bench) -> str:
+    """Whatever way of training has secret batches; whoever is in a batch that is used again is in all of them."""
+    from sabun.learning.evidence import VARIANTS
+
+    told, true = list[str](), PoissonPlan.batch
+    ways = {one.mechanisms: one for one in reversed(VARIANTS) if one.secret_batches and installed(one.needs)}
+    for specimen in ways.values():
+        asked: list[int] = []
+
+        def noted(plan: PoissonPlan, rows: int, stream: Stream, step: int, asked: list[int] = asked) -> Any:
+            asked.append(step)
+            return true(plan, rows, stream, step)
+
+        bench.replace(PoissonPlan, "batch", noted)
+        specimen.fit(specimen.make(), ROWS)
+        bench.must(asked == list(range(len(asked))) and len(asked) > 1, f"{specimen}: batches of the steps {asked[:5]}.")
+        told.append(f"{', '.join(specimen.mechanisms)}: {len(asked)} steps")
+    return "; ".join(told)
 
 
 @CHECKS("dp-sgd", "laplace-sgd", method=["dp-sgd", "laplace-sgd"])

@@ -16,6 +16,7 @@ import numpy as np
 from sabun.asking.evidence import Bench, Checklist, near
 from sabun.asking.evidence.needed import Density, hockey_stick, power_loss, rho_of
 from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, count, enclosures, laws, regions, subspace, vector
+from sabun.privacy.noise import os_coin
 
 __all__ = ["CHECKS"]
 
@@ -192,3 +193,31 @@ def _the_choice_of_a_subspace_tosses_with_half_its_epsilon(bench: Bench) -> None
     # A score moves by at most 1; permute-and-flip keeps epsilon with exp(-epsilon (best - score) / 2).
     bench.must(sorted(tossed) == sorted(Fraction(1, 2) * (best - score) / 2 for score in scores.values()))
     bench.must(model.guarantee_.epsilon == Fraction(1, 2))
+
+
+@CHECKS("power", "laplace", "gaussian", epsilon=[Fraction(1, 2), Fraction(5)])
+def _intervals_are_made_of_the_tail_that_the_noise_has(bench: Bench, epsilon: Fraction) -> None:
+    """Half of all draws lie beyond the one whose uniform number is a half; each width is exceeded as often as it was to be."""
+    settled, delta, bound = _settled(bench), Fraction(1, 10**4), 10**6
+    families: tuple[laws.Law, ...] = (
+        laws.PowerTail(epsilon=epsilon, beta=epsilon / 6),
+        laws.Laplace(epsilon=epsilon, delta=delta),
+        laws.Gaussian(epsilon=epsilon, delta=delta),
+    )
+    for law in families:
+        law.draw(Fraction(bound), coin=os_coin())
+        if not isinstance(law, laws.Gaussian):
+            bench.must(
+                near(float(law.tail(np.array(settled[-1]) / bound)[0]), 0.5, rel=1e-4), f"{type(law).__name__}: its median."
+            )
+        for miss in (0.5, 0.05, 0.001):
+            width = law.reach(float(bound), miss=miss) / bound
+            bench.must(near(float(law.tail(np.array([width]))[0]), miss, rel=1e-3), f"{type(law).__name__}: missed {miss}.")
+
+
+@CHECKS("power", outputs=[2, 5])
+def _no_two_regions_have_noise_of_one_size(bench: Bench, outputs: int) -> None:
+    """Of noise this wide two numbers are alike once in millions; eight times in a row they are so by design."""
+    law = vector.PowerVector.of(epsilon=Fraction(1), outputs=outputs, beta=None)
+    alike = [outputs - len({abs(one) for one in law.draw(Fraction(10**9), coin=os_coin())}) for _ in range(8)]
+    bench.must(min(alike) == 0, "their difference tells what the noise should hide.")

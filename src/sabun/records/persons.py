@@ -16,10 +16,10 @@ from sabun.records.columns import Column, NumberColumn
 from sabun.records.ids import SPELLINGS
 from sabun.records.schema import Schema
 
-__all__ = ["Collapsed", "Persons", "assumptions_of", "facts_of", "persons", "terms_of"]
+__all__ = ["LABEL_RULES", "NUMBER_RULES", "Collapsed", "Persons", "assumptions_of", "facts_of", "persons", "terms_of"]
 
-_NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
-_LABEL_RULES = ("mode", "any", "first", "last")
+NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
+LABEL_RULES = ("mode", "any", "first", "last")
 
 
 @final
@@ -83,7 +83,7 @@ class Persons:
         Raises:
             ParameterError: It has one that does not fit its kind.
         """
-        known, usual = (_NUMBER_RULES, "mean") if isinstance(column, NumberColumn) else (_LABEL_RULES, "mode")
+        known, usual = (NUMBER_RULES, "mean") if isinstance(column, NumberColumn) else (LABEL_RULES, "mode")
         found = dict(self.rules).get(column.name, usual)
         checks.require(found in known, f"one of {', '.join(known)} for column {column.name!r}", rule=found)
         return found
@@ -157,7 +157,7 @@ def persons(
     checks.whole(minimum=1, memory=memory)
     given = dict(rules or {})
     for rule in given.values():
-        checks.one_of(tuple(dict.fromkeys(_NUMBER_RULES + _LABEL_RULES)), rule=rule)
+        checks.one_of(tuple(dict.fromkeys(NUMBER_RULES + LABEL_RULES)), rule=rule)
     checks.require(id not in given, "about other columns than the id", rules=id)
     return Persons(table=table, id=id, rules=tuple(sorted(given.items())), spelling=spelling, order=order, memory=int(memory))
 

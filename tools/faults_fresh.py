@@ -1,0 +1,226 @@
+"""Measures how many faults of `tests/audit/faults_fresh.toml` are noticed: by `sabun audit` without its digests, else by tests.
+
+    python tools/faults_fresh.py --run first      a run under that name; what it holds already is left alone
+    python tools/faults_fresh.py --run second --after first      only what the first run did not notice
+    python tools/faults_fresh.py --page           writes what is kept into docs/audit.md (then: tools/docs/wrap.py)
+
+Each fault is planted in a copy. The quick checks of `sabun audit` are asked first, those of the room concerned (see
+`sabun.audit.museum`); where none notices, the tests of the source tree, those first that are about the module, then the others,
+five minutes each at most. A test that fails counts only if it passes on the unbroken copy. What was found is kept in
+docs/results/faults_fresh.json; a first run stays what it was, whatever is mended afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import contextlib
+import dataclasses
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mutants import ROOT, copied
+
+from sabun.audit.museum import Exhibit, Sight, tour
+
+LIST = ROOT / "tests" / "audit" / "faults_fresh.toml"
+KEPT = ROOT / "docs" / "results" / "faults_fresh.json"
+AUDIT = ROOT / "docs" / "results" / "audit.json"
+PAGE = ROOT / "docs" / "audit.md"
+PLACE = re.compile(r"(<!-- fresh -->).*?(<!-- /fresh -->)", re.DOTALL)
+PATIENCE = 300
+"""Seconds that the tests have for one fault."""
+AUDIT_ALONE, NEAR = "the quick checks pass", "the quick checks and the nearest tests pass"
+FAR = "the quick checks and all its tests pass"
+"""What is known of a fault that nobody has noticed so far."""
+WITHIN = 0.3
+"""Processor seconds that a check of the audit may take to be asked, unless it is about the module by name."""
+WORKERS = 2
+ELSEWHERE = {
+    "asking": ("contracts", "summaries", "outliers"),
+    "privacy": ("privacy", "distribution"),
+    "records": ("records", "contracts"),
+}
+"""Where the tests of a part lie, unless in the folder of its name."""
+LEFT_OUT = ("chromium", "reproduction", "postgres", "servers", "roles", "tls", "spark", "dask", "notebook")
+"""Words in the names of tests that need a browser, a server, a cluster or half an hour."""
+
+
+def listed() -> list[Exhibit]:
+    """The faults of the list, in its order."""
+    told = tomllib.loads(LIST.read_text(encoding="utf-8"))["fault"]
+    return [
+        Exhibit(room=one["path"].split("/")[0], name=one["name"], file=one["path"], edits=((one["old"], one["new"]),))
+        for one in told
+    ]
+
+
+def kept() -> dict[str, Any]:
+    """All runs so far, by name."""
+    runs: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return runs
+
+
+def keep(run: str, found: dict[str, Any]) -> None:
+    """Writes a run down as far as it has come, in the order of the list."""
+    faults = {one.name: found[one.name] for one in listed() if one.name in found}
+    by = [one["noticed"] for one in faults.values()]
+    told = {"total": len(faults), "audit": by.count("audit"), "tests": by.count("tests"), "survived": by.count(None)}
+    runs = kept()
+    runs[run] = told | {"date": datetime.now(UTC).date().isoformat(), "faults": faults}
+    KEPT.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def tests_of(fault: Exhibit, place: Path, *, far: bool) -> list[str]:
+    """Files of tests: those named after the module, then those that speak of it; or all the others of its part."""
+    part, stem = Path(fault.file).parts[0], Path(fault.file).stem
+    dotted = "sabun." + fault.file.removesuffix(".py").replace("/", ".")
+    files = [file for folder in ELSEWHERE.get(part, (part,)) for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
+    files = [file for file in files if not any(word in file.name for word in LEFT_OUT)]
+
+    def distance(file: Path) -> tuple[bool, bool]:
+        return stem not in file.stem, dotted not in file.read_text(encoding="utf-8")
+
+    chosen = [file for file in files if (distance(file) == (True, True)) == far]
+    return [str(file.relative_to(place)) for file in sorted(chosen, key=distance)]
+
+
+def failure(place: Path, tests: list[str], deadline: float) -> str | None:
+    """The first test that fails; None where none does, or time is over."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={place}/basetemp"]
+    around = os.environ | {"PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    left = max(deadline - time.monotonic(), 1.0)
+    try:
+        done = subprocess.run(
+            [*command, *tests], cwd=place, env=around, capture_output=True, text=True, timeout=left, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    failed = [line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return None if done.returncode == 0 else failed[0] if failed else "pytest does not start"
+
+
+def tested(fault: Exhibit, place: Path, *, far: bool) -> dict[str, Any]:
+    """Breaks the copy, asks the tests, mends the copy."""
+    target, began = place / "src" / "sabun" / fault.file, time.monotonic()
+    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place, far=far), list[str]()
+    if not asked:
+        return {"noticed": None, "by": FAR if far else NEAR, "seconds": 0.0}
+    while True:
+        target.write_text(fault.applied(whole), encoding="utf-8")
+        try:
+            left_out = [f"--{'deselect' if '::' in name else 'ignore'}={name}" for name in unsound]
+            found = failure(place, [*asked, *left_out], began + PATIENCE)
+        finally:
+            target.write_text(whole, encoding="utf-8")
+        seconds = round(time.monotonic() - began, 1)
+        if found is None:
+            cut = ", cut short" if seconds >= PATIENCE else ""
+            return {"noticed": None, "by": (FAR if far else NEAR) + cut, "seconds": seconds}
+        if found == "pytest does not start" or failure(place, [found], time.monotonic() + PATIENCE) is None:
+            return {"noticed": "tests", "by": found, "seconds": seconds}
+        unsound.append(found)  # fails without the fault too
+
+
+def _copy(place: Path) -> Path:
+    """The source tree with all that its tests look at."""
+    copied(place)
+    for folder in ("benchmarks", "docs"):
+        shutil.copytree(ROOT / folder, place / folder)
+    compileall.compile_dir(place / "src", quiet=1)  # once: nothing is compiled for keeps while faults come and go
+    return place
+
+
+def measure(run: str, names: list[str], after: str) -> None:
+    """Asks the audit about every fault, then the tests about those that got away, the nearest tests first."""
+    earlier = kept().get(after, {}).get("faults", {})
+    found: dict[str, Any] = {name: told for name, told in earlier.items() if told["noticed"] is not None}
+    found |= kept().get(run, {}).get("faults", {})
+    asked = [one for one in listed() if not names or any(word in one.name for word in names)]
+    findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
+    cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
+
+    def note(name: str, told: dict[str, Any]) -> None:
+        found[name] = told
+        keep(run, found)
+        print(f"{name}: {told['noticed'] or 'SURVIVES'} ({told['by']}, {told['seconds']} s)", flush=True)
+
+    def seen(sight: Sight) -> None:
+        if sight.caught is None:
+            note(sight.exhibit.name, {"noticed": None, "by": AUDIT_ALONE, "seconds": 0.0})
+            return
+        told = dataclasses.asdict(sight.caught)
+        by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
+        note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
+
+    tour([one for one in asked if one.name not in found], search=True, cost=cost, within=WITHIN, workers=WORKERS, seen=seen)
+    with contextlib.ExitStack() as stack:
+        places = queue.SimpleQueue[Path]()
+        for _ in range(WORKERS):
+            places.put(_copy(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
+        for far, before in ((False, AUDIT_ALONE), (True, NEAR)):
+            left = [one for one in asked if found[one.name]["noticed"] is None and found[one.name]["by"].startswith(before)]
+            tasks = {pool.submit(_tested_somewhere, one, places, far=far): one.name for one in left}
+            for task in as_completed(tasks):
+                note(tasks[task], task.result())
+
+
+def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: bool) -> dict[str, Any]:
+    place = places.get()
+    try:
+        return tested(fault, place, far=far)
+    finally:
+        places.put(place)
+
+
+def figures() -> str:
+    """What the runs say, for the page about the audit."""
+    first, second = kept()["first"], kept().get("second")
+    told = f"In the first run {_noticed(first)}."
+    if second is not None:
+        told += f" With the laws that were missing then, {_noticed(second)}."
+    return told
+
+
+def _noticed(run: dict[str, Any]) -> str:
+    many, whole = run["total"] - run["survived"], run["total"]
+    return f"{many} of the {whole} were noticed, {run['audit']} by the audit and {run['tests']} by the tests nearest to them"
+
+
+def page(text: str) -> str:
+    """The page about the audit with what the runs say."""
+    return PLACE.sub(lambda found: f"{found[1]}{figures()}{found[2]}", text)
+
+
+def main() -> int:
+    """Does what is asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="only faults with one of these in their name")
+    parser.add_argument("--run", help="the name under which the run is kept")
+    parser.add_argument(
+        "--after", default="", help="an earlier run: what it noticed is taken over, what survived is asked anew"
+    )
+    parser.add_argument("--page", action="store_true", help="write what the runs say into docs/audit.md")
+    said = parser.parse_args()
+    if said.run:
+        measure(said.run, said.words, said.after)
+    if said.page:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
