@@ -70,7 +70,6 @@ class Shares:
 
 
 @functools.lru_cache(maxsize=256)
-@functools.lru_cache(maxsize=256)
 def shares_of(study: Study, rows: int | None) -> Shares:
     """How the budget of a study is shared by a table.
 
