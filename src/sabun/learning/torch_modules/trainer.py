@@ -248,7 +248,7 @@ class TorchTrainer(Question):
         loop = self._loop(price.multiplier, fallback=fallback)
         clipper = Clipper(self.module, loss, clip_norm=loop.clip_norm, precision=loop.precision)
         alone = rounds_by_row(self.module, loss, dimensions=rows.x.dim())
-        alone = alone and rows_stand_alone(clipper, rows.x, rows.y, rows=loop.most_rows or MOST_ROWS)  # proof: tried
+        alone = alone and rows_stand_alone(clipper, rows.x, rows.y, most=loop.most_rows or MOST_ROWS)  # proof: tried
         return ModuleRun(
             module=self.module,
             loss=loss,
