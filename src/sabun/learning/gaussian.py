@@ -63,34 +63,25 @@ def rounded_gaussian(centre: NDArray[np.float64], *, sigma: float, stream: Strea
         Multiples of 2**grid_exponent(sigma).
     """
     exponent = grid_exponent(sigma)
-    scale, unit = np.ldexp(sigma, -exponent), 2.0**exponent
-    moderate = float(centre @ centre) < (_LARGEST / 2 * unit) ** 2  # then no coordinate passes half of what floats decide
-    pairs, result = _Pairs(-(-centre.size // 2), stream, step), np.empty(centre.size)
-    unsure: list[int] = []
+    scale, result = np.ldexp(sigma, -exponent), centre * 2.0**-exponent
+    pairs = _Pairs(-(-centre.size // 2), stream, step)
     for at, normals in pairs:
         nearest = result[at : at + len(normals)]
         values = normals[: len(nearest)]
         values *= scale
-        values += centre[at : at + len(values)] * (1 / unit)
+        values += nearest
         np.rint(values, out=nearest)
         values -= nearest
         np.abs(values, out=values)
-        if values.max(initial=0.0) > 0.5 - _BAND:  # proof: band
-            unsure += (at + np.flatnonzero(values > 0.5 - _BAND)).tolist()
-        if not moderate:
-            unsure += (at + np.flatnonzero(np.abs(nearest) >= _LARGEST)).tolist()
-        nearest *= unit
-    for i in sorted({*unsure, *(i for i in pairs.unsure if i < centre.size)}):
-        result[i] = pairs.settle(i, Fraction(float(centre[i])), Fraction(sigma), exponent) * unit  # proof: settle
+        unsure = {i for i in pairs.unsure if i < len(nearest)}
+        if values.max() > 0.5 - _BAND:  # proof: band
+            unsure.update(np.flatnonzero(values > 0.5 - _BAND).tolist())
+        if max(nearest.max(), -nearest.min()) >= _LARGEST:
+            unsure.update(np.flatnonzero(np.abs(nearest) >= _LARGEST).tolist())
+        for i in sorted(unsure):
+            nearest[i] = pairs.settle(i, Fraction(float(centre[at + i])), Fraction(sigma), exponent)  # proof: settle
+    result *= 2.0**exponent
     return result
-
-
-class _Block(NamedTuple):
-    """Words that were looked at together: from which pair on, the words, and which of them are pairs."""
-
-    first: int
-    words: NDArray[np.int64]
-    members: NDArray[np.intp]
 
 
 class _Pairs:
@@ -105,38 +96,43 @@ class _Pairs:
     def __init__(self, count: int, stream: Stream, step: int) -> None:
         self._count, self._stream, self._step = count, stream, step
         self._closer: dict[int, _Point] = {}
-        self._blocks: list[_Block] = []
+        self._points, self._both = np.empty((2, min(_BLOCK, _drawn(count)), 2))
+        self._words: NDArray[np.int64]
+        self._members: NDArray[np.intp]
         self.unsure: list[int] = []
-        """Which normals may be far from what they stand for."""
+        """Which normals of the block may be far from what they stand for."""
 
     def __iter__(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """The floats near the normals, block by block, so that what is computed of one stays near the processor."""
+        """The floats near the normals with the place of the first, block by block: what is computed of one stays at hand."""
         source, found = self._stream.coin(NOISE, self._step), 0
         while found < self._count:
-            points = min(_BLOCK, int(1.3 * (self._count - found)) + 16)
-            normals = self._normals(source.words(2 * points).view(np.int64).reshape(-1, 2), found)
-            yield 2 * found, normals
+            drawn = min(_BLOCK, _drawn(self._count - found))
+            self._words = source.words(2 * drawn).view(np.int64).reshape(-1, 2)
+            normals = self._normals(self._count - found)
+            if len(normals):
+                yield 2 * found, normals
             found += len(normals) // 2
 
     @cached_property
     def _coin(self) -> Coin:
         return self._stream.coin(REFINE, self._step)
 
-    def _normals(self, words: NDArray[np.int64], found: int) -> NDArray[np.float64]:
-        """Two normals for each of the next points inside the disc."""
-        points: NDArray[np.float64] = words * np.float64(2.0**-_BITS)
-        both = points * points
-        squares: NDArray[np.float64] = both[:, 0] + both[:, 1]
+    def _normals(self, most: int) -> NDArray[np.float64]:
+        """Two normals for each of the first points of the block that are inside the disc."""
+        words = self._words
+        points = np.multiply(words, 2.0**-_BITS, out=self._points[: len(words)])
+        both = np.multiply(points, points, out=self._both[: len(words)])
+        squares = both[:, 0] + both[:, 1]
         members = np.flatnonzero(squares < 1.0 + _EDGE)
         kept = squares.take(members)
         if kept.max(initial=0.0) > 1.0 - _EDGE:  # proof: disc-edge
             inside = [square <= 1.0 - _EDGE or self._inside(words[at]) for at, square in zip(members, kept, strict=True)]
             members, kept = members[inside], kept[inside]
-        members, kept = members[: self._count - found], kept[: self._count - found]
-        self._blocks.append(_Block(found, words, members))
+        members, kept, self.unsure = members[:most], kept[:most], []
+        self._members = members
         if kept.max(initial=0.0) > 1.0 - _EDGE or kept.min(initial=1.0) < _CENTRE:
             rare = np.flatnonzero((kept > 1.0 - _EDGE) | (kept < _CENTRE))
-            self.unsure += [2 * (found + place) + which for place in rare.tolist() for which in (0, 1)]
+            self.unsure = [2 * place + which for place in rare.tolist() for which in (0, 1)]
             kept[rare] = 0.5
         factor = np.log(kept)
         factor /= kept
@@ -158,9 +154,8 @@ class _Pairs:
         return True
 
     def settle(self, index: int, centre: Fraction, sigma: Fraction, exponent: int) -> int:
-        """The certain nearest whole number of (centre + sigma z) / 2**exponent."""
-        block = next(block for block in reversed(self._blocks) if block.first <= index // 2)
-        words = block.words[block.members[index // 2 - block.first]]
+        """The certain nearest whole number of (centre + sigma z) / 2**exponent, for a normal z of the block."""
+        words = self._words[self._members[index // 2]]
         name = _name(words)
         point = self._closer.get(name) or _point(words)
         negative = bool(words[index % 2] < 0)
@@ -175,6 +170,11 @@ class _Pairs:
             point = _Point(
                 point.x << _MORE | self._coin.bits(_MORE), point.y << _MORE | self._coin.bits(_MORE), point.bits + _MORE
             )
+
+
+def _drawn(count: int) -> int:
+    """How many points to draw for so many inside the disc: a few more than are likely to be needed."""
+    return int(1.3 * count) + 16
 
 
 def _name(words: NDArray[np.int64]) -> int:

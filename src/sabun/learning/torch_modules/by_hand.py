@@ -103,7 +103,8 @@ class Perceptron:
         heights = [layer.out_features for layer in linear]
         self._weights = [self._room(size, width) for size, width in zip(heights, widths, strict=True)]
         numbers = [matrix.numel() for matrix in self._weights]
-        self._total, self._latest, self._fresh = *torch.zeros(2, sum(numbers), dtype=kind), True
+        self._total, self._latest = (torch.zeros(sum(numbers), dtype=kind) for _ in range(2))
+        self._fresh = True
         self._totals, self._parts = (
             [part.view_as(matrix) for part, matrix in zip(whole.split(numbers), self._weights, strict=True)]
             for whole in (self._total, self._latest)

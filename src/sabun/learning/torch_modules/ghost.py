@@ -6,7 +6,6 @@ import contextlib
 import copy
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, final
 
@@ -19,9 +18,9 @@ from sabun.learning.clipping import likely_rows, piece_size
 from sabun.learning.network import slope_of
 from sabun.learning.torch_modules.by_hand import Laid, Perceptron, size_for, sizes_below
 from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, own_group_norm, rule_for, written_numbers, written_out
-from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
+from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, why_written_out
 
-__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback", "rows_stand_alone"]
+__all__ = ["MARGIN", "Clipper", "Loss", "clipped_gradients", "rows_stand_alone"]
 
 MARGIN = 2.0**-30
 """By how much, relatively, a norm in doubles is taken larger than it was found."""
@@ -327,48 +326,6 @@ def _one_each(losses: Tensor, count: int) -> Tensor:
     return losses
 
 
-def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, ...]:
-    """Refuses a module that cannot be trained privately; looks at its structure, at made-up rows, never at the given values.
-
-    Args:
-        module: What is to be trained.
-        loss: One number for each example.
-        x: Tells shape and type of a row; its values are not used.
-        y: Tells shape and type of a target.
-
-    Returns:
-        The shape of the module's output for three rows.
-
-    Raises:
-        ParameterError: The module keeps statistics, writes into its buffers, draws random numbers, cannot be copied or
-            differentiated example by example, or has nothing to train.
-    """
-    refuse(module)
-    _copies_share_nothing(module, loss)
-    rows = torch.zeros(3, *x.shape[1:], dtype=x.dtype, device=x.device)
-    if x.dtype.is_floating_point:
-        spread = torch.arange(rows.numel(), device=x.device, dtype=torch.float64) * 0.6180339887498949 % 1 + 0.5
-        rows += spread.reshape(rows.shape).to(x.dtype)  # numbers all different: a constant row would hide what is written
-    targets = torch.zeros(3, *y.shape[1:], dtype=y.dtype, device=y.device)
-    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-        shape = _forward_leaves_nothing(module, rows)
-        try:
-            clipped_gradients(module.train(), loss, rows, targets, clip_norm=1.0)
-        except ParameterError:
-            raise
-        except Exception as error:
-            if "randomness error mode" in str(error):
-                raise ParameterError(
-                    f"module must not draw random numbers; got {type(module).__name__}, which does. "
-                    "Leave out dropout: the noise regularises."
-                ) from error
-            raise ParameterError(
-                "module must be differentiable example by example with torch.func; "
-                f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
-            ) from error
-    return shape
-
-
 def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, most: int) -> bool:
     """Whether passes by hand give a row the same bits wherever it stands, tried on made-up rows before a run.
 
@@ -389,48 +346,4 @@ def _stands_alone(clipper: Clipper, x: Tensor, y: Tensor, count: int) -> bool:
         moved, theirs = clipper.contribution(made.roll(shift, 0), targets, (7 + shift) % count)
         if not torch.equal(moved.roll(-shift, 0), squares) or any(not torch.equal(sums[name], theirs[name]) for name in sums):
             return False
-    return True
-
-
-def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:
-    """Refuses a module or loss whose copy is itself in some part, which would remember rows."""
-    for what, given in (("module", module), ("loss", loss)):
-        if not isinstance(given, nn.Module):
-            continue
-        try:
-            copied = copy.deepcopy(given)
-        except Exception as error:
-            raise ParameterError(f"{what} must be copyable; got {type(error).__name__} from copy.deepcopy.") from error
-        if {id(part) for part in copied.modules()} & {id(part) for part in given.modules()}:
-            raise ParameterError(
-                f"{what} must be copyable; got {type(given).__name__}, whose copy shares parts with it. Take out __deepcopy__."
-            )
-
-
-def _forward_leaves_nothing(module: nn.Module, rows: Tensor) -> tuple[int, ...]:
-    """Runs a copy on made-up rows; buffers and weights have to be the same afterwards, bit for bit."""
-    try:
-        twin = copy.deepcopy(module).train()
-        with torch.no_grad():
-            output = twin(rows)
-    except Exception as error:
-        raise ParameterError(
-            f"module must be copyable, taking a batch of rows of this shape; got {type(error).__name__} on made-up rows."
-        ) from error
-    before, after = (dict(one.named_parameters()) | dict(one.named_buffers()) for one in (module, twin))
-    for name, value in before.items():
-        if name not in after or not torch.equal(value.nan_to_num(), after[name].nan_to_num()):
-            raise ParameterError(
-                f"buffers must not change in training; {name!r} does, and would be released without noise. "
-                "Take out what keeps statistics of rows."
-            )
-    return tuple(getattr(output, "shape", ()))
-
-
-def needs_fallback(module: nn.Module, loss: object) -> bool:
-    """Whether the module is no chain of known layers, so that gradients are written out; says so."""
-    reason = why_written_out(module, loss)
-    if reason is None:
-        return False
-    warnings.warn(f"{reason}: per-example gradients are written out with torch.func, which is slower.", stacklevel=3)
     return True

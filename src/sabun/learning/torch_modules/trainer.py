@@ -24,9 +24,10 @@ from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folde
 from sabun.learning.shards import shards_for
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
-from sabun.learning.torch_modules.ghost import Clipper, check_module, needs_fallback, rows_stand_alone
+from sabun.learning.torch_modules.ghost import Clipper, rows_stand_alone
 from sabun.learning.torch_modules.identity import identified
 from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
+from sabun.learning.torch_modules.module_checks import check_module, needs_fallback
 from sabun.learning.torch_modules.paths import Loss, rounds_by_row
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
