@@ -245,7 +245,9 @@ def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> No
     assert not Clipper(nn.Linear(5, 3), LOSS, clip_norm=1.0).by_hand(torch.randn(4, 2, 5))
 
 
-def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [64, 128])
+def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it does so for one of the numbers of rows that a run may take at a time."""
     module, x, y = (
         nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)),
         torch.randn(4, 9),
@@ -256,7 +258,7 @@ def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(monkeypa
 
     def uneven(a: Any, b: Any, *, out: Any) -> Any:
         product(a, b, out=out)
-        out[:, 0] *= 1 + 2.0**-50
+        out[:, 0] *= 1 + 2.0**-50 * (out.shape[1] == rows)
         return out
 
     monkeypatch.setattr(torch, "mm", uneven)
