@@ -86,6 +86,20 @@ def _step(name: str, batch: int, value: Callable[[Figure], float]) -> str:
     return short(1000 * batch / value(_one("learning_gpu", name)))
 
 
+def _steps() -> str:
+    """Private steps on one core beside Opacus: how many times as fast, in the default precision and in the other."""
+    jobs = ("MLP 3x32, batch 50", "MLP 3x32, batch 512", "MLP 3x32, batch 4096", "MLP 3x256, batch 512", "CNN, batch 256")
+    ways = ("torch", "torch single", "numpy double", "numpy single", "numpy double, the products alone")
+    held = {figure.name: figure for figure in _figures("learning", "step, ")}
+    head = ["step", "Opacus, ms", "`TorchTrainer`", "its `single`", "classifier", "its `single`", "its products alone"]
+    rows = []
+    for job in jobs:
+        found = [held.get(f"step, {job}, {way}, vs opacus ghost") for way in ways]
+        peer = next(_peer(figure) for figure in found if figure is not None)
+        rows.append([job, short(1000 * peer, 2), *("—" if one is None else short(one.ratio or 0.0, 2) for one in found)])
+    return _table(head, rows)
+
+
 def _slower(name: str, digits: int) -> str:
     return short(1 / (_one("learning_gpu", name).ratio or 1.0), digits)
 
@@ -579,6 +593,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "noise.opendp": partial(_range, _peer, "noise", "discrete", times=1e-6),
     "keyvalue.means": partial(_ratio, "keyvalue", _CERTIFIED, "PrivKV + EM"),
     "keyvalue.nominal": partial(_ratio, "keyvalue", _NOMINAL, "PrivKV + EM"),
+    "learning.steps": _steps,
     "gpu.mlp": partial(_ours, "learning_gpu", _MLP),
     "gpu.mlp.ours": partial(_step, _MLP, 16_384, lambda figure: figure.ours),
     "gpu.mlp.plain": partial(_step, _MLP, 16_384, _peer),

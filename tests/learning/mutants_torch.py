@@ -19,20 +19,32 @@ MUTANTS = (
     (
         "a norm by hand without the inputs",
         "learning/torch_modules/by_hand.py",
-        "squares = self._norms.prod(0).square_().sum(0)",
-        "squares = self._norms[1].square().sum(0)",
+        "norms = factors.prod(0).sum(0)",
+        "norms = factors[1].sum(0)",
     ),
     (
         "a norm by hand without a layer",
         "learning/torch_modules/by_hand.py",
-        "squares = self._norms.prod(0).square_().sum(0)",
-        "squares = self._norms.prod(0).square_()[:1].sum(0)",
+        "norms = factors.prod(0).sum(0)",
+        "norms = factors.prod(0)[:1].sum(0)",
     ),
     (
         "the bias left out of a norm by hand",
         "learning/torch_modules/by_hand.py",
-        "= float(layer.bias is not None)",
-        "= 0.0",
+        "place[-1] = float(layer.bias is not None)",
+        "place[-1] = 0.0",
+    ),
+    (
+        "filling rows counted by hand",
+        "learning/torch_modules/ghost.py",
+        "passes.add(rows, self._shares(squares[:count]))",
+        "passes.add(rows, self._shares(squares))",
+    ),
+    (
+        "one number of rows tried of six",
+        "learning/torch_modules/ghost.py",
+        "for count in sizes_below(most))",
+        "for count in sizes_below(1))",
     ),
     (
         "filling rows counted",
@@ -43,8 +55,8 @@ MUTANTS = (
     (
         "rows tried nowhere",
         "learning/torch_modules/ghost.py",
-        "    if not clipper.by_hand(x):\n        return True",
-        "    if True:\n        return True",
+        "return not clipper.by_hand(x) or all(",
+        "return True or all(",
     ),
     (
         "certified sigma halved",

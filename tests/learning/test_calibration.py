@@ -62,7 +62,8 @@ def _points(room: str) -> NDArray[np.int64]:
 def test_a_float_on_the_wrong_side_of_an_edge_does_not_decide(room: str, least: float) -> None:
     points = _points(room)
     stream = _Placed(points)
-    floats = gaussian._Pairs(len(points), stream, 0).normals()[::2]  # type: ignore[arg-type]
+    pairs = gaussian._Pairs(len(points), stream, 0)  # type: ignore[arg-type]
+    floats = np.concatenate([normals for _, normals in pairs])[::2]
     centre, expected = np.zeros(2 * len(points)), np.zeros(len(points))
     crafted = np.zeros(len(points), dtype=bool)
     with mpmath.workdps(60):

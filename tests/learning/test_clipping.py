@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, piece_size
+from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, likely_rows, piece_size
 from sabun.learning.network import Network
 
 NORMS = {"l2": np.linalg.norm, "l1": lambda vector: np.abs(vector).sum()}
@@ -79,7 +79,7 @@ def test_the_size_of_a_piece_changes_the_sum_by_rounding_only(piece: int) -> Non
 
 @pytest.mark.parametrize("expected", [1e-9, 0.5, 1, 50, 64, 500, 512, 4096, 1e6])
 def test_a_piece_holds_a_likely_batch_in_whole_units(expected: float) -> None:
-    size = piece_size(expected)
+    size = piece_size(likely_rows(expected, 0.1))
     assert size % 16 == 0
     assert 16 <= size <= 640
     assert size >= min(expected, 320)
@@ -148,3 +148,15 @@ def test_a_square_that_vanishes_hides_no_gradient() -> None:
     clipped = ClippedSum(network, clip_norm=1e-6)
     total = clipped(weights, np.ones((1, 1)), np.zeros(1, dtype=np.int64))
     assert np.linalg.norm(total) <= float(SENSITIVITY)
+
+
+def test_an_example_without_a_number_hides_no_other_that_is_too_large() -> None:
+    """Whether an example counts is for it alone to decide, also beside one whose norm is not a number."""
+    network = Network(sizes=(1, 1, 2))
+    weights, labels = np.array([1e200, 0.0, 1.0, -1.0, 0.0, 0.0]), np.zeros(2, dtype=np.int64)
+    large = np.array([[1e-100], [1e-300]])
+    beside = np.array([[1e-100], [np.nan]])
+    with np.errstate(all="ignore"):
+        alone, together = (network.squared_norms(network.activity(weights, rows, labels)) for rows in (large, beside))
+    assert not np.isfinite(alone[0])
+    assert not np.isfinite(together[0])

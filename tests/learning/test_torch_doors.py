@@ -16,7 +16,8 @@ from torch import nn  # noqa: E402
 
 from sabun.errors import InternalError, ParameterError  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
-from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
+from sabun.learning.torch_modules.ghost import clipped_gradients  # noqa: E402
+from sabun.learning.torch_modules.module_checks import check_module, needs_fallback  # noqa: E402
 from sabun.learning.torch_modules.paths import why_written_out  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
 

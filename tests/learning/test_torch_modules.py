@@ -22,8 +22,9 @@ from sabun.learning.network import Network  # noqa: E402
 from sabun.learning.poisson import PoissonPlan  # noqa: E402
 from sabun.learning.stream import Stream  # noqa: E402
 from sabun.learning.torch_modules import TorchTrainer  # noqa: E402
-from sabun.learning.torch_modules.ghost import check_module, clipped_gradients, needs_fallback  # noqa: E402
+from sabun.learning.torch_modules.ghost import clipped_gradients  # noqa: E402
 from sabun.learning.torch_modules.loop import Loop, Training, plain_step  # noqa: E402
+from sabun.learning.torch_modules.module_checks import check_module, needs_fallback  # noqa: E402
 from sabun.ledger import Ledger  # noqa: E402
 from sabun.release import generate_key  # noqa: E402
 

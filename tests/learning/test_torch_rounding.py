@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun
 from torch import nn  # noqa: E402
 
 from sabun.learning.torch_modules import layers  # noqa: E402
+from sabun.learning.torch_modules.by_hand import Laid, size_for, sizes_below  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients, rows_stand_alone  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
 from sabun.learning.torch_modules.paths import rounds_by_row, why_written_out  # noqa: E402
@@ -184,19 +185,49 @@ def test_passes_by_hand_are_those_of_automatic_differentiation(name: str, kind: 
     module, x, y = PLAIN[name]().to(kind), torch.randn(64, 9, dtype=kind), torch.arange(64) % 3
     clipper = Clipper(module, LOSS, clip_norm=0.1, precision=precision)
     assert clipper.by_hand(x)
-    ours, theirs = (way(x, y)(None) for way in (clipper._by_hand, clipper._by_graph))
-    torch.testing.assert_close(ours.squares, theirs.squares, rtol=1e-4, atol=1e-7)
-    share = torch.rand(50, dtype=torch.float64 if precision == "double" else torch.float32)
-    sums, known = ours.weighted(share), theirs.weighted(share)
-    assert list(sums) == list(known) == [name for name, p in module.named_parameters() if p.requires_grad]
-    for part, value in known.items():
-        torch.testing.assert_close(sums[part], value, rtol=1e-4, atol=1e-5)
+    known = clipper._by_graph(x, y)(None)
+    for row in (0, 7, 63):
+        squares, sums = clipper.contribution(x, y, row)
+        torch.testing.assert_close(squares, known.squares, rtol=1e-4, atol=1e-7)
+        alone = torch.zeros(64, dtype=torch.float64 if precision == "double" else torch.float32)
+        alone[row] = 1.0
+        assert list(sums) == [name for name, p in module.named_parameters() if p.requires_grad]
+        for part, value in known.weighted(alone).items():
+            torch.testing.assert_close(sums[part], value.double(), rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(-2.0)
     again = clipper(x, y)
     for part, value in clipped_gradients(module, LOSS, x, y, clip_norm=0.1, fallback=True).items():
         torch.testing.assert_close(again[part], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"weight": torch.tensor([1.0, 0.5, 2.0])}, {"label_smoothing": 0.3}, {"ignore_index": 1}], ids=str
+)
+def test_the_gradient_of_a_loss_by_hand_is_that_of_torch(settings: dict[str, Any]) -> None:
+    """Whatever the loss; a row whose target is to be ignored adds nothing."""
+    torch.manual_seed(2)
+    loss, x, y = nn.CrossEntropyLoss(reduction="none", **settings), torch.randn(64, 9), torch.arange(64) % 3
+    y[::5] = -100 if "ignore_index" not in settings else 1
+    module = PLAIN["no bias"]()
+    ours, written = (clipped_gradients(module, loss, x, y, clip_norm=0.1, fallback=fallback) for fallback in (False, True))
+    for part, value in written.items():
+        torch.testing.assert_close(ours[part], value, rtol=1e-4, atol=1e-5)
+
+
+def test_many_pieces_laid_out_at_once_add_up_to_those_given_one_by_one() -> None:
+    torch.manual_seed(3)
+    module, x, y = PLAIN["no bias"](), torch.randn(200, 9), torch.arange(200) % 3
+    clipper = Clipper(module, LOSS, clip_norm=0.1)
+    laid = clipper.laid(x, 64)
+    assert isinstance(laid, Laid)
+    pieces = [slice(at, at + 64) for at in (0, 64, 128)]
+    together = clipper.over([(laid.map(lambda part, some=some: part[some]), y[some], 40) for some in pieces])
+    together = {name: value.clone() for name, value in together.items()}
+    for name, value in together.items():
+        one_by_one = sum(clipper(x[some], y[some], count=40)[name] for some in pieces)
+        torch.testing.assert_close(value, one_by_one, rtol=1e-12, atol=1e-12)
 
 
 def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> None:
@@ -214,22 +245,24 @@ def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> No
     assert not Clipper(nn.Linear(5, 3), LOSS, clip_norm=1.0).by_hand(torch.randn(4, 2, 5))
 
 
-def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [64, 128])
+def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it does so for one of the numbers of rows that a run may take at a time."""
     module, x, y = (
         nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)),
         torch.randn(4, 9),
         torch.zeros(4, dtype=torch.long),
     )
     clipper, product = Clipper(module, LOSS, clip_norm=1.0), torch.mm
-    assert rows_stand_alone(clipper, x, y, rows=200)
+    assert rows_stand_alone(clipper, x, y, most=200)
 
     def uneven(a: Any, b: Any, *, out: Any) -> Any:
         product(a, b, out=out)
-        out[0] *= 1 + 2.0**-50
+        out[:, 0] *= 1 + 2.0**-50 * (out.shape[1] == rows)
         return out
 
     monkeypatch.setattr(torch, "mm", uneven)
-    assert not rows_stand_alone(clipper, x, y, rows=200)
+    assert not rows_stand_alone(clipper, x, y, most=200)
 
 
 @pytest.mark.parametrize("name", ["vectors", "sequence", "images"])
@@ -376,3 +409,12 @@ def test_each_example_has_its_own_gradient_of_a_group_norm(
             share[row] = 1.0
             torch.testing.assert_close(part.weighted(share), {name: alone.double()}, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(part.squares[row], alone.double().square().sum(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("likely", [0.3, 1.0, 64.0, 65.0, 600.0, 4096.0, 4192.0, 1e6])
+@pytest.mark.parametrize("most", [1, 64, 100, 1000, 4096])
+def test_rows_at_a_time_by_hand_are_among_the_few_that_are_tried(likely: float, most: int) -> None:
+    size = size_for(likely, most)
+    assert size in sizes_below(most)
+    assert size <= max(most, 64)
+    assert math.ceil(likely / size) * size <= max(64, 2 * likely)

@@ -16,7 +16,17 @@ from numpy.typing import DTypeLike, NDArray
 from sabun.learning.network import Activity, Floats, Network, Passes
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["PIECE", "SENSITIVITY", "ClippedSum", "Piece", "expected_piece", "piece_size", "row_by_row", "two_sum"]
+__all__ = [
+    "PIECE",
+    "SENSITIVITY",
+    "ClippedSum",
+    "Piece",
+    "expected_piece",
+    "likely_rows",
+    "piece_size",
+    "row_by_row",
+    "two_sum",
+]
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -31,16 +41,22 @@ PIECE = 512
 """Rows worked on at a time where nothing is known of the batches."""
 
 
-def piece_size(expected: float, *, most: int = _MOST) -> int:
-    """How many rows to work on at a time when a batch is expected to have so many; a public number, like its arguments."""
-    likely = expected + 1.5 * math.sqrt(expected)
+def likely_rows(expected: float, probability: float) -> float:
+    """How many rows a batch hardly ever exceeds, when each row is in it with that probability."""
+    return expected + 1.5 * math.sqrt(expected * (1 - probability))
+
+
+def piece_size(likely: float, *, most: int = _MOST) -> int:
+    """How many rows to work on at a time when a batch is likely to have so many; a public number, like its arguments."""
     pieces = math.ceil(likely / most)
     return max(1, math.ceil(likely / pieces / _UNIT)) * _UNIT
 
 
-def expected_piece(probability: Fraction, n_public: int | None) -> int:
+def expected_piece(probability: Fraction, n_public: int | None, *, shards: int = 1) -> int:
     """The piece for batches of a run, from what is public before anything is paid for."""
-    return PIECE if n_public is None else piece_size(float(probability) * n_public)
+    if n_public is None:
+        return PIECE
+    return piece_size(likely_rows(float(probability) * n_public / shards, float(probability)))
 
 
 class Piece(NamedTuple):
@@ -94,10 +110,10 @@ class ClippedSum:
     def over(self, weights: Floats, pieces: Iterable[Piece]) -> Floats:
         """The sum over the rows of these pieces."""
         total, lost, recent = np.zeros((3, self._network.n_weights))
-        weights, waiting = weights.astype(self._passes.kind, copy=False), 0
+        passes, waiting = self._passes.read(weights.astype(self._passes.kind, copy=False)), 0
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
             for piece in pieces:
-                recent += self._part(self._passes.both(weights, piece.columns, piece.labels), piece.lengths, piece.members)
+                recent += self._part(passes.both(piece.columns, piece.labels), piece.lengths, piece.members)
                 waiting += 1
                 # Plain sums of many pieces would lose more to rounding than the margin in SENSITIVITY allows; what each
                 # addition drops is kept beside the total, now and then rather than always, for it costs three additions.

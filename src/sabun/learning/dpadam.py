@@ -86,7 +86,7 @@ class DpAdam:
     @property
     def piece(self) -> int:
         """Rows worked on at a time, from public numbers."""
-        return expected_piece(Fraction(1, self.shards), self.problem.n_public)
+        return expected_piece(Fraction(1), self.problem.n_public, shards=self.shards)
 
     @property
     def networks(self) -> tuple[Network, ...]:

@@ -73,7 +73,7 @@ class DpSgd:
     @property
     def piece(self) -> int:
         """Rows worked on at a time, from public numbers."""
-        return expected_piece(self.plan.probability / self.shards, self.problem.n_public)
+        return expected_piece(self.plan.probability, self.problem.n_public, shards=self.shards)
 
     @property
     def count_epsilon(self) -> Fraction:

@@ -8,6 +8,7 @@ same real numbers, with more bits drawn until the answer is certain.
 from __future__ import annotations
 
 import decimal
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +30,8 @@ _LARGEST = 2.0**30
 _EDGE = 2.0**-30
 _CENTRE = 2.0**-40
 _MORE = 64
+_BLOCK = 8192
+"""Points worked on at a time."""
 
 
 class _Point(NamedTuple):
@@ -60,82 +63,99 @@ def rounded_gaussian(centre: NDArray[np.float64], *, sigma: float, stream: Strea
         Multiples of 2**grid_exponent(sigma).
     """
     exponent = grid_exponent(sigma)
+    scale, result = np.ldexp(sigma, -exponent), centre * 2.0**-exponent
     pairs = _Pairs(-(-centre.size // 2), stream, step)
-    normals = pairs.normals()[: centre.size]
-    normals *= np.ldexp(sigma, -exponent)
-    normals += centre * 2.0**-exponent
-    nearest = np.rint(normals)
-    normals -= nearest
-    unsure = np.abs(normals, out=normals) > 0.5 - _BAND  # proof: band
-    if max(nearest.max(initial=0.0), -nearest.min(initial=0.0)) >= _LARGEST:
-        unsure |= np.abs(nearest) >= _LARGEST
-    if pairs.unsure is not None:
-        unsure |= pairs.unsure[: centre.size]
-    for i in np.flatnonzero(unsure):
-        nearest[i] = pairs.settle(int(i), Fraction(float(centre[i])), Fraction(sigma), exponent)  # proof: settle
-    nearest *= 2.0**exponent
-    return np.asarray(nearest)
+    for at, normals in pairs:
+        nearest = result[at : at + len(normals)]
+        values = normals[: len(nearest)]
+        values *= scale
+        values += nearest
+        np.rint(values, out=nearest)
+        values -= nearest
+        np.abs(values, out=values)
+        unsure = {i for i in pairs.unsure if i < len(nearest)}
+        if values.max() > 0.5 - _BAND:  # proof: band
+            unsure.update(np.flatnonzero(values > 0.5 - _BAND).tolist())
+        if max(nearest.max(), -nearest.min()) >= _LARGEST:
+            unsure.update(np.flatnonzero(np.abs(nearest) >= _LARGEST).tolist())
+        for i in sorted(unsure):
+            nearest[i] = pairs.settle(i, Fraction(float(centre[at + i])), Fraction(sigma), exponent)  # proof: settle
+    result *= 2.0**exponent
+    return result
 
 
 class _Pairs:
-    """Accepted points of the disc, two normals each, with the bits to look closer."""
+    """Accepted points of the disc, two normals each, with the bits to look closer.
+
+    Args:
+        count: How many.
+        stream: Where the bits come from.
+        step: Which part of the stream.
+    """
 
     def __init__(self, count: int, stream: Stream, step: int) -> None:
-        self._stream, self._step = stream, step
+        self._count, self._stream, self._step = count, stream, step
         self._closer: dict[int, _Point] = {}
-        source = stream.coin(NOISE, step)
-        kept: list[tuple[NDArray[np.int64], NDArray[np.complex128], NDArray[np.float64]]] = []
-        found = 0
-        while found < count:
-            words = source.words(2 * (int(1.3 * (count - found)) + 16)).view(np.int64).reshape(-1, 2)
-            kept.append(self._inside(words, count - found))
-            found += len(kept[-1][1])
-        whole = len(kept) == 1
-        self._words: NDArray[np.int64] = kept[0][0] if whole else np.concatenate([words for words, _, _ in kept])
-        self._points: NDArray[np.complex128] = kept[0][1] if whole else np.concatenate([points for _, points, _ in kept])
-        self._squares: NDArray[np.float64] = kept[0][2] if whole else np.concatenate([squares for _, _, squares in kept])
-        self.unsure: NDArray[np.bool_] | None = None
+        self._points, self._both = np.empty((2, min(_BLOCK, _drawn(count)), 2))
+        self._words: NDArray[np.int64]
+        self._members: NDArray[np.intp]
+        self.unsure: list[int] = []
+        """Which normals of the block may be far from what they stand for."""
+
+    def __iter__(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The floats near the normals with the place of the first, block by block: what is computed of one stays at hand."""
+        source, found = self._stream.coin(NOISE, self._step), 0
+        while found < self._count:
+            drawn = min(_BLOCK, _drawn(self._count - found))
+            self._words = source.words(2 * drawn).view(np.int64).reshape(-1, 2)
+            normals = self._normals(self._count - found)
+            if len(normals):
+                yield 2 * found, normals
+            found += len(normals) // 2
 
     @cached_property
     def _coin(self) -> Coin:
         return self._stream.coin(REFINE, self._step)
 
-    def _inside(
-        self, words: NDArray[np.int64], most: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.complex128], NDArray[np.float64]]:
-        """The words, points (as complex numbers: one thing to move instead of two) and squared radii of the first inside."""
-        points: NDArray[np.float64] = words * np.float64(2.0**-_BITS)
-        both = points * points
-        squares: NDArray[np.float64] = both[:, 0] + both[:, 1]
-        inside = squares < 1.0
-        for i in np.flatnonzero(np.abs(squares - 1.0) < _EDGE):  # proof: disc-edge
-            # A point this near the edge is thrown away whole or kept whole; its further bits are drawn here and kept for later.
-            point = _exactly_placed(_point(words[i]), self._coin)
-            inside[i] = point is not None
-            if point is not None:
-                self._closer[_name(words[i])] = point
-        members = np.flatnonzero(inside)[:most]
-        return words.take(members, axis=0), points.view(np.complex128).reshape(-1).take(members), squares.take(members)
-
-    def normals(self) -> NDArray[np.float64]:
-        """The floats near the normals, in pairs."""
-        squares = self._squares
-        rare = (squares > 1.0 - _EDGE) | (squares < _CENTRE)
-        if rare.any():
-            self.unsure = np.repeat(rare, 2)
-            squares = np.where(rare, 0.5, squares)
-        factor = np.log(squares)
-        factor /= squares
+    def _normals(self, most: int) -> NDArray[np.float64]:
+        """Two normals for each of the first points of the block that are inside the disc."""
+        words = self._words
+        points = np.multiply(words, 2.0**-_BITS, out=self._points[: len(words)])
+        both = np.multiply(points, points, out=self._both[: len(words)])
+        squares = both[:, 0] + both[:, 1]
+        members = np.flatnonzero(squares < 1.0 + _EDGE)
+        kept = squares.take(members)
+        if kept.max(initial=0.0) > 1.0 - _EDGE:  # proof: disc-edge
+            inside = [square <= 1.0 - _EDGE or self._inside(words[at]) for at, square in zip(members, kept, strict=True)]
+            members, kept = members[inside], kept[inside]
+        members, kept, self.unsure = members[:most], kept[:most], []
+        self._members = members
+        if kept.max(initial=0.0) > 1.0 - _EDGE or kept.min(initial=1.0) < _CENTRE:
+            rare = np.flatnonzero((kept > 1.0 - _EDGE) | (kept < _CENTRE))
+            self.unsure = [2 * place + which for place in rare.tolist() for which in (0, 1)]
+            kept[rare] = 0.5
+        factor = np.log(kept)
+        factor /= kept
         factor *= -2.0
         np.sqrt(factor, out=factor)
-        normals = np.empty(2 * len(factor))
-        np.multiply(self._points.real, factor, out=normals[::2])
-        np.multiply(self._points.imag, factor, out=normals[1::2])
+        # As complex numbers a pair is one thing to move instead of two.
+        pairs = points.view(np.complex128).reshape(-1).take(members)
+        normals = np.empty(2 * len(members))
+        np.multiply(pairs.real, factor, out=normals[::2])
+        np.multiply(pairs.imag, factor, out=normals[1::2])
         return normals
 
+    def _inside(self, words: NDArray[np.int64]) -> bool:
+        """Whether a point near the edge of the disc is inside; it is thrown away whole, or kept with its further bits."""
+        point = _exactly_placed(_point(words), self._coin)
+        if point is None:
+            return False
+        self._closer[_name(words)] = point
+        return True
+
     def settle(self, index: int, centre: Fraction, sigma: Fraction, exponent: int) -> int:
-        """The certain nearest whole number of (centre + sigma z) / 2**exponent."""
-        words = self._words[index // 2]
+        """The certain nearest whole number of (centre + sigma z) / 2**exponent, for a normal z of the block."""
+        words = self._words[self._members[index // 2]]
         name = _name(words)
         point = self._closer.get(name) or _point(words)
         negative = bool(words[index % 2] < 0)
@@ -150,6 +170,11 @@ class _Pairs:
             point = _Point(
                 point.x << _MORE | self._coin.bits(_MORE), point.y << _MORE | self._coin.bits(_MORE), point.bits + _MORE
             )
+
+
+def _drawn(count: int) -> int:
+    """How many points to draw for so many inside the disc: a few more than are likely to be needed."""
+    return int(1.3 * count) + 16
 
 
 def _name(words: NDArray[np.int64]) -> int:

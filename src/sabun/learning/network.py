@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.privacy.noise import seeded_coin
 
-__all__ = ["Activity", "Floats", "Network", "Passes"]
+__all__ = ["Activity", "Floats", "Network", "Passes", "slope_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -115,13 +115,13 @@ class Network:
 
     def probabilities(self, weights: Floats, rows: Floats) -> Floats:
         """Class probabilities, one row for each example."""
-        passes = Passes(self, len(rows), weights.dtype)
-        return np.ascontiguousarray(_softmax(passes.forward(weights, passes.laid(rows))).T)
+        passes = Passes(self, len(rows), weights.dtype).read(weights)
+        return np.ascontiguousarray(_softmax(passes.forward(passes.laid(rows))).T)
 
     def activity(self, weights: Floats, rows: Floats, labels: NDArray[np.int64]) -> Activity:
         """One forward pass, one backward pass; equations (1)-(3)."""
-        passes = Passes(self, len(rows), weights.dtype)
-        return passes.both(weights, passes.laid(rows), labels)
+        passes = Passes(self, len(rows), weights.dtype).read(weights)
+        return passes.both(passes.laid(rows), labels)
 
     @staticmethod
     def squared_norms(activity: Activity, lengths: Floats | None = None) -> Floats:
@@ -131,15 +131,18 @@ class Network:
             activity: What the passes left.
             lengths: The `squared_lengths` of the rows, where they are known already.
         """
-        total = np.zeros(activity.errors[0].shape[1])
+        sizes, backs = np.empty((2, len(activity.errors), activity.errors[0].shape[1]), dtype=activity.errors[0].dtype)
         for layer, (y, d) in enumerate(zip(activity.inputs, activity.errors, strict=True)):
             # A layer's gradient is the outer product y d': its length is |y| |d|, so it is never written out.
-            size = lengths.copy() if layer == 0 and lengths is not None else np.einsum("ij,ij->j", y, y)
-            # Beside inputs so large, an error's square could vanish where its product with them does not.
-            if size.max(initial=0.0) > _LARGE[size.dtype]:
-                size[size > _LARGE[size.dtype]] = np.inf
-            total += size * np.einsum("ij,ij->j", d, d)
-        return total
+            if layer == 0 and lengths is not None:
+                sizes[layer] = lengths
+            else:
+                np.einsum("ij,ij->j", y, y, out=sizes[layer])
+            np.einsum("ij,ij->j", d, d, out=backs[layer])
+        # Beside inputs so large, an error's square could vanish where its product with them does not.
+        if not sizes.max(initial=0.0) <= _LARGE[sizes.dtype]:  # also where another example's is not a number
+            sizes[sizes > _LARGE[sizes.dtype]] = np.inf
+        return np.asarray((sizes * backs).sum(axis=0, dtype=np.float64))
 
     @staticmethod
     def squared_lengths(rows: Floats) -> Floats:
@@ -178,36 +181,49 @@ class Passes:
         # Under each layer's inputs stays a row of ones, which meets the biases as the last row of their block.
         self._hidden = tuple(np.ones((size + 1, count), dtype=kind) for size in network.sizes[1:-1])
         self._errors = tuple(np.empty((size, count), dtype=kind) for size in network.sizes[1:])
-        self._places = np.arange(count)
+        self._count = count
 
     def laid(self, rows: Floats) -> Floats:
         """At most that many rows as columns, zeros in the place of those that are missing, ones beneath."""
-        columns = np.zeros((self._network.sizes[0] + 1, len(self._places)), dtype=self.kind)
+        columns = np.zeros((self._network.sizes[0] + 1, self._count), dtype=self.kind)
         columns[:-1, : len(rows)] = rows.T
         columns[-1] = 1.0
         return columns
 
-    def forward(self, weights: Floats, columns: Floats) -> Floats:
+    def read(self, weights: Floats) -> Passes:
+        """With these weights from now on."""
+        blocks = self._network.blocks(weights)
+        # Products are faster when what is multiplied from the left lies row by row.
+        self._ahead = [np.ascontiguousarray(block.T) for block in blocks]
+        self._behind = [block[:-1] for block in blocks]
+        return self
+
+    def forward(self, columns: Floats) -> Floats:
         """The logits, a column for each example; to be read before the next pass."""
-        first, *others = self._network.blocks(weights)
-        found = np.matmul(first.T, columns, out=self._errors[0])
-        for block, hidden, place in zip(others, self._hidden, self._errors[1:], strict=True):
+        found = np.matmul(self._ahead[0], columns, out=self._errors[0])
+        for block, hidden, place in zip(self._ahead[1:], self._hidden, self._errors[1:], strict=True):
             np.maximum(found, 0.0, out=hidden[:-1])
-            found = np.matmul(block.T, hidden, out=place)
+            found = np.matmul(block, hidden, out=place)
         return found
 
-    def both(self, weights: Floats, columns: Floats, labels: NDArray[np.int64]) -> Activity:
+    def both(self, columns: Floats, labels: NDArray[np.int64]) -> Activity:
         """What both passes leave behind; to be read before the next pass."""
-        error = self._errors[-1]
-        error[:] = _softmax(self.forward(weights, columns))
-        error[labels, self._places] -= 1.0
-        for layer, block in reversed(list(enumerate(self._network.blocks(weights)))[1:]):
-            error = np.matmul(block[:-1], self._errors[layer], out=self._errors[layer - 1])
+        slope_of(self.forward(columns), labels)
+        for layer in reversed(range(1, len(self._errors))):
+            error = np.matmul(self._behind[layer], self._errors[layer], out=self._errors[layer - 1])
             error *= self._hidden[layer - 1][:-1] > 0.0
         return Activity(inputs=(columns, *self._hidden), errors=self._errors)
 
 
+def slope_of(logits: Floats, labels: NDArray[np.int64]) -> None:
+    """Puts in the place of the logits, a column for each example, the gradient of its cross-entropy there."""
+    _softmax(logits)
+    logits[labels, np.arange(len(labels))] -= 1.0
+
+
 def _softmax(logits: Floats) -> Floats:
-    exponents = np.exp(logits - logits.max(axis=0))
-    exponents /= exponents.sum(axis=0)
-    return np.asarray(exponents)
+    """Probabilities in the place of logits."""
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=0)
+    return logits

@@ -1,8 +1,9 @@
 """Linear layers with ReLUs between them, forward and back without a graph, in memory that is used again.
 
 The gradient at a linear layer's input is d W, at a ReLU's it is d where the input is positive: no automatic differentiation is
-needed, but for the loss. Rows are filled up with zeros to whole lines of the processor's cache, and behind the zeros stands a
-one (with more zeros): what fills up meets zero weights only, the one meets the bias, so one product serves both.
+needed, but for the loss. Behind the first layer examples are columns: what is done to each number runs along whole lines of
+memory, and the layers lie beneath each other, to be worked on at once. Behind a row given, and beneath the inputs of each
+further layer, stands a one: it meets the bias as the last column of the weights, so one product serves both.
 """
 
 from __future__ import annotations
@@ -10,17 +11,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, final
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sabun.learning.torch_modules.layers import LARGEST, Part
+from sabun.learning.network import Floats
+from sabun.learning.torch_modules.layers import LARGEST
 
-__all__ = ["Perceptron"]
+__all__ = ["Laid", "Perceptron", "size_for", "sizes_below"]
 
-_Back: TypeAlias = Callable[[Tensor], Tensor]
-"""The last output to the gradient there."""
+_SIZES = (64, 128, 256, 512, 1024, 2048)
+"""How many rows there may be at a time: few numbers, so that each can be tried before a run."""
+_EACH = 128
+"""What the calls for one piece cost, in rows."""
+
+_Back: TypeAlias = Callable[[Tensor], None]
+"""Puts in the place of the last output, a column for each example, the gradient there."""
 
 _LINE = 64
 """Bytes of a line of the processor's cache."""
@@ -28,9 +37,52 @@ _NARROW = 64
 """Up to so many units, turning numbers into doubles for the sums costs more than computing in doubles from the beginning."""
 
 
+def sizes_below(most: int) -> list[int]:
+    """How many rows there may be at a time, at most so many where that can be."""
+    return [size for size in _SIZES if size <= max(most, _SIZES[0])]
+
+
+def size_for(likely: float, most: int) -> int:
+    """How many rows to take at a time when a batch is likely to have so many; a public number, like its arguments."""
+    return min(sizes_below(most), key=lambda size: (math.ceil(likely / size) * (size + _EACH), size))  # proof: few-sizes
+
+
+@final
+@dataclass(frozen=True)
+class Laid:
+    """Rows as the passes want them.
+
+    Args:
+        rows: With a one behind (a zero where there is no bias), filled up with zeros to whole lines.
+        lengths: Their squared lengths, in doubles.
+    """
+
+    rows: Tensor
+    lengths: Tensor
+
+    def map(self, what: Callable[[Tensor], Tensor]) -> Laid:
+        """The same of both."""
+        return Laid(what(self.rows), what(self.lengths))
+
+
+class _Measured(NamedTuple):
+    """What a layer's sum is made of: copies to be made first, where the sum or the norm wants another type of number."""
+
+    copies: list[tuple[Tensor, Tensor]]
+    columns: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, passed: Tensor, summed: Tensor, squares: Tensor) -> _Measured:
+        """From the numbers of the passes, those that are summed, and where their squares are to be."""
+        doubles = summed.double()
+        copies = [(to, of) for of, to in ((passed, summed), (summed, doubles)) if to.data_ptr() != of.data_ptr()]
+        return cls(copies, doubles.numpy(), squares.numpy())
+
+
 @final
 class Perceptron:
-    """The passes over a fixed number of rows.
+    """The passes over a fixed number of rows, and the sums that are made of them.
 
     Args:
         layers: Names and layers, as `fits` wants them.
@@ -43,95 +95,123 @@ class Perceptron:
         self._cut = [type(one) is nn.ReLU for one, two in itertools.pairwise(layers.values()) if isinstance(two, nn.Linear)]
         self._trained = [at for at, layer in enumerate(self._linear.values()) if layer.weight.requires_grad]
         self._kind, self.rows = kind, rows
-        narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in self._linear.values())
-        self._passes = kind if narrow else next(iter(self._linear.values())).weight.dtype  # proof: kind-of-passes
-        self._unit: int = _LINE // self._passes.itemsize
-        sizes = self._sizes = [(layer.in_features, layer.out_features) for layer in self._linear.values()]
-        self._weights = [self._room(self._whole(outputs), inputs, more=True) for inputs, outputs in sizes]
-        self._inputs = [self._room(rows, inputs, more=True) for inputs, _ in sizes]
-        self._outputs = [self._room(rows, outputs) for _, outputs in sizes]
-        self._norms = torch.empty(2, len(self._trained), rows, dtype=torch.float64)
-        for layer, inputs in zip(self._linear.values(), self._inputs, strict=True):
-            inputs[:, self._whole(layer.in_features)] = float(layer.bias is not None)  # proof: ones
+        first, *others = linear = list(self._linear.values())
+        narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in linear)
+        self._passes = kind if narrow else first.weight.dtype  # proof: kind-of-passes
+        line: int = _LINE // self._passes.itemsize
+        widths = [-(-(first.in_features + 1) // line) * line, *(layer.in_features + 1 for layer in others)]
+        heights = [layer.out_features for layer in linear]
+        self._weights = [self._room(size, width) for size, width in zip(heights, widths, strict=True)]
+        numbers = [matrix.numel() for matrix in self._weights]
+        self._total, self._latest = (torch.zeros(sum(numbers), dtype=kind) for _ in range(2))
+        self._fresh = True
+        self._totals, self._parts = (
+            [part.view_as(matrix) for part, matrix in zip(whole.split(numbers), self._weights, strict=True)]
+            for whole in (self._total, self._latest)
+        )
+        flow, back = self._room(sum(widths[1:]), rows), self._room(sum(heights), rows)
+        self._flows, self._slopes = flow.split(widths[1:]), back.split(heights)
+        self._within, self._backwards = [place[:-1] for place in self._flows], [one[:, :-1].T for one in self._weights[1:]]
+        for layer, place in zip(others, self._flows, strict=True):
+            place[-1] = float(layer.bias is not None)  # proof: ones
+        # What is summed is the same memory, or a copy in the type of the sums; norms are those of the same numbers in doubles.
+        summed, self._scaled = (part if self._passes == kind else part.to(kind) for part in (flow, back))
+        self._inputs, self._backs = summed.split(widths[1:]), self._scaled.split(heights)
+        self._squares = torch.zeros(2, len(linear), rows, dtype=torch.float64)
+        inputs = [_Measured.of(self._flows[at - 1], self._inputs[at - 1], self._squares[0, at]) for at in self._trained if at]
+        slopes = [_Measured.of(self._slopes[at], self._backs[at], self._squares[1, at]) for at in self._trained]
+        self._measured = inputs + slopes
 
     @staticmethod
-    def fits(layers: Sequence[nn.Module], x: Tensor) -> bool:
-        """Whether a chain is linear layers, each trained whole or not at all, with ReLUs between; on vectors, on a CPU."""
+    def fits(layers: Sequence[nn.Module]) -> bool:
+        """Whether a chain is linear layers of one type of number, each trained whole or not at all, with ReLUs between."""
         kinds = [type(layer) for layer in layers]
-        if x.dim() != 2 or x.device.type != "cpu" or not {nn.Linear, nn.ReLU}.issuperset(kinds):  # proof: plain-layers
+        if not {nn.Linear, nn.ReLU}.issuperset(kinds):  # proof: plain-layers
             return False
         if not kinds or kinds[0] is not nn.Linear or kinds[-1] is not nn.Linear:
             return False
         parameters = [list(layer.parameters()) for layer in layers]
         whole = all(len({parameter.requires_grad for parameter in some}) <= 1 for some in parameters)
-        return whole and {parameter.dtype for some in parameters for parameter in some} == {x.dtype}
+        return whole and len({(parameter.dtype, parameter.device) for some in parameters for parameter in some}) == 1
 
-    def __call__(self, x: Tensor, back: _Back) -> Callable[[Tensor | None], Part]:
-        """Runs forward and back; what it gives makes the part of all trained layers, of the sound rows alone if told so.
+    def laid(self, x: Tensor) -> Laid:
+        """Rows, however many, as `run` wants them."""
+        first = next(iter(self._linear.values()))
+        rows = self._room(len(x), self._weights[0].shape[1])
+        rows[:, : first.in_features] = x  # proof: one-alignment
+        rows[:, first.in_features] = float(first.bias is not None)
+        lengths = torch.zeros(len(x), dtype=torch.float64)
+        for at in range(0, len(x), self.rows):  # proof: one-shape
+            some, filled = rows[at : at + self.rows], self._room(self.rows, rows.shape[1])
+            filled[: len(some)] = some
+            found = torch.linalg.vector_norm(filled, dim=1, dtype=torch.float64).square_()
+            lengths[at : at + self.rows] = found[: len(some)]
+        return Laid(rows, lengths)
 
-        Everything is in the same memory as the last time: a part is to be used up before the next call.
-        """
-        self._read()
-        output, classes = self._forward(x), self._sizes[-1][1]
-        slope = torch.zeros_like(output)
-        slope[:, :classes] = back(output[:, :classes])
-        slopes = self._backward(slope)
-        found = [(self._inputs[at].to(self._kind), slopes[at].to(self._kind)) for at in self._trained]
-        return lambda sound: self._part(found if sound is None else [(_sound(x, sound), _sound(d, sound)) for x, d in found])
-
-    def _read(self) -> None:
-        """Weights and bias of each layer as they are now, in one matrix, with zeros where rows are filled up."""
+    def begin(self) -> None:
+        """Reads the weights as they are now; sums begin at nothing."""
         for layer, matrix in zip(self._linear.values(), self._weights, strict=True):
-            matrix[: layer.out_features, : layer.in_features] = layer.weight
+            matrix[:, : layer.in_features] = layer.weight
             if layer.bias is not None:
-                matrix[: layer.out_features, self._whole(layer.in_features)] = layer.bias
+                matrix[:, layer.in_features] = layer.bias
+        self._fresh = True
 
-    def _forward(self, x: Tensor) -> Tensor:
-        """The last output; what flowed into and out of each linear layer is kept."""
-        self._inputs[0][:, : x.shape[1]] = x  # proof: one-alignment
-        for at, cut in enumerate(self._cut):
-            flow = torch.mm(self._inputs[at], self._weights[at].T, out=self._outputs[at])
-            place = self._inputs[at + 1][:, : flow.shape[1]]
-            torch.clamp_min(flow, 0.0, out=place) if cut else place.copy_(flow)
-        return torch.mm(self._inputs[-1], self._weights[-1].T, out=self._outputs[-1])
-
-    def _backward(self, slope: Tensor) -> dict[int, Tensor]:
-        """The gradient at the output of each linear layer, from the last one down to the first that is trained."""
-        slopes = {len(self._sizes) - 1: slope}
+    def run(self, x: Laid, back: _Back) -> Tensor:
+        """Forward and back; each example's squared norm. In the same memory as the last time."""
+        flow = x.rows.T
+        for weights, place, within, cut in zip(self._weights, self._flows, self._within, self._cut, strict=False):
+            torch.mm(weights, flow, out=within)
+            if cut:
+                within.clamp_min_(0.0)
+            flow = place
+        back(torch.mm(self._weights[-1], flow, out=self._slopes[-1]))
         for at in reversed(range(self._trained[0], len(self._cut))):
-            slope = slope @ self._weights[at + 1][:, : self._outputs[at].shape[1]]  # proof: by-hand
+            slope = torch.mm(self._backwards[at], self._slopes[at + 1], out=self._slopes[at])  # proof: by-hand
             if self._cut[at]:  # zero where what flowed in was not above zero, as torch's own backward pass has it
-                torch.ops.aten.threshold_backward.grad_input(slope, self._outputs[at], 0, grad_input=slope)
-            slopes[at] = slope
-        return slopes
+                torch.ops.aten.threshold_backward.grad_input(slope, self._within[at], 0, grad_input=slope)
+        return self._norms(x)
 
-    def _part(self, found: list[tuple[Tensor, Tensor]]) -> Part:
+    def _norms(self, x: Laid) -> Tensor:
         """Outer products, as `layers` has them: ||g||^2 is the sum over layers of ||d||^2 ||(x, 1)||^2."""
-        for at, factors in enumerate(found):
-            for which, factor in enumerate(factors):
-                torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64, out=self._norms[which, at])
-        squares = self._norms.prod(0).square_().sum(0)  # proof: outer-by-hand
-        squares = torch.where(self._norms.amax((0, 1)) < math.sqrt(LARGEST[self._kind]), squares, math.inf)
+        factors = self._squares
+        if self._trained[0] == 0:
+            factors[0, 0] = x.lengths
+        for one in self._measured:
+            for copy, values in one.copies:
+                copy.copy_(values)
+            np.einsum("ij,ij->j", one.columns, one.columns, out=one.squares)
+        norms = factors.prod(0).sum(0)  # proof: outer-by-hand
+        if float(factors.max()) < LARGEST[self._kind]:
+            return norms
+        return torch.where(factors.amax((0, 1)) < LARGEST[self._kind], norms, math.inf)
 
-        def weighted(share: Tensor) -> dict[str, Tensor]:
-            sums: dict[str, Tensor] = {}
-            names = list(self._linear)
-            for at, (inputs, d) in zip(self._trained, found, strict=True):
-                total = (d[: len(share)] * share.unsqueeze(1)).T @ inputs[: len(share)]
-                taken, given = self._sizes[at]
-                sums[f"{names[at]}.weight".lstrip(".")] = total[:given, :taken]
-                if self._linear[names[at]].bias is not None:
-                    sums[f"{names[at]}.bias".lstrip(".")] = total[:given, self._whole(taken)]
-            return sums
+    def leave_out(self, x: Laid, sound: Tensor) -> Laid:
+        """Zeros in the place of examples that do not count, which may hold infinities; the shape stays."""
+        for part in (self._scaled, *(inputs[:-1] for inputs in self._inputs)):
+            part.masked_fill_(~sound, 0.0)
+        return Laid(x.rows.masked_fill(~sound.unsqueeze(1), 0.0), x.lengths)
 
-        return Part(squares, weighted)
+    def add(self, x: Laid, share: Tensor) -> None:
+        """Adds share times gradient of the first so many examples to the sums."""
+        count, rows = len(share), x.rows.to(self._kind)
+        self._scaled[:, :count].mul_(share)
+        for at in self._trained:
+            inputs = rows if at == 0 else self._inputs[at - 1].T
+            torch.mm(self._backs[at][:, :count], inputs[:count], out=(self._totals if self._fresh else self._parts)[at])
+        if not self._fresh:
+            self._total += self._latest  # proof: added-apart
+        self._fresh = False
 
-    def _whole(self, size: int) -> int:
-        return -(-size // self._unit) * self._unit
+    def sums(self) -> dict[str, Tensor]:
+        """What was added since the beginning, in doubles; to be used up before the next beginning."""
+        found = {}
+        for at, (name, layer) in enumerate(self._linear.items()):
+            if at in self._trained:
+                total = self._totals[at].double()
+                found[f"{name}.weight".lstrip(".")] = total[:, : layer.in_features]
+                if layer.bias is not None:
+                    found[f"{name}.bias".lstrip(".")] = total[:, layer.in_features]
+        return found
 
-    def _room(self, rows: int, size: int, *, more: bool = False) -> Tensor:
-        return torch.zeros(rows, self._whole(size) + more * self._unit, dtype=self._passes)
-
-
-def _sound(values: Tensor, sound: Tensor) -> Tensor:
-    return torch.where(sound.unsqueeze(1), values, 0.0)
+    def _room(self, rows: int, size: int) -> Tensor:
+        return torch.zeros(rows, size, dtype=self._passes)

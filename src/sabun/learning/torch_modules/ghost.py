@@ -6,25 +6,30 @@ import contextlib
 import copy
 import functools
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sabun.errors import ParameterError
-from sabun.learning.torch_modules.by_hand import Perceptron
+from sabun.learning.clipping import likely_rows, piece_size
+from sabun.learning.network import slope_of
+from sabun.learning.torch_modules.by_hand import Laid, Perceptron, size_for, sizes_below
 from sabun.learning.torch_modules.layers import ALIGNED, Part, Rule, own_group_norm, rule_for, written_numbers, written_out
-from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, refuse, why_written_out
+from sabun.learning.torch_modules.paths import Loss, chain, check_dimensions, why_written_out
 
-__all__ = ["MARGIN", "Clipper", "Loss", "check_module", "clipped_gradients", "needs_fallback", "rows_stand_alone"]
+__all__ = ["MARGIN", "Clipper", "Loss", "clipped_gradients", "rows_stand_alone"]
 
 MARGIN = 2.0**-30
 """By how much, relatively, a norm in doubles is taken larger than it was found."""
 
 _WRITTEN_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 30}
 """Numbers in the per-example gradients that are written out at a time; a matter of memory only."""
+
+_LAID_ONCE = 1 << 25
+"""Numbers in a table that is laid out once for a run rather than piece by piece."""
 
 _UNIT = 64
 """Rows of a chain are worked on in multiples of so many: then no row falls into the rest that vector code leaves over."""
@@ -56,7 +61,9 @@ class Clipper:
         self._trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         known = not fallback and why_written_out(module, loss) is None  # proof: whitelist
         self._chain = [(name, layer, _active_rule(layer)) for name, layer in chain(module)] if known else None
-        self._perceptron: Perceptron | None = None
+        self._hand = self._chain is not None and Perceptron.fits([layer for _, layer, _ in self._chain])
+        self._plain = type(loss) is nn.CrossEntropyLoss and _is_plain(loss)
+        self._passes: Perceptron | None = None
 
     def most_rows(self, x: Tensor) -> int:
         """How many rows of that shape to give at a time, for the sake of memory; looks at shapes alone."""
@@ -68,30 +75,69 @@ class Clipper:
             numbers = sum(written_numbers(layer, dimensions[name]) for name, layer, rule in self._chain if rule)
         return max(1, _WRITTEN_AT_ONCE.get(x.device.type, 1 << 24) // max(1, int(numbers)))
 
-    def piece(self, x: Tensor, wanted: int) -> int:
-        """How many rows of that shape to give at a time: those wanted or what memory allows, for chains in whole units."""
-        rows = min(wanted, self.most_rows(x))
+    def piece(self, x: Tensor, *, expected: float, probability: float, most: int) -> int:
+        """How many rows of that shape to give at a time, when a batch is expected to have so many; public, as all this is.
+
+        Args:
+            x: Tells the shape.
+            expected: How many rows a batch has on average.
+            probability: With which each row is in it.
+            most: How many there are to be at most; the first unit stays whole.
+        """
+        likely = likely_rows(expected, probability)
+        if self.by_hand(x):
+            return size_for(likely, most)
+        rows = min(most, piece_size(likely, most=most), self.most_rows(x))
         return rows if self._chain is None else -(-rows // _UNIT) * _UNIT  # proof: units
+
+    def laid(self, x: Tensor, rows: int) -> Tensor | Laid:
+        """All rows of a run as they are wanted, so many at a time, if they take no more memory than is worth it."""
+        if not self.by_hand(x) or x.numel() > _LAID_ONCE:
+            return x
+        with torch.no_grad():
+            return self._perceptron(rows).laid(x)
 
     def contribution(self, x: Tensor, y: Tensor, row: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Every row's squared norm, with what one of them would add unclipped; for a chain. Not private."""
-        part = (self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y))(None)
         alone = torch.zeros(len(x), dtype=self._kind, device=x.device)
         alone[row] = 1.0
-        with torch.no_grad():
+        if not self.by_hand(x):
+            part = self._by_graph(x, y)(None)
             return part.squares.clone(), part.weighted(alone)
+        with torch.no_grad():
+            passes = self._perceptron(len(x))
+            passes.begin()
+            squares = passes.run(laid := passes.laid(x), lambda output: self._slope(output, y))
+            passes.add(laid, alone)
+            return squares, {name: value.clone() for name, value in passes.sums().items()}
 
     def by_hand(self, x: Tensor) -> bool:
         """Whether the passes over such rows are made by hand."""
-        return self._chain is not None and Perceptron.fits([layer for _, layer, _ in self._chain], x)
+        if not self._hand or x.dim() != 2 or x.device.type != "cpu":
+            return False
+        return all(p.dtype == x.dtype and p.device == x.device for p in self._trained.values())
 
-    def __call__(self, x: Tensor, y: Tensor, *, count: int | None = None) -> dict[str, Tensor]:
+    def __call__(self, x: Tensor | Laid, y: Tensor, *, count: int | None = None) -> dict[str, Tensor]:
         """The sum over the first `count` rows, or over all; the rows behind them only keep the shape the same."""
-        if not len(x):
-            return {name: torch.zeros_like(p, dtype=torch.float64) for name, p in self._trained.items()}
-        way = self._by_examples if self._chain is None else self._by_ghosts
-        with torch.autograd.set_detect_anomaly(False), torch.autocast(x.device.type, enabled=False):
-            return way(x, y, count)
+        found = self.over([(x, y, len(y) if count is None else count)])
+        return {name: value.clone() for name, value in found.items()}
+
+    def over(self, pieces: Iterable[tuple[Tensor | Laid, Tensor, int]]) -> dict[str, Tensor]:
+        """The sum over the first so many rows of each piece, all at the weights as they are now; to be used up at once."""
+        total: dict[str, Tensor] = {}
+        hand: Perceptron | None = None
+        with torch.autograd.set_detect_anomaly(False), _without_autocast(), _full_precision(self._kind):
+            for x, y, count in pieces:
+                if not len(y):
+                    continue
+                if isinstance(x, Laid) or self.by_hand(x):
+                    hand = self._by_hand(x, y, count, begin=hand is None)
+                    continue
+                found = self._by_examples(x, y, count) if self._chain is None else self._by_ghosts(x, y, count)
+                total = {name: value + total[name] for name, value in found.items()} if total else found
+        if hand is not None:
+            return hand.sums()
+        return total or {name: torch.zeros_like(p, dtype=torch.float64) for name, p in self._trained.items()}
 
     def _inputs(self, x: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
         """Each layer's name, its input, where its rule wants the gradient; the last output under the name of the loss."""
@@ -108,8 +154,8 @@ class Clipper:
             yield name, flow, at
         yield "loss", x, x
 
-    def _by_ghosts(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
-        part_of = self._by_hand(x, y) if self.by_hand(x) else self._by_graph(x, y)
+    def _by_ghosts(self, x: Tensor, y: Tensor, count: int) -> dict[str, Tensor]:
+        part_of = self._by_graph(x, y)
         with torch.no_grad():
             part = part_of(None)
             squares = part.squares
@@ -118,8 +164,7 @@ class Clipper:
                 part = part_of(torch.isfinite(squares))  # proof: sound-rows
             # A share per example needs its whole norm, over all layers; only then can each layer sum share times gradient.
             share = self._shares(squares[:count])  # proof: filling-counts-nothing
-            with _full_precision(self._kind):
-                return {name: value.double() for name, value in part.weighted(share).items()}
+            return {name: value.double() for name, value in part.weighted(share).items()}
 
     # No layer of a chain mixes examples, so row i of what flows back from the sum of all losses is that of loss i alone: one
     # backward pass for everybody. With what flowed in it gives every example's gradient norm, layer by layer, and for a linear
@@ -146,20 +191,37 @@ class Clipper:
 
         return part
 
-    def _by_hand(self, x: Tensor, y: Tensor) -> _PartOf:
-        """Both passes for linear layers and ReLUs; only the loss is left to automatic differentiation."""
-        assert self._chain is not None
-        if self._perceptron is None or self._perceptron.rows != len(x):
-            self._perceptron = Perceptron({name: layer for name, layer, _ in self._chain}, len(x), self._kind)
-
-        def back(output: Tensor) -> Tensor:
-            with torch.enable_grad():
-                output = output.detach().to(x.dtype).requires_grad_()  # the loss may hold weights of the module's own type
-                losses = _one_each(self._loss(output, y), len(x))
-                return torch.autograd.grad(losses, output, torch.ones_like(losses))[0]
-
+    def _by_hand(self, x: Tensor | Laid, y: Tensor, count: int, *, begin: bool) -> Perceptron:
+        """The same for linear layers and ReLUs, added to what was summed since the beginning."""
         with torch.no_grad():
-            return self._perceptron(x, back)
+            passes = self._perceptron(len(y))
+            if begin:
+                passes.begin()
+            rows = x if isinstance(x, Laid) else passes.laid(x)
+            squares = passes.run(rows, lambda output: self._slope(output, y))
+            if not math.isfinite(float(squares.sum())):
+                rows = passes.leave_out(rows, torch.isfinite(squares))  # proof: sound-by-hand
+            passes.add(rows, self._shares(squares[:count]))  # proof: filling-by-hand
+            return passes
+
+    def _perceptron(self, rows: int) -> Perceptron:
+        """The passes over so many rows; their memory is kept as long as there are as many."""
+        if self._passes is None or self._passes.rows != rows:
+            assert self._chain is not None
+            self._passes = Perceptron({name: layer for name, layer, _ in self._chain}, rows, self._kind)
+        return self._passes
+
+    def _slope(self, output: Tensor, y: Tensor) -> None:
+        """Puts in the place of the last output, a column for each example, the gradient of its loss there."""
+        if self._plain and not y.dtype.is_floating_point and int((labels := y.numpy()).min()) >= 0:  # proof: softmax
+            with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
+                slope_of(output.numpy(), labels)
+            return
+        kind = next(iter(self._trained.values())).dtype
+        with torch.enable_grad():
+            rows = output.T.to(kind, memory_format=torch.contiguous_format, copy=True).requires_grad_()
+            losses = _one_each(self._loss(rows, y), len(y))
+            output.copy_(torch.autograd.grad(losses, rows, torch.ones_like(losses))[0].T)
 
     def _shares(self, squares: Tensor) -> Tensor:
         """1 / max(norm with its margin, clip norm); 0 for an example whose norm is no finite number."""
@@ -168,7 +230,7 @@ class Clipper:
         share = norms.clamp_(min=self._clip_norm).reciprocal_()  # proof: share
         return share.nan_to_num_(nan=0.0).to(self._kind)
 
-    def _by_examples(self, x: Tensor, y: Tensor, count: int | None) -> dict[str, Tensor]:
+    def _by_examples(self, x: Tensor, y: Tensor, count: int) -> dict[str, Tensor]:
         """The same from gradients written out, each computed on a batch of one."""
         # Whatever the module or the loss may remember of these rows goes away with the copies.
         twin, loss = copy.deepcopy((self._module, self._loss))  # proof: twin
@@ -187,8 +249,7 @@ class Clipper:
             if not math.isfinite(float(squares.sum())):
                 sound = torch.isfinite(squares)
                 part = written_out({name: _blank(value, sound) for name, value in each.items()}, self._kind)
-            with _full_precision(self._kind):
-                return {name: value.double() for name, value in part.weighted(self._shares(squares[:count])).items()}
+            return {name: value.double() for name, value in part.weighted(self._shares(squares[:count])).items()}
 
 
 def clipped_gradients(
@@ -206,6 +267,11 @@ def _aligned_linear(layer: nn.Linear, x: Tensor) -> Tensor:
     weight = nn.functional.pad(layer.weight, (0, columns, 0, rows))
     bias = None if layer.bias is None else nn.functional.pad(layer.bias, (0, rows))
     return nn.functional.linear(nn.functional.pad(x, (0, columns)), weight, bias)[..., : layer.out_features]
+
+
+def _is_plain(loss: nn.CrossEntropyLoss) -> bool:
+    """Whether the gradient at the output is the softmax, less one at the class."""
+    return loss.weight is None and not loss.label_smoothing and loss.ignore_index < 0
 
 
 def _joined(parts: Mapping[str, Part]) -> Part:
@@ -227,6 +293,15 @@ def _active_rule(layer: nn.Module) -> Rule | None:
 def _blank(values: Tensor, sound: Tensor) -> Tensor:
     """Zeros in the rows that do not count; the shape stays."""
     return torch.where(sound.reshape(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
+
+
+def _without_autocast() -> contextlib.AbstractContextManager[object]:
+    """Everything in the types it has; entering torch's own context takes longer than asking whether one is needed."""
+    on = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    stack = contextlib.ExitStack()
+    for kind in on:
+        stack.enter_context(torch.autocast(kind, enabled=False))
+    return stack
 
 
 @contextlib.contextmanager
@@ -251,60 +326,19 @@ def _one_each(losses: Tensor, count: int) -> Tensor:
     return losses
 
 
-def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, ...]:
-    """Refuses a module that cannot be trained privately; looks at its structure, at made-up rows, never at the given values.
-
-    Args:
-        module: What is to be trained.
-        loss: One number for each example.
-        x: Tells shape and type of a row; its values are not used.
-        y: Tells shape and type of a target.
-
-    Returns:
-        The shape of the module's output for three rows.
-
-    Raises:
-        ParameterError: The module keeps statistics, writes into its buffers, draws random numbers, cannot be copied or
-            differentiated example by example, or has nothing to train.
-    """
-    refuse(module)
-    _copies_share_nothing(module, loss)
-    rows = torch.zeros(3, *x.shape[1:], dtype=x.dtype, device=x.device)
-    if x.dtype.is_floating_point:
-        spread = torch.arange(rows.numel(), device=x.device, dtype=torch.float64) * 0.6180339887498949 % 1 + 0.5
-        rows += spread.reshape(rows.shape).to(x.dtype)  # numbers all different: a constant row would hide what is written
-    targets = torch.zeros(3, *y.shape[1:], dtype=y.dtype, device=y.device)
-    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-        shape = _forward_leaves_nothing(module, rows)
-        try:
-            clipped_gradients(module.train(), loss, rows, targets, clip_norm=1.0)
-        except ParameterError:
-            raise
-        except Exception as error:
-            if "randomness error mode" in str(error):
-                raise ParameterError(
-                    f"module must not draw random numbers; got {type(module).__name__}, which does. "
-                    "Leave out dropout: the noise regularises."
-                ) from error
-            raise ParameterError(
-                "module must be differentiable example by example with torch.func; "
-                f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
-            ) from error
-    return shape
-
-
-def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, rows: int) -> bool:
+def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, most: int) -> bool:
     """Whether passes by hand give a row the same bits wherever it stands, tried on made-up rows before a run.
 
     Args:
         clipper: That of the run.
         x: Tells the shape of a row; its values are not used.
         y: Tells the type of a target.
-        rows: About how many are worked on at a time.
+        most: How many rows are worked on at a time at most; each number that a run may choose is tried.
     """
-    if not clipper.by_hand(x):
-        return True
-    count = clipper.piece(x, rows)
+    return not clipper.by_hand(x) or all(_stands_alone(clipper, x, y, count) for count in sizes_below(most))  # proof: each-size
+
+
+def _stands_alone(clipper: Clipper, x: Tensor, y: Tensor, count: int) -> bool:
     made = torch.arange(count * x.shape[1], dtype=torch.float64) * 0.6180339887498949 % 2 - 1
     made, targets = made.reshape(count, -1).to(x.dtype), torch.zeros(count, dtype=y.dtype)
     squares, sums = clipper.contribution(made, targets, 7)
@@ -312,48 +346,4 @@ def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, rows: int) -> bo
         moved, theirs = clipper.contribution(made.roll(shift, 0), targets, (7 + shift) % count)
         if not torch.equal(moved.roll(-shift, 0), squares) or any(not torch.equal(sums[name], theirs[name]) for name in sums):
             return False
-    return True
-
-
-def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:
-    """Refuses a module or loss whose copy is itself in some part, which would remember rows."""
-    for what, given in (("module", module), ("loss", loss)):
-        if not isinstance(given, nn.Module):
-            continue
-        try:
-            copied = copy.deepcopy(given)
-        except Exception as error:
-            raise ParameterError(f"{what} must be copyable; got {type(error).__name__} from copy.deepcopy.") from error
-        if {id(part) for part in copied.modules()} & {id(part) for part in given.modules()}:
-            raise ParameterError(
-                f"{what} must be copyable; got {type(given).__name__}, whose copy shares parts with it. Take out __deepcopy__."
-            )
-
-
-def _forward_leaves_nothing(module: nn.Module, rows: Tensor) -> tuple[int, ...]:
-    """Runs a copy on made-up rows; buffers and weights have to be the same afterwards, bit for bit."""
-    try:
-        twin = copy.deepcopy(module).train()
-        with torch.no_grad():
-            output = twin(rows)
-    except Exception as error:
-        raise ParameterError(
-            f"module must be copyable, taking a batch of rows of this shape; got {type(error).__name__} on made-up rows."
-        ) from error
-    before, after = (dict(one.named_parameters()) | dict(one.named_buffers()) for one in (module, twin))
-    for name, value in before.items():
-        if name not in after or not torch.equal(value.nan_to_num(), after[name].nan_to_num()):
-            raise ParameterError(
-                f"buffers must not change in training; {name!r} does, and would be released without noise. "
-                "Take out what keeps statistics of rows."
-            )
-    return tuple(getattr(output, "shape", ()))
-
-
-def needs_fallback(module: nn.Module, loss: object) -> bool:
-    """Whether the module is no chain of known layers, so that gradients are written out; says so."""
-    reason = why_written_out(module, loss)
-    if reason is None:
-        return False
-    warnings.warn(f"{reason}: per-example gradients are written out with torch.func, which is slower.", stacklevel=3)
     return True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sabun.learning.clipping import piece_size
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Floats
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.shards import Sums, bounds
 from sabun.learning.stream import NOISE, Stream
+from sabun.learning.torch_modules.by_hand import Laid
 from sabun.learning.torch_modules.ghost import Clipper, Loss
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ class Training:
         self._names = [name for name, p in module.named_parameters() if p.requires_grad]
         self._clipper = Clipper(module, loss, clip_norm=loop.clip_norm, precision=loop.precision, fallback=loop.fallback)
         # A row's arithmetic must not depend on how many rows are beside it, so there are always exactly so many.
-        wanted = min(MOST_ROWS, piece_size(divisor, most=loop.most_rows or MOST_ROWS))
-        self._piece = self._clipper.piece(x, wanted)
+        most, share = loop.most_rows or MOST_ROWS, float(loop.plan.probability)
+        self._piece = self._clipper.piece(x, expected=divisor, probability=share, most=most)
+        self._rows = self._clipper.laid(x, self._piece)
         self._velocity = torch.zeros(sum(self._sizes), dtype=torch.float64, device=x.device)
         self.step = 0
         self._sums = None if loop.shards == 1 else module_sums(loop, module, loss, x, y, divisor=divisor, crew=crew)
@@ -140,22 +142,35 @@ class Training:
 
     def _sum(self, batch: NDArray[np.intp]) -> Tensor:
         """The clipped sum over a batch, always the same number of rows at a time."""
-        members = torch.from_numpy(batch).to(self._x.device)
-        # Two levels: pieces into `recent`, every 256th time `recent` into `total`. One by one, the sum of n pieces would round
-        # n times; so it rounds 256 + n / 256 times, which the bound on the rounding of sums counts on.
-        total: Tensor | None = None
-        recent: Tensor | None = None
-        for at, some in enumerate(members.split(self._piece) if len(members) else (), start=1):
-            x, y = (_taken(rows, some, self._piece) for rows in (self._x, self._y))
-            found = self._clipper(x, y, count=len(some))
-            part = torch.cat([found[name].reshape(-1) for name in self._names])
-            recent = part if recent is None else recent.add_(part)  # proof: pieces
-            if at % _TOGETHER == 0:
-                total, recent = recent if total is None else total.add_(recent), None
-        if total is None or recent is None:
-            only = total if recent is None else recent
-            return torch.zeros_like(self._velocity) if only is None else only
-        return total.add_(recent)
+        # Two levels: 256 pieces together, then what they give. One by one, the sum of n pieces would round n times; so it
+        # rounds 256 + n / 256 times, which the bound on the rounding of sums counts on.
+        total, pieces = None, self._pieces(batch)
+        for _ in range(0, len(batch), self._piece * _TOGETHER):
+            found = self._clipper.over(itertools.islice(pieces, _TOGETHER))  # proof: pieces
+            some = self._flat(found)
+            total = some if total is None else total.add_(some)
+        return torch.zeros_like(self._velocity) if total is None else total
+
+    def _flat(self, found: Mapping[str, Tensor]) -> Tensor:
+        """What was found for each parameter, in one vector."""
+        vector = torch.empty_like(self._velocity)
+        for name, place in zip(self._names, vector.split(self._sizes), strict=True):
+            place.view_as(found[name]).copy_(found[name])
+        return vector
+
+    def _pieces(self, batch: NDArray[np.intp]) -> Iterator[tuple[Tensor | Laid, Tensor, int]]:
+        """The rows of a batch with their targets, so many at a time; how many of them count."""
+        members, size = torch.from_numpy(batch).to(self._x.device), self._piece
+        for at in range(0, len(batch), size):
+            some = members[at : at + size]
+
+            def taken(rows: Tensor, at: int = at, some: Tensor = some) -> Tensor:
+                # A batch has no row twice, so one as long as the table is the table, and nothing need be copied.
+                whole = len(batch) == len(self._x) and len(some) == size
+                return rows[at : at + size] if whole else _taken(rows, some, size)  # proof: in-place
+
+            x = self._rows.map(taken) if isinstance(self._rows, Laid) else taken(self._rows)
+            yield x, taken(self._y), len(some)
 
     @property
     def weights(self) -> Floats:

@@ -24,9 +24,10 @@ from sabun.learning.folder import MODEL, ONNX, STATE_DICT, software, write_folde
 from sabun.learning.shards import shards_for
 from sabun.learning.stream import Stream
 from sabun.learning.torch_modules.export import described, onnx_files, state_dict_bytes, written
-from sabun.learning.torch_modules.ghost import Clipper, check_module, needs_fallback, rows_stand_alone
+from sabun.learning.torch_modules.ghost import Clipper, rows_stand_alone
 from sabun.learning.torch_modules.identity import identified
 from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
+from sabun.learning.torch_modules.module_checks import check_module, needs_fallback
 from sabun.learning.torch_modules.paths import Loss, rounds_by_row
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
@@ -248,7 +249,7 @@ class TorchTrainer(Question):
         loop = self._loop(price.multiplier, fallback=fallback)
         clipper = Clipper(self.module, loss, clip_norm=loop.clip_norm, precision=loop.precision)
         alone = rounds_by_row(self.module, loss, dimensions=rows.x.dim())
-        alone = alone and rows_stand_alone(clipper, rows.x, rows.y, rows=loop.most_rows or MOST_ROWS)  # proof: tried
+        alone = alone and rows_stand_alone(clipper, rows.x, rows.y, most=loop.most_rows or MOST_ROWS)  # proof: tried
         return ModuleRun(
             module=self.module,
             loss=loss,
