@@ -311,7 +311,12 @@ def _range(name: str, value: Any) -> None:
     """A least and a largest number, apart; widths and sizes within the limits that one bound has."""
     if value is None:
         return
-    listed = isinstance(value, tuple | list) and len(value) == 2 and all(checks.is_number(end) for end in value)
+    listed = (
+        isinstance(value, tuple | list)
+        and len(value) == 2
+        and all(map(checks.is_number, value))
+        and not any(end != end for end in value)
+    )
     apart = f"None or two numbers, the second at least {2 * _SMALL} above the first"
     checks.require(listed, apart, **{name: value})
     checks.require(all(-LARGE <= end <= LARGE for end in value), f"within plus or minus {LARGE:.0f}", **{name: value})
