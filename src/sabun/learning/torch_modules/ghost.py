@@ -343,9 +343,8 @@ def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, most: int) -> bo
 
 def _stands_alone(clipper: Clipper, x: Tensor, y: Tensor, count: int) -> bool:
     made = torch.arange(count * x.shape[1], dtype=torch.float64) * 0.6180339887498949 % 2 - 1
-    targets = torch.full((count, *y.shape[1:]), float(y.dtype.is_floating_point)).to(
-        y.dtype
-    )  # shares of zero would try nothing
+    # Shares of classes that are all zero would have no gradient, and try nothing.
+    targets = torch.full((count, *y.shape[1:]), float(y.dtype.is_floating_point)).to(y.dtype)
     made = made.reshape(count, -1).to(x.dtype)
     squares, sums = clipper.contribution(made, targets, 7)
     for shift in (1, 5, 17):
