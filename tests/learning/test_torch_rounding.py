@@ -295,19 +295,22 @@ def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> No
 
 
 @pytest.mark.parametrize("rows", [64, 128])
-def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it does so for one of the numbers of rows that a run may take at a time."""
+@pytest.mark.parametrize("settings", [{}, {"ignore_index": 0}, {"weight": torch.tensor([0.0, 1.0, 1.0])}], ids=str)
+def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(
+    rows: int, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it does so for one of the numbers of rows that a run may take at a time, and where one class adds nothing."""
     module, x, y = (
         nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)),
         torch.randn(4, 9),
         torch.zeros(4, dtype=torch.long),
     )
-    clipper, product = Clipper(module, LOSS, clip_norm=1.0), torch.mm
+    clipper, product = Clipper(module, nn.CrossEntropyLoss(reduction="none", **settings), clip_norm=1.0), torch.mm
     assert rows_stand_alone(clipper, x, y, most=200)
 
     def uneven(a: Any, b: Any, *, out: Any) -> Any:
         product(a, b, out=out)
-        out[:, 0] *= 1 + 2.0**-50 * (out.shape[1] == rows)
+        out[:, 1] *= 1 + 2.0**-50 * (out.shape[1] == rows)
         return out
 
     monkeypatch.setattr(torch, "mm", uneven)
