@@ -35,6 +35,12 @@ MUTANTS = (
         "place[-1] = 0.0",
     ),
     (
+        "class numbers in a column paired with every row",
+        "learning/torch_modules/ghost.py",
+        "if self._plain and y.dtype == torch.int64 and y.dim() == 1:",
+        "if self._plain and y.dtype == torch.int64:",
+    ),
+    (
         "filling rows counted by hand",
         "learning/torch_modules/ghost.py",
         "passes.add(rows, self._shares(squares[:count]))",

@@ -12,10 +12,12 @@ torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun
 
 from torch import nn  # noqa: E402
 
+from sabun.errors import ParameterError  # noqa: E402
 from sabun.learning.torch_modules import layers  # noqa: E402
 from sabun.learning.torch_modules.by_hand import Laid, size_for, sizes_below  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients, rows_stand_alone  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
+from sabun.learning.torch_modules.module_checks import check_module  # noqa: E402
 from sabun.learning.torch_modules.paths import rounds_by_row, why_written_out  # noqa: E402
 
 LOSS = nn.CrossEntropyLoss(reduction="none")
@@ -216,6 +218,53 @@ def test_the_gradient_of_a_loss_by_hand_is_that_of_torch(settings: dict[str, Any
         torch.testing.assert_close(ours[part], value, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(64, 1), (64, 3)])
+def test_targets_by_hand_are_refused_where_torch_refuses_them(shape: tuple[int, ...]) -> None:
+    """Class numbers in a column must not be paired with every row: one of them would then move everybody's gradient."""
+    module, x, y = PLAIN["no bias"](), torch.randn(64, 9), torch.zeros(shape, dtype=torch.long)
+    with pytest.raises(RuntimeError, match="target"):
+        clipped_gradients(module, LOSS, x, y, clip_norm=0.1)
+    with pytest.raises(ParameterError, match="shape and type that the loss takes"):
+        check_module(module, LOSS, x, y)
+
+
+def test_a_row_by_hand_adds_the_same_bits_beside_targets_that_are_no_class() -> None:
+    torch.manual_seed(4)
+    module, x, y = PLAIN["no bias"](), torch.randn(64, 9), torch.arange(64) % 3
+    clipper, ignored = Clipper(module, LOSS, clip_norm=0.1), y.clone()
+    ignored[1:] = -100
+    (squares, sums), (others, theirs) = (clipper.contribution(x, targets, 0) for targets in (y, ignored))
+    assert float(squares[0]) == float(others[0])
+    assert not others[1:].any()
+    assert all(torch.equal(sums[part], theirs[part]) for part in sums)
+
+
+def test_shares_of_classes_are_tried_before_a_run_and_trained_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(5)
+    module, x, y = PLAIN["no bias"](), torch.randn(64, 9), torch.softmax(torch.randn(64, 3), 1)
+    clipper, product = Clipper(module, LOSS, clip_norm=0.1), torch.mm
+    assert clipper.by_hand(x)
+    assert rows_stand_alone(clipper, x, y, most=64)
+    written = clipped_gradients(module, LOSS, x, y, clip_norm=0.1, fallback=True)
+    for part, value in clipper(x, y).items():
+        torch.testing.assert_close(value, written[part], rtol=1e-4, atol=1e-5)
+
+    def uneven(a: Any, b: Any, *, out: Any) -> Any:
+        product(a, b, out=out)
+        out[:, 0] *= 1 + 2.0**-20
+        return out
+
+    monkeypatch.setattr(torch, "mm", uneven)
+    assert not rows_stand_alone(clipper, x, y, most=64)
+
+
+def test_lengths_of_rows_laid_out_are_those_of_the_numbers_that_are_summed() -> None:
+    module, x = nn.Linear(9, 3).double(), torch.full((64, 9), 1 + 2.0**-24 + 2.0**-40, dtype=torch.float64)
+    laid = Clipper(module, LOSS, clip_norm=0.1, precision="single").laid(x, 64)
+    assert isinstance(laid, Laid)
+    torch.testing.assert_close(laid.lengths, laid.rows.float().double().square().sum(1), rtol=1e-14, atol=0)
+
+
 def test_many_pieces_laid_out_at_once_add_up_to_those_given_one_by_one() -> None:
     torch.manual_seed(3)
     module, x, y = PLAIN["no bias"](), torch.randn(200, 9), torch.arange(200) % 3
@@ -246,19 +295,22 @@ def test_only_linear_layers_trained_whole_with_relus_between_run_by_hand() -> No
 
 
 @pytest.mark.parametrize("rows", [64, 128])
-def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it does so for one of the numbers of rows that a run may take at a time."""
+@pytest.mark.parametrize("settings", [{}, {"ignore_index": 0}, {"weight": torch.tensor([0.0, 1.0, 1.0])}], ids=str)
+def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(
+    rows: int, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it does so for one of the numbers of rows that a run may take at a time, and where one class adds nothing."""
     module, x, y = (
         nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)),
         torch.randn(4, 9),
         torch.zeros(4, dtype=torch.long),
     )
-    clipper, product = Clipper(module, LOSS, clip_norm=1.0), torch.mm
+    clipper, product = Clipper(module, nn.CrossEntropyLoss(reduction="none", **settings), clip_norm=1.0), torch.mm
     assert rows_stand_alone(clipper, x, y, most=200)
 
     def uneven(a: Any, b: Any, *, out: Any) -> Any:
         product(a, b, out=out)
-        out[:, 0] *= 1 + 2.0**-50 * (out.shape[1] == rows)
+        out[:, 1] *= 1 + 2.0**-50 * (out.shape[1] == rows)
         return out
 
     monkeypatch.setattr(torch, "mm", uneven)

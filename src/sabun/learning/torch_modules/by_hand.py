@@ -144,7 +144,7 @@ class Perceptron:
         for at in range(0, len(x), self.rows):  # proof: one-shape
             some, filled = rows[at : at + self.rows], self._room(self.rows, rows.shape[1])
             filled[: len(some)] = some
-            found = torch.linalg.vector_norm(filled, dim=1, dtype=torch.float64).square_()
+            found = torch.linalg.vector_norm(filled.to(self._kind), dim=1, dtype=torch.float64).square_()  # proof: very-rows
             lengths[at : at + self.rows] = found[: len(some)]
         return Laid(rows, lengths)
 

@@ -111,6 +111,13 @@ class Clipper:
             passes.add(laid, alone)
             return squares, {name: value.clone() for name, value in passes.sums().items()}
 
+    def made_up_targets(self, y: Tensor, count: int) -> Tensor:
+        """Targets of that shape and type, each class in turn, or all shares alike: some have a gradient, whatever the loss."""
+        if y.dtype.is_floating_point:
+            return torch.ones(count, *y.shape[1:], dtype=y.dtype)
+        assert self._chain is not None
+        return (torch.arange(count) % self._chain[-1][1].get_parameter("weight").shape[0]).to(y.dtype)
+
     def by_hand(self, x: Tensor) -> bool:
         """Whether the passes over such rows are made by hand."""
         if not self._hand or x.dim() != 2 or x.device.type != "cpu":
@@ -213,9 +220,12 @@ class Clipper:
 
     def _slope(self, output: Tensor, y: Tensor) -> None:
         """Puts in the place of the last output, a column for each example, the gradient of its loss there."""
-        if self._plain and not y.dtype.is_floating_point and int((labels := y.numpy()).min()) >= 0:  # proof: softmax
+        # Which way is told by type and shape of targets alone: were it told by their values, one row's target would change how
+        # the rows beside it are rounded. What is no class number for each row goes to torch, which takes or refuses it.
+        if self._plain and y.dtype == torch.int64 and y.dim() == 1:  # proof: softmax
             with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
-                slope_of(output.numpy(), labels)
+                slope_of(output.numpy(), y.numpy().clip(0))
+            output.masked_fill_(y < 0, 0.0)  # no class: it adds nothing  # proof: no-class
             return
         kind = next(iter(self._trained.values())).dtype
         with torch.enable_grad():
@@ -340,10 +350,11 @@ def rows_stand_alone(clipper: Clipper, x: Tensor, y: Tensor, *, most: int) -> bo
 
 def _stands_alone(clipper: Clipper, x: Tensor, y: Tensor, count: int) -> bool:
     made = torch.arange(count * x.shape[1], dtype=torch.float64) * 0.6180339887498949 % 2 - 1
-    made, targets = made.reshape(count, -1).to(x.dtype), torch.zeros(count, dtype=y.dtype)
-    squares, sums = clipper.contribution(made, targets, 7)
+    made, targets = made.reshape(count, -1).to(x.dtype), clipper.made_up_targets(y, count)
+    row = int(clipper.contribution(made, targets, 0)[0].argmax())  # one that adds something, whatever the loss ignores
+    squares, sums = clipper.contribution(made, targets, row)
     for shift in (1, 5, 17):
-        moved, theirs = clipper.contribution(made.roll(shift, 0), targets, (7 + shift) % count)
+        moved, theirs = clipper.contribution(made.roll(shift, 0), targets.roll(shift, 0), (row + shift) % count)
         if not torch.equal(moved.roll(-shift, 0), squares) or any(not torch.equal(sums[name], theirs[name]) for name in sums):
             return False
     return True

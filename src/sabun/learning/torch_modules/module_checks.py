@@ -52,7 +52,8 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
                 ) from error
             raise ParameterError(
                 "module must be differentiable example by example with torch.func; "
-                f"got {type(error).__name__} on made-up rows. Take out what writes in place or branches on values."
+                f"got {type(error).__name__} on made-up rows. Give y in the shape and type that the loss takes; "
+                "take out what writes in place or branches on values."
             ) from error
     return shape
 
