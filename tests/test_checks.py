@@ -81,3 +81,22 @@ def test_a_message_stays_short_whatever_was_given():
     with pytest.raises(errors.ParameterError) as caught:
         checks.positive(epsilon="x" * 10**6)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("wieght", "Did you mean 'weight'?"),
+        ("ＷＥＩＧＨＴ", "Did you mean 'weight'?"),
+        ("患者年令", "Did you mean '患者年齢'?"),
+        ("sex", ""),
+        ("weight" * 10**6, ""),
+        (7, ""),
+    ],
+)
+def test_a_name_that_is_near_is_suggested(typed: object, words: str) -> None:
+    assert checks.meant(typed, ["age", "weight", "患者年齢"]) == words
+    with pytest.raises(errors.ParameterError) as caught:
+        checks.column(["age", "weight", "患者年齢"], column=typed)
+    assert str(caught.value).endswith(words or ".")
+    assert str(caught.value).startswith("column must be one of 'age', 'weight', '患者年齢'; got ")

@@ -13,17 +13,35 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, TypeGuard
 
 from sabun.errors import ParameterError
 
-__all__ = ["MAIN", "boolean", "in_earnest", "non_negative", "one_of", "positive", "probability", "require", "text", "whole"]
+__all__ = [
+    "MAIN",
+    "boolean",
+    "column",
+    "in_earnest",
+    "meant",
+    "non_negative",
+    "one_of",
+    "positive",
+    "probability",
+    "require",
+    "text",
+    "whole",
+]
 
 _LONGEST_SHOWN = 500
 """A file from elsewhere may hold megabytes where a word should stand."""
+
+_LONGEST_NAME = 200
+"""Names beyond it are compared with none: the time that takes grows with the square of their length."""
 
 MAIN = 'In a script, put its work under `if __name__ == "__main__":`, for every process that it starts reads it again.'
 """What to do about a script that its own helpers would run."""
@@ -86,6 +104,28 @@ def one_of(options: Sequence[str], **named: Any) -> None:
     """One of a closed list of words."""
     for name, value in named.items():
         require(value in options, f"one of {', '.join(map(repr, options))}", **{name: value})
+
+
+def column(known: Iterable[str], **named: Any) -> None:
+    """A declared column; where the name of one is near, it is suggested."""
+    names = tuple(known)
+    for name, value in named.items():
+        require(value in names, f"one of {', '.join(map(repr, names))}", meant(value, names), **{name: value})
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """A question about the nearest of some public names; empty where none is near.
+
+    Never of the first line of a private table: where a file has no header, that is somebody's row.
+
+    Example:
+        >>> meant("Wieght", ["age", "weight"]), meant("sex", ["age", "weight"])
+        ("Did you mean 'weight'?", '')
+    """
+    alike = {unicodedata.normalize("NFKC", one).casefold(): one for one in known}
+    wanted = unicodedata.normalize("NFKC", name).casefold()[:_LONGEST_NAME] if isinstance(name, str) else ""
+    near = get_close_matches(wanted, [one for one in alike if len(one) <= _LONGEST_NAME], n=1)
+    return f"Did you mean {alike[near[0]]!r}?" if near else ""
 
 
 def is_finite(value: float | Fraction) -> bool:

@@ -156,7 +156,8 @@ def test_a_schema_by_question_and_answer(
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("age,smoker,visit,name\n987,no,2020-01-01,Ann\n")
     wrong = ("banana", "n", "0", "x")
-    _answering(monkeypatch, *wrong, "0", "120", "", "c", "no, yes", "d", "2019-01-01", "2021-12-31", "")
+    number = ("0", "120", "", "", "n")
+    _answering(monkeypatch, *wrong, *number, "c", "no, yes", "", "d", "2019-01-01", "2021-12-31", "", "")
     assert exit_code("schema", "new", "a.json", "--ask", "--names-of", "t.csv") == 0
     out, err = capsys.readouterr()
     assert Schema.load("a.json").columns == (
@@ -175,7 +176,7 @@ def test_an_id_is_known_to_the_questions_and_stays_out_of_the_schema(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("patient no,age\n987,30\n")
-    _answering(monkeypatch, "i", "n", "0", "120", "")
+    _answering(monkeypatch, "i", "n", "0", "120", "", "", "n")
     assert exit_code("schema", "new", "a.json", "--ask", "--names-of", "t.csv") == 0
     out, err = capsys.readouterr()
     assert Schema.load("a.json").names == ("age",)
@@ -185,9 +186,41 @@ def test_an_id_is_known_to_the_questions_and_stays_out_of_the_schema(
 
 def test_names_are_asked_for_where_no_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _answering(monkeypatch, "age", "n", "0", "120", "40", "age", "")
+    _answering(monkeypatch, "age", "n", "0", "120", "40", "", "", "age", "")
     assert exit_code("schema", "new", "a.json", "--ask") == 0
     assert Schema.load("a.json").columns == (Column.number("age", lower=0, upper=120, missing=40),)
+
+
+def test_the_questions_ask_for_all_that_a_schema_can_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    income = ("income", "n", "0", "9000", "7e9", "100", "円" * 30, "円", "perhaps", "y")
+    _answering(monkeypatch, *income, "t", "n", "-9", "9", "", "℃", "sex", "c", "F,M,?", "x", "?",
+               "in", "d", "2020-01-01", "2020-12-31", "2020-02-01", "")  # fmt: skip
+    assert exit_code("schema", "new", "a.json", "--ask") == 0
+    assert Schema.load("a.json").columns == (
+        Column.number("income", lower=0, upper=9000, missing=100, unit="円", log1p=True),
+        Column.number("t", lower=-9, upper=9, unit="℃"),
+        Column.category("sex", ["F", "M", "?"], missing="?"),
+        Column.date("in", lower="2020-01-01", upper="2020-12-31", missing="2020-02-01"),
+    )
+
+
+def test_a_unit_is_an_option_and_names_that_are_near_are_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    declared = ("schema", "new", "a.json", "--number", "weight=0:200", "--category", "sex=F,M")
+    assert exit_code(*declared, "--unit", "weight=kg") == 0
+    assert "weight: a number from 0 to 200 kg; unreadable cells count as 100 kg" in capsys.readouterr().out
+    for option, words in (
+        ("--unit=wieght=kg", "unit must name a column of numbers that is declared; got 'wieght'. Did you mean 'weight'?"),
+        ("--unit=sex=kg", "unit must name a column of numbers that is declared; got 'sex'."),
+        ("--missing=Weigth=3", "missing must name a column that is declared; got 'Weigth'. Did you mean 'weight'?"),
+        ("--log1p=wight", "log1p must name a column of numbers that is declared; got 'wight'. Did you mean 'weight'?"),
+    ):
+        assert exit_code(*declared[:2], "b.json", *declared[3:], option) == 2
+        assert words in capsys.readouterr().err
+    assert not Path("b.json").exists()
 
 
 def test_a_look_at_the_rows_is_said_to_be_not_private(

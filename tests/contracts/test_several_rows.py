@@ -377,7 +377,7 @@ def test_a_repeat_about_the_same_persons_is_free_and_one_about_others_is_not(
         ("--memory must be a number of bytes, such as 500M or 4G; got 'much'", ["--memory", "much"]),
         ("--memory must be a number of bytes", ["--memory", "0"]),
         ("--rule must be a column and a rule", ["--rule", "mean"]),
-        ("spelling must be one of 'text', 'number'; got 'roman'", ["--spelling", "roman"]),
+        ("spelling must be one of 'text', 'caseless', 'number'; got 'roman'", ["--spelling", "roman"]),
         ("no column 'when'", ["--order", "when"]),
     ):
         assert exit_code(*asked, "--id", "who", *wrong) in (2, 4)

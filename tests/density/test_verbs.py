@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun import Column, Ledger, Release, Schema
+from sabun.density import DensityRatio
+from sabun.density.marginals import marginals
+from sabun.errors import DataError
 from sabun.records.files import FilePart
 
 
@@ -58,7 +62,10 @@ def test_dates_are_compared_and_asked_about(folder: Path, capsys: pytest.Capture
     for name, rows in (("public", 300), ("private", 2000)):
         days = np.datetime64("2025-01-01") + rng.integers(0, 365, rows)
         pd.DataFrame({"in": days.astype(str), "age": rng.normal(40, 9, rows)}).to_csv(f"{name}.csv", index=False)
-    columns = [Column.date("in", lower="2025-01-01", upper="2025-12-31"), Column.number("age", lower=0, upper=120)]
+    columns = [
+        Column.date("in", lower="2025-01-01", upper="2025-12-31"),
+        Column.number("age", lower=0, upper=120, unit="years"),
+    ]
     Schema(columns=columns).save("schema.json")
     assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
     capsys.readouterr()
@@ -66,6 +73,39 @@ def test_dates_are_compared_and_asked_about(folder: Path, capsys: pytest.Capture
     answers = json.loads(capsys.readouterr().out)["answers"]
     assert abs(answers["share(in < 2025-07-01)"]["estimate"] - 0.5) < 0.15
     assert all(found["interval"] is not None for found in answers.values())
+    assert answers["mean(in)"]["dates"]["estimate"][:5] == "2025-"
+    asked = ("mean(in)", "median(in)", "mean(age)", "share(age > 40)", "count(in > 2025-12-20) by in")
+    assert exit_code("density", "query", "w.csv", *asked, "--bounds", "in=2025-01-01:2025-12-31") == 2  # too many days
+    told = capsys.readouterr().out
+    assert re.search(r"mean\(in\) = 2025-\d\d-\d\d   \(95%, whole table: 2025-\d\d-\d\d to 2025-\d\d-\d\d\)", told)
+    assert re.search(r"median\(in\) = 2025-\d\d-\d\d   \(95%, .*: 2025-\d\d-\d\d to 2025-\d\d-\d\d\)", told)
+    assert re.search(r"mean\(age\) = [\d.]+ years   \(95%, .* to [\d.]+ years\)", told)
+    assert re.search(r"share\(age > 40\) = [\d.]+   \(", told)
+    pictures = marginals(Release.load("w.csv.release.json"), "public.csv")
+    assert "2025-0" in pictures[0].svg
+    assert pictures[0].data is not None
+    assert pictures[0].data.rows[0][0].startswith("2025-01-0")
+    assert "(years)" in pictures[1].svg
+
+
+def test_dates_are_asked_about_from_python_and_group_as_dates() -> None:
+    rng = np.random.default_rng(1)
+    tables = [
+        pd.DataFrame(
+            {"in": (np.datetime64("2025-01-01") + rng.integers(0, 3, rows)).astype(str), "age": rng.normal(40, 9, rows)}
+        )
+        for rows in (1500, 300)
+    ]
+    columns = [Column.date("in", lower="2025-01-01", upper="2025-01-03"), Column.number("age", lower=0, upper=99, unit="years")]
+    ratio = DensityRatio(epsilon=8, schema=Schema(columns=columns)).fit(private=tables[0], public=tables[1])
+    by_day = ratio.ask("mean(age) by in")
+    assert list(by_day) == [f"mean(age where in = 2025-01-0{day})" for day in (1, 2, 3)]
+    assert all(" years (" in str(answer) for answer in by_day.values())
+    assert str(ratio.query("in")).startswith("2025-01-02 (covered rows), 95% interval 2025-01-0")
+    assert str(ratio.query("in", kind="median")).startswith("2025-01-0")
+    assert 20_089 <= ratio.mean("in") <= 20_091
+    with pytest.raises(DataError, match=r"no column 'agee'\. Did you mean 'age'\?"):
+        ratio.ask("mean(agee)")
 
 
 def test_parquet_json_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

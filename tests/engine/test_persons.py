@@ -109,7 +109,7 @@ def test_any_cut_and_any_number_of_buckets_give_the_same(
     assert in_buckets(how, cut(where), buckets) == state_of(recipe(), how)
 
 
-@pytest.mark.parametrize("spelling", ["text", "number"])
+@pytest.mark.parametrize("spelling", ["text", "caseless", "number"])
 def test_one_id_in_many_spellings_goes_to_one_bucket(tmp_path: Path, spelling: str) -> None:
     """Each file writes the ids in a way of its own: were they parted as they are written, a person would be several."""
     ways = ["{}", "00{}", " {} ", "+{}", "{}.0", "{}　"] if spelling == "number" else ["{}", " {}", "{} ", "　{}"]

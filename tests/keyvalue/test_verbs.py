@@ -85,7 +85,7 @@ def test_a_device_keeps_its_budget_between_calls(capsys: Capture) -> None:
     sabun("report", "one.json", "--pair", "a=0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "1.bin")
     sabun("report", "one.json", "--pair", "a=-0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "2.bin")
     assert Path("1.bin").read_bytes() == Path("2.bin").read_bytes()
-    capsys.readouterr()
+    assert "Wrote 1 report of " in capsys.readouterr().out
     sabun("report", "two.json", "--pair", "a=0.5", "--diary", "mine", "--max-epsilon", "3", "--out", "3.bin", code=2)
     assert "this device has epsilon 1 of 3 left; this report needs 2" in capsys.readouterr().err
 

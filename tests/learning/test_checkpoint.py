@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import shutil
@@ -15,12 +16,13 @@ import numpy as np
 import pytest
 
 from learning.learning_samples import SCHEMA, people, points, problem
-from sabun.errors import DataError, LedgerError
+from sabun.errors import BudgetExceeded, DataError, LedgerError
 from sabun.learning import PrivateClassifier, checkpoint
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features
 from sabun.learning.methods import calibrated
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.run_files import only_one
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data, Run, unheard
 from sabun.ledger import Ledger
@@ -320,7 +322,7 @@ def test_the_ledger_must_be_the_same_and_its_charge_open(tmp_path: Path) -> None
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are a matter of POSIX")
 def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
-    with checkpoint._only_one(tmp_path / "run.lock"), pytest.raises(DataError, match="must be used by one run at a time"):
+    with only_one(tmp_path / "run.lock"), pytest.raises(DataError, match="must be used by one run at a time"):
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 
@@ -461,3 +463,29 @@ def test_a_run_tells_settings_that_came_after_its_version_only_where_they_are_us
     assert "file" not in repr(other)
     assert len({tuple(told(one)) for one in (plain, dated, other)}) == 3
     assert len(told(plain)) == 7  # the method, three arrays with their shapes, and nothing else
+
+
+def test_a_refused_budget_leaves_no_folder_behind(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "book", name="book", relation="add-remove", epsilon="1/100", delta=0.01)
+    cheap: dict[str, Any] = {"epsilon": 1, "method": "noisy-centroids", "schema": SCHEMA, "classes": ["no", "yes"]}
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for folder, stays in ((tmp_path / "new" / "run", False), (mine, True)):
+        with pytest.raises(BudgetExceeded):
+            PrivateClassifier(checkpoint=folder, ledger=book, **cheap).fit(*people(60))
+        assert folder.exists() == stays
+    assert not (tmp_path / "new").exists()
+    assert not any(name.name.startswith("run.s") for name in mine.iterdir())
+
+
+def test_a_lock_that_was_taken_away_while_it_was_held_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, real = tmp_path / "run.lock", fcntl.flock
+
+    def slow(handle: int, how: int) -> None:
+        real(handle, how)
+        lock.unlink()
+        lock.touch()
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    with pytest.raises(DataError, match="must be used by one run at a time"), only_one(lock):
+        pass

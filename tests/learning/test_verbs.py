@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cli.terminal import exit_code
@@ -398,3 +399,57 @@ def test_where_the_number_of_records_is_private_a_guess_gives_a_plan(table: Path
     assert "300" not in told, "the true number is private"
     assert "nothing was charged" in told
     assert not Path("model").exists()
+
+
+def test_a_model_of_persons_predicts_and_is_measured_by_person(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, label = people(120)
+    single = frame.assign(answer=label, who=[f"P{number}" for number in range(120)])
+    younger = single.assign(age=single["age"] - 1, who=single["who"].str.lower())
+    nobody = single.head(3).assign(who="")
+    pd.concat([nobody, younger, single]).to_csv("visits.csv", index=False)
+    single.to_csv("single.csv", index=False)
+    words = ["visits.csv" if word == "people.csv" else word for word in TRAIN if word not in ("--delta", "1e-3")]
+    words += ["--method", "noisy-centroids"]
+    trained = ("--id", "who", "--rule", "age=max", "--spelling", "caseless")
+    assert exit_code(*words, *trained, "--yes", "--out", "model") == 0
+    capsys.readouterr()
+    assert exit_code("learning", "predict", "model", "single.csv", "--keep", "who", "--out", "one.csv") == 0
+    assert exit_code("learning", "predict", "model", "visits.csv", "--id", "who", "--out", "by.csv") == 0
+    told = capsys.readouterr()
+    assert "by.csv: 120 people." in told.out
+    assert "120 people, one row each" in told.err
+    assert "age=max, spelling caseless" in told.err
+    assert "Left out: 3 rows without anything under 'who'." in told.err
+    by, one = (Path(name).read_text().splitlines() for name in ("by.csv", "one.csv"))
+    assert by[0] == "who,class,probability"
+    assert [line.upper() for line in by] == [line.upper() for line in one]  # each id as it stood first
+    last = ("--rule", "age=min", "--out", "least.csv")
+    assert exit_code("learning", "predict", "model", "visits.csv", "--id", "who", *last) == 0
+    capsys.readouterr()
+    assert Path("least.csv").read_text().splitlines() != by
+    measured = []
+    for asked in (("single.csv",), ("visits.csv", "--id", "who")):
+        assert exit_code("learning", "evaluate", "model", *asked, "--target", "answer", "--by", "sex", "--json") == 0
+        measured.append(json.loads(capsys.readouterr().out))
+    assert [found.pop("unit") for found in measured] == ["row", "person"]
+    assert measured[0] == measured[1]
+    assert measured[1]["accuracy"]["rows"] == 120
+    assert exit_code("learning", "evaluate", "model", "visits.csv", "--id", "who", "--target", "answer") == 0
+    assert "% of 120 people (" in capsys.readouterr().out
+    assert exit_code("learning", "predict", "model", "visits.csv", "--id", "who", "--keep", "age", "--out", "x.csv") == 2
+    assert "--keep must be left out with --id" in capsys.readouterr().err
+
+
+def test_a_wrong_column_is_asked_back_about(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*TRAIN, "--out", "model", "--columns", "agee,income") == 2
+    assert "Did you mean 'age'?" in capsys.readouterr().err
+    assert exit_code(*TRAIN, "--out", "model", "--id", "sex", "--rule", "incom=max") == 2
+    assert not Path("model").exists()
+
+
+def test_a_range_beyond_what_can_be_drawn_is_refused_for_that_reason(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [word for word in TRAIN if word not in ("--delta", "1e-3")]
+    for typed, reason in (("1e300:2e300", "weight_range must be within plus or minus"), ("2:1", "the second at least")):
+        first = (*words, "--method", "learning-first", "--out", "m", "--allow-per-parameter", "--set", f"weight_range={typed}")
+        assert exit_code(*first) == 2
+        assert reason in capsys.readouterr().err.replace("weight-range", "weight_range")

@@ -67,6 +67,12 @@ MUTANTS = (
         "if False:",
     ),
     (
+        "upper and lower case are two persons where they are declared one",
+        "records/ids.py",
+        'return pc.ascii_lower(texts) if self._spelling == "caseless" else texts',
+        "return texts",
+    ),
+    (
         "persons of pieces in the order of the pieces",
         "engine/by_person.py",
         "Collapsed(schema=schema, rows=in_random_order(rows))",

@@ -129,3 +129,17 @@ def test_bounds_that_are_none_leave_the_column_out(lower: str, upper: str, tmp_p
     found = read_code_book(tmp_path / "a.csv")
     assert found.columns == ()
     assert list(found.short) == ["age"]
+
+
+@pytest.mark.parametrize("name", ["lines.csv", "table.json", "study.xml"])
+def test_a_code_book_may_bring_units(name: str, tmp_path: Path) -> None:
+    fields = [dict(field, unit="  years ") if field["name"] == "age" else field for field in FRICTIONLESS["fields"]]
+    books = {
+        "lines.csv": CSV.replace("missing\n", "missing,unit\n").replace("120,,\n", "120,,,years\n"),
+        "table.json": json.dumps({"fields": fields}),
+        "study.xml": DDI.replace('<var name="age">', '<var name="age" measUnit="years">'),
+    }
+    (tmp_path / name).write_text(books[name])
+    assert read_code_book(tmp_path / name).columns == (Column.number("age", lower=0, upper=120, unit="years"), SMOKER)
+    (tmp_path / name).write_text(books[name].replace("years", "years since the birth of the person"))
+    assert read_code_book(tmp_path / name).columns == (AGE, SMOKER)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sabun.errors import BoundsError, DataError, ParameterError
-from sabun.records import CategoryColumn, Column, NumberColumn
+from sabun.records import CategoryColumn, Column, NumberColumn, Schema
 
 
 def test_missing_bounds_are_an_error_that_says_what_to_do() -> None:
@@ -168,3 +168,25 @@ def test_declarations_are_frozen() -> None:
     with pytest.raises(AttributeError):
         column.upper = 5.0  # type: ignore[misc]
     assert isinstance(column, NumberColumn)
+
+
+def test_a_unit_is_declared_and_one_that_is_not_leaves_no_trace() -> None:
+    plain, heavy = Column.number("w", lower=0, upper=9), Column.number("w", lower=0, upper=9, unit="kg")
+    assert Column.from_dict(heavy.to_dict()) == heavy != plain
+    assert "unit" not in plain.to_dict()
+    assert repr(heavy) == repr(plain) == "NumberColumn(name='w', lower=0.0, upper=9.0, missing=4.5, log1p=False)"
+    assert str(heavy) == "w: a number from 0 to 9 kg; unreadable cells count as 4.5 kg"
+    digest = "6f5e6beddbddbcb5"  # as it was before there were units
+    assert Schema(columns=[plain]).hash.startswith(digest)
+    assert not Schema(columns=[heavy]).hash.startswith(digest)
+
+
+@pytest.mark.parametrize("unit", ["k" * 25, " kg", "k\ng", "\u202ekg", 7, None])
+def test_a_unit_that_cannot_stand_beside_a_number_is_refused(unit: object) -> None:
+    with pytest.raises(ParameterError, match="unit must be at most 24 printable characters"):
+        Column.number("w", lower=0, upper=9, unit=unit)  # type: ignore[arg-type]
+
+
+def test_a_column_of_dates_counts_days() -> None:
+    with pytest.raises(ParameterError, match=r"unit must be left out for a column of dates, which counts days; got 'kg'\."):
+        NumberColumn(name="d", lower=0, upper=9, missing=1, dates=True, unit="kg")

@@ -145,6 +145,7 @@ def test_one_source_read_twice_shows_one_order() -> None:
     ("spelling", "ids", "count"),
     [
         ("text", ["a", " a ", "Ａ", "A", None, "", "  "], 2),
+        ("caseless", ["a", " A ", "Ａ", "straße", "STRASSE", "B", None, ""], 3),
         ("number", ["7", "007", "+7", "7.0", "７", "-7", "x", "7.5", None, "0", "-0"], 3),
         ("text", [1, 1.0, True, math.nan], 2),
     ],
@@ -340,3 +341,15 @@ def test_ids_taken_many_at_a_time_are_the_same_persons_as_one_by_one(spelling: s
     zeros = pa.table({"who": pa.array([0.0, -0.0, 0.0]), "cost": [1.0, 2.0, 3.0]})
     assert len(rows_of(persons(zeros, id="who", spelling=spelling, memory=memory), schema=schema)) == 1
     assert len(single) == (12 if spelling == "text" else 2)
+
+
+def test_a_promise_says_how_ids_are_read_and_a_wrong_rule_is_asked_back_about() -> None:
+    frame = pa.table({"who": ["a", "A"], "age": [30.0, 40.0]})
+    schema = Schema.of_bounds({"age": (0, 120)})
+    without = persons(frame, id="who", spelling="caseless")
+    assert "carry one 'who', whatever its case, and no two persons share one" in without.assumptions[0]
+    assert rows_of(without, schema=schema).tolist() == [[35.0]]
+    with pytest.raises(
+        ParameterError, match=r"rules must be about columns of the table; got \['agee'\]\. Did you mean 'age'\?"
+    ):
+        open_source(persons(frame, id="who", rules={"agee": "max"}), schema=schema, by_person=True)

@@ -60,9 +60,14 @@ def test_canonical_json_is_sorted_and_without_blanks() -> None:
         (lambda d: d["columns"][0].update(kind="day"), "kind must be 'number', 'date' or 'category'; got 'day'"),
         (lambda d: d["columns"][0].update(kind=[]), r"kind must be 'number', 'date' or 'category'; got \[\]"),
         (
-            lambda d: d["columns"][0].update(unit="y"),
-            r"keys of a number column must be kind, lower, name, upper \(and log1p or missing if wanted\); got",
+            lambda d: d["columns"][0].update(units="y"),
+            r"keys of a number column must be kind, lower, name, upper \(and log1p or missing or unit if wanted\); got",
         ),
+        (
+            lambda d: d["columns"][1].update(unit="y"),
+            r"keys of a category column must be kind, categories, name \(and missing if wanted\); got",
+        ),
+        (lambda d: d["columns"][0].update(unit=None), "unit must be at most 24 printable characters"),
         (lambda d: d["columns"][0].pop("upper"), "column 'age' has no bounds. Bounds must not come from the data"),
         (lambda d: d["columns"][0].update(upper=-1), "bounds of column 'age' must be finite"),
         (lambda d: d["columns"][0].update(log1p=1), "log1p must be True or False; got 1"),

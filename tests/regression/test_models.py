@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from regression.test_exchange import EAST, NORTH, STUDY
 from regression.worlds import CLINIC, clinic, unit_study
 from sabun.errors import DataError, ParameterError
-from sabun.regression import PrivateRidge, PublicModel, combine
+from sabun.records import Column, Schema
+from sabun.regression import PrivateRidge, PublicModel, Study, combine
 from sabun.release import generate_key
+from sabun.reports import facts
 
 KEYS = {name: generate_key() for name in ("A", "B")}
 AGREED = unit_study(2, name="s", organisations={name: key.public_key() for name, key in KEYS.items()})
@@ -125,3 +129,44 @@ def test_releases_of_other_terms_still_make_a_model_that_can_be_read(tmp_path: P
     assert isinstance(model, PublicModel)
     model.save(tmp_path / "m.json")
     assert PublicModel.load(tmp_path / "m.json").release().guarantee.epsilon == 5
+
+
+def test_coefficients_have_units_of_the_target_for_one_of_the_features() -> None:
+    features = Schema(
+        columns=[
+            Column.number("height", lower=100, upper=220, unit="cm"),
+            Column.date("born", lower="1950-01-01", upper="2000-12-31"),
+            Column.category("sex", ["F", "M"]),
+        ]
+    )
+    study = Study(features=features, target=Column.number("weight", lower=0, upper=200, unit="kg"), epsilon=50)
+    bare = Study.from_dict(study.to_dict() | {"target": Column.number("weight", lower=0, upper=200).to_dict()})
+    assert bare.hash != study.hash
+    rng = np.random.default_rng(0)
+    height, sex = rng.uniform(120, 200, 3000), rng.choice(["F", "M"], 3000)
+    born = (np.datetime64("1950-01-01") + rng.integers(0, 18_000, 3000)).astype(str)
+    table = pd.DataFrame({"height": height, "born": born, "sex": sex, "weight": height - 100})
+    release = PrivateRidge(study=study).fit(table.drop(columns="weight"), table["weight"]).release_
+    model = combine([release])
+    assert [measure.unit for measure in model.measures] == ["kg per cm", "kg per day", "kg", "kg"]
+    lines = str(model).splitlines()
+    assert lines[0] == "Public model from release 1, made of releases only: what that release gives by itself."
+    assert [line.rpartition("] ")[2] for line in lines[1:5]] == ["kg per cm", "kg per day", "kg", "kg"]
+    assert "coef_bound" not in str(model)
+    for shown in (release, model.release()):
+        story = facts(shown, lang="en").story
+        assert re.fullmatch(r"height: [\d.]+ kg", story.answer.big)
+        assert "For each step of 1 cm it is " in story.answer.sentence
+        assert story.grids[0].rows[0][1].endswith(" kg per cm")
+        assert "change of weight (kg)" in story.charts[0].svg
+    assert "1 cm 増えるごとに" in facts(release, lang="ja").story.answer.sentence
+
+
+def test_a_model_of_dates_predicts_from_a_date_on() -> None:
+    day = Column.date("visit", lower="2020-01-01", upper="2020-12-31")
+    study = Study(features=Schema.of_bounds({"age": (0, 100)}), target=day, epsilon=50)
+    age = np.linspace(0, 100, 2000)
+    model = combine([PrivateRidge(study=study).fit(age[:, None], pd.Series(18_300 + age, name="visit")).release_])
+    assert [measure.unit for measure in model.measures] == ["days", ""]
+    [constant] = [line for line in str(model).splitlines() if "intercept" in line]
+    assert re.search(r"20\d\d-\d\d-\d\d   \[\d{4}-\d\d-\d\d, \d{4}-\d\d-\d\d\]$", constant)

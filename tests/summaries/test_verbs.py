@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,9 @@ def test_every_verb_answers(verb: tuple[str, ...], said: str, capsys: Capture) -
         (("histogram", *ASK, "--column", "age", "--bins", "few"), "bins must be a whole number"),
         (("quantiles", *ASK, "--column", "age", "--shares", "half"), "shares must be"),
         (("mean", *ASK, "--column", "note"), "column must be one of"),
+        (("mean", *ASK, "--column", "Aeg"), "got 'Aeg'. Did you mean 'age'?"),
+        (("count", *ASK, "--by", "sexe"), "Did you mean 'sex'?"),
+        (("count", *ASK, "--where", "agee=3:"), "where must be about declared columns; got 'agee'. Did you mean 'age'?"),
         (("plan", "median", "--n-records", "9", "--epsilon", "1"), "question must be one of"),
         (("plan", "mean", "--n-records", "9", "--epsilon", "1", "--schema", "s.json"), "column must be given"),
     ],
@@ -88,8 +92,41 @@ def test_dates_are_typed_and_told_as_dates(capsys: Capture) -> None:
         assert all(str(cell).startswith("2025-0") for row in told.grids[0].rows for cell in row[1:])
     assert story(Release.load("all.json")).answer.big.startswith("2025-06-")
     assert "in below 2025-04-01" in story(Release.load("count.json")).answer.sentence
+    bins = ("--column", "in", "--bins")
+    for typed, first in (("2", "2025-01-01 to 2025-07-02"), ("2025-01-01,2025-02-01,2025-12-31", "2025-01-01 to 2025-02-01")):
+        assert exit_code("summaries", "histogram", *table, *bins, typed, "--out", f"h{typed[0]}{len(typed)}.json") == 0
+        assert f"histogram, {first}: " in capsys.readouterr().out
+    assert story(Release.load("h21.json")).grids[0].rows[1][0] == "2025-07-02 to 2025-12-31"
+    told = ("plan", "mean", "--n-records", "400", "--schema", "d.json", "--column", "in", "--epsilon", "1")
+    assert exit_code("summaries", *told) == 0
+    assert " days or less." in capsys.readouterr().out
     assert exit_code("summaries", "count", *table, "--where", "in=spring:") == 2
     assert "where must look like day=2026-01-01:2026-04-01" in capsys.readouterr().err
+
+
+def test_units_are_told_beside_numbers_and_change_nothing_where_there_are_none(capsys: Capture) -> None:
+    Path("w.csv").write_text("\n".join(["weight", *(str(60 + i % 5) for i in range(400))]) + "\n")
+    for name, unit in (("plain", ""), ("kg", "kg")):
+        Schema(columns=[Column.number("weight", lower=0, upper=200, unit=unit)]).save(f"{name}.json")
+    facts = {}
+    for name in ("plain", "kg"):
+        asked = ("w.csv", "--schema", f"{name}.json", "--epsilon", "1e5", "--column", "weight")
+        for word in ("mean", "sum", "variance"):
+            assert exit_code("summaries", word, *asked, "--out", f"{name}-{word}.json") == 0
+        out = capsys.readouterr().out
+        told = re.search(r"mean: 6[12][\d.]*( kg)?   \(between 6[12][\d.]* and 6[12][\d.]*( kg)?\)", out)
+        assert told is not None
+        assert told.groups() == ((" kg",) * 2 if name == "kg" else (None,) * 2)
+        assert (" kg²   (between" in out) == (name == "kg")
+        assert exit_code("summaries", "histogram", *asked, "--bins", "50,60,70") == 0
+        assert f"histogram, 60 to 70{' kg' if name == 'kg' else ''}: 400" in capsys.readouterr().out
+        assert exit_code("summaries", "plan", "mean", *asked[1:], "--n-records", "400") == 0
+        assert (" kg or less" if name == "kg" else " units of 'weight' or less") in capsys.readouterr().out
+        facts[name] = Release.load(f"{name}-mean.json").provenance.parameters
+    assert dict(facts["kg"]["units"]) == {"weight": "kg"}
+    assert "units" not in facts["plain"]
+    assert exit_code("summaries", "mean", "w.csv", "--bounds", "weight=0:100", *asked[1:]) == 0  # bounds keep the unit
+    assert " kg   (between" in capsys.readouterr().out
 
 
 def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:

@@ -11,6 +11,7 @@ from sabun import checks
 from sabun.datasets import Dataset, load_adult, load_ionosphere, load_wdbc
 from sabun.errors import ParameterError
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
+from sabun.telling.words import count as counted
 
 __all__ = ["app"]
 
@@ -72,7 +73,7 @@ def save(
         told = {"out": str(out), "schema": None if schema is None else str(schema), "rows": len(frame)} | _origin(data)
         print_json(told | {"path": str(out)})  # its older name
         return
-    print_line(f"{out}: {len(frame)} rows, {frame.shape[1]} columns (label: {data.label.name}).")
+    print_line(f"{out}: {counted(len(frame), 'row')}, {counted(frame.shape[1], 'column')} (label: {data.label.name}).")
     if schema is not None:
         print_line(f"{schema}: public bounds and categories of its {len(data.schema.columns)} columns.")
     print_line(f"Source: {data.source} Licence: {data.licence}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.foreign import one_line
 from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema, TableFit, inspect_table
@@ -43,6 +44,9 @@ def new(
         list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
     ] = None,
     log1p: Annotated[list[str] | None, typer.Option(help="A heavy-tailed number column: its name; repeat it.")] = None,
+    unit: Annotated[
+        list[str] | None, typer.Option(help="What a column of numbers is measured in, such as weight=kg; repeat it.")
+    ] = None,
     code_book: Annotated[
         Path | None,
         typer.Option("--code-book", help="A code book to begin with: CSV, frictionless, pandera (JSON, YAML) or DDI (XML)."),
@@ -72,7 +76,7 @@ def new(
     new_file(out, overwrite=overwrite)
     form = form_of(encoding=encoding, separator=separator, decimal=decimal, thousands=thousands, sheet=sheet)
     constants = dict(_split(text, "missing") for text in missing or [])
-    tailed = set(log1p or [])
+    tailed, units = set(log1p or []), dict(_split(text, "unit") for text in unit or [])
     pairs = [_split(text, "number") for text in number or []]
     columns: list[Column] = [_number(name, ends, constants.pop(name, None), name in tailed) for name, ends in pairs]
     for name, labels in (_split(text, "category") for text in category or []):
@@ -92,11 +96,13 @@ def new(
         raise ParameterError("--names-of must come with --ask, which asks about each of the names.")
     if ask or (not columns and sys.stdin.isatty()):
         columns += asked_columns(names_of, known={column.name for column in columns}, form=form, look=look)
-    columns = [_changed(column, constants, tailed) for column in columns]
+    columns = [_changed(column, constants, tailed, units) for column in columns]
     if constants:
-        raise ParameterError(f"missing must name a column that is declared; got {next(iter(constants))!r:.60}.")
+        raise _unknown("missing", "a column", next(iter(constants)), columns)
     if strange := sorted(tailed - {column.name for column in columns if isinstance(column, NumberColumn) and column.log1p}):
-        raise ParameterError(f"log1p must name a column of numbers that is declared; got {strange[0]!r:.60}.")
+        raise _unknown("log1p", "a column of numbers", strange[0], columns)
+    if units:
+        raise _unknown("unit", "a column of numbers", next(iter(units)), columns)
     if not columns:
         raise ParameterError(
             "columns must be declared. Pass --number name=low:high, --date name=first:last or --category name=label,label; or "
@@ -167,7 +173,8 @@ def check(
 def _cells(data: FilePart, column: str) -> list[object]:
     if column not in data.names():
         listed = ", ".join(f"{name!r:.60}" for name in data.names()[:_MOST_SHOWN])
-        raise ParameterError(f"id must be a column of {data.name}, such as {listed}; got {column!r:.60}.")
+        advice = checks.meant(column, data.names())
+        raise ParameterError(f"id must be a column of {data.name}, such as {listed}; got {column!r:.60}. {advice}".rstrip())
     return file_column(data, column)
 
 
@@ -175,12 +182,16 @@ def _strange(found: TableFit) -> dict[str, dict[str, int]]:
     return {fit.name: dict(fit.strange.most_common(_MOST_SHOWN)) for fit in found.columns if fit.strange}
 
 
+def _unknown(option: str, what: str, name: str, columns: list[Column]) -> ParameterError:
+    advice = checks.meant(name, [column.name for column in columns if column.name != name])
+    return ParameterError(f"{option} must name {what} that is declared; got {name!r:.60}. {advice}".rstrip())
+
+
 def _split(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not (equals and name.strip() and rest.strip()):
-        shape = {"number": "name=low:high", "date": "name=first:last", "category": "name=label,label", "missing": "name=value"}[
-            option
-        ]
+        shapes = {"number": "low:high", "date": "first:last", "category": "label,label", "missing": "value", "unit": "kg"}
+        shape = f"name={shapes[option]}"
         raise ParameterError(f"{option} must look like {shape}; got {text!r:.60}.")
     return name.strip(), rest.strip()
 
@@ -196,13 +207,15 @@ def _number(name: str, ends: str, missing: str | None, log1p: bool) -> Column:
     return Column.number(name, lower=lower, upper=upper, missing=constant, log1p=log1p)
 
 
-def _changed(column: Column, constants: dict[str, str], tailed: set[str]) -> Column:
-    """A column, of a code book or of answers too, with what the options say besides; that is taken out of `constants`."""
+def _changed(column: Column, constants: dict[str, str], tailed: set[str], units: dict[str, str]) -> Column:
+    """A column, of a code book or of answers too, with what the options say besides; that is taken out of them."""
     told = column.to_dict()
     if (missing := constants.pop(column.name, None)) is not None:
         told["missing"] = missing if told["kind"] != "number" else _plain(missing, column.name)
     if column.name in tailed and told["kind"] == "number":
         told["log1p"] = True
+    if told["kind"] == "number" and column.name in units:
+        told["unit"] = units.pop(column.name)
     return Column.from_dict(told)
 
 

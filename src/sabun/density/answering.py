@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +14,11 @@ from sabun import checks
 from sabun.asking import renamed
 from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
 from sabun.density.features import Features
-from sabun.density.figures import KINDS, Means, Weighted, answered, figure
+from sabun.density.figures import KINDS, Means, Weighted, answered, as_numbers, figure, measured
 from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 from sabun.errors import DataError
+from sabun.records import Column, NumberColumn
 from sabun.release import Release
 
 __all__ = ["Answering"]
@@ -41,7 +43,7 @@ class Answering(ABC):
             A float, or an array where f gives several numbers for each row.
         """
         self._must_be_fitted()
-        values = column_values(f, self._table, len(self._points))
+        values = self._values(f)
         found = self.weights_ @ values / self.weights_.sum()
         return float(found) if values.ndim == 1 else found
 
@@ -78,7 +80,7 @@ class Answering(ABC):
         self._must_be_fitted()
         _check(confidence)
         checks.one_of(KINDS, kind=kind)
-        values = column_values(f, self._table, len(self._points))
+        values, column = self._values(f), self._declared(f)
         checks.require(values.ndim == 1, "one number for each row", f="several numbers for each row")
         size = len(self._points)
         rows = np.ones(size, dtype=np.bool_) if where is None else column_values(where, self._table, size) > 0
@@ -89,7 +91,7 @@ class Answering(ABC):
         found = figure(
             means, values, rows, kind=kind, at=at, confidence=float(confidence), bounds=declared, worst=worst_case and ci
         )
-        return found if ci else found.estimate
+        return dataclasses.replace(found, measure=measured(kind, column)) if ci else found.estimate
 
     def ask(
         self,
@@ -128,8 +130,21 @@ class Answering(ABC):
         self._must_be_fitted()
         _check(confidence)
         limits = dict(bounds or {})
-        frame = _frame(self._table, self._features.names)
-        return answered(question, frame, self.means, confidence=confidence, limits=limits, worst=worst_case)
+        schema = self._features.schema
+        frame = as_numbers(_frame(self._table, self._features.names), schema)
+        return answered(question, frame, self.means, confidence=confidence, limits=limits, worst=worst_case, schema=schema)
+
+    def _declared(self, f: Any) -> Column | None:
+        """What was declared about a column that f names."""
+        schema = self._features.schema
+        return schema[f] if schema is not None and isinstance(f, str) and f in schema.names else None
+
+    def _values(self, f: Any) -> Floats:
+        """One number (or one row of numbers) for each public row; the days of a column of dates."""
+        column = self._declared(f)
+        if isinstance(column, NumberColumn) and column.dates and not isinstance(self._table, np.ndarray):
+            return column.encode(_frame(self._table, self._features.names)[column.name].tolist())
+        return column_values(f, self._table, len(self._points))
 
     @property
     def means(self) -> Means:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -15,7 +15,7 @@ from sabun import checks
 from sabun.asking.names import renamed
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
-from sabun.telling.rounding import between, rounded
+from sabun.telling.measures import PLAIN, Measure
 
 __all__ = ["COVERED", "EARLIER", "WHOLE", "Answer", "Interval", "checked_bounds", "column_values", "effective_size"]
 
@@ -56,6 +56,7 @@ class Answer:
         sampling_error: Standard error because both tables are samples.
         noise_error: Standard error because of what the noise and the number of released coordinates leave open.
         confidence: How often an interval is meant to hold; also under its older name `level`.
+        measure: What the figure counts: units, or days that are told as dates.
     """
 
     estimate: float
@@ -69,16 +70,17 @@ class Answer:
     sampling_error: float | None = None
     noise_error: float | None = None
     confidence: float
+    measure: Measure = field(default=PLAIN, repr=False)
 
     def __str__(self) -> str:
         about = f"{self.shown} ({self.target})"
         if self.interval is None:
             told = f"{about}, no interval: {self.reason}"
         else:
-            low, high = between(*self.interval)
+            low, high = self.measure.ends(*self.interval)
             told = f"{about}, {self.confidence:.0%} interval {low} to {high}"
         if self.worst_case is not None:
-            low, high = between(*self.worst_case)
+            low, high = self.measure.ends(*self.worst_case)
             told += f", in the worst case {low} to {high}"
         if self.uncovered_interval is not None:
             least, most = self.uncovered_interval
@@ -88,11 +90,17 @@ class Answer:
     @property
     def shown(self) -> str:
         """The estimate with as many digits as its interval leaves."""
-        return rounded(self.estimate, *((self.estimate, self.estimate) if self.interval is None else self.interval))
+        ends = (self.estimate, self.estimate) if self.interval is None else self.interval
+        return self.measure.told(self.estimate, *ends)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; the confidence also under its older name."""
+        """Plain JSON types; the confidence also under its older name, a unit or dates where there are any."""
         told = {**dataclasses.asdict(self), "level": self.confidence}
+        del told["measure"]
+        told |= {"unit": self.measure.unit} if self.measure.unit else {}
+        if self.measure.dates:
+            ends = None if self.interval is None else list(self.measure.bare_ends(*self.interval))
+            told["dates"] = {"estimate": self.measure.exactly(self.estimate), "interval": ends}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
 
 
@@ -152,7 +160,7 @@ def _column(table: Any, name: str) -> Any:
         raise ParameterError(f"column must be a whole number; got {name!r}. {advice}")
     frame = nw.from_native(table, eager_only=True)
     if name not in frame.columns:
-        raise DataError(f"the public table has no column {name!r}.")
+        raise DataError(f"the public table has no column {name!r}. {checks.meant(name, frame.columns)}".rstrip())
     return frame[name].to_numpy()
 
 

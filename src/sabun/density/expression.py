@@ -6,16 +6,17 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun import checks
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
-from sabun.records.dates import days_of
+from sabun.records.dates import days_of, iso_of
 
 __all__ = ["FORMS", "Expression"]
 
@@ -125,9 +126,14 @@ class Expression:
         """Which rows count."""
         return np.ones(len(table), dtype=np.bool_) if self.where is None else self._condition(table, self.where)
 
-    def singles(self, table: Any) -> list[Self]:
-        """The questions with one answer each that it stands for: one for each quantile of each group."""
-        groups = [self] if self.by is None else [self._within(label) for label in self._labels(table)]
+    def singles(self, table: Any, *, dates: Collection[str] = ()) -> list[Self]:
+        """The questions with one answer each that it stands for: one for each quantile of each group.
+
+        Args:
+            table: The public table.
+            dates: Columns whose numbers are days, and stand in a question as dates.
+        """
+        groups = [self] if self.by is None else [self._within(label) for label in self._labels(table, dates)]
         return [dataclasses.replace(one, at=(level,)) for one in groups for level in self.at] if self.at else groups
 
     def __str__(self) -> str:
@@ -136,13 +142,14 @@ class Expression:
         kind = "median" if self.at == (0.5,) else self.kind
         return f"{kind}({what}{where})" + ("" if self.by is None else f" by {self.by}")
 
-    def _labels(self, table: Any) -> list[str]:
+    def _labels(self, table: Any, dates: Collection[str]) -> list[str]:
         """The values of the column that parts the rows, from the public table."""
         if self.by not in table.columns:
-            raise DataError(_no_column(str(self.by)))
+            raise DataError(_no_column(str(self.by), table))
         column = table[self.by].dropna()
         values = sorted(set(column.tolist() if column.dtype.kind in "biuf" else _texts(column)))
-        found = [value if isinstance(value, str) else _shown(value) for value in values]
+        shown = iso_of if self.by in dates else _shown
+        found = [value if isinstance(value, str) else shown(value) for value in values]
         if len(found) > _MOST_GROUPS:
             advice = f"Ask for ranges instead, such as mean(x where {self.by} < 10)."
             raise ParameterError(
@@ -222,7 +229,7 @@ def _compared(table: Any, text: str, *, part: bool) -> Rows:
     if match is None and text in table.columns:
         raise ParameterError(f"a condition must look like age > 50 or sex = Female; got {text!r}.{advice}")
     if match is None or _unquoted(match["column"]) not in table.columns:
-        raise DataError(f"{_no_column(text if match is None else _unquoted(match['column']))}{advice}")
+        raise DataError(f"{_no_column(text if match is None else _unquoted(match['column']), table)}{advice}")
     name, value, sign = _unquoted(match["column"]), _unquoted(match["value"]), match["sign"].replace("==", "=")
     column = table[name]
     if column.dtype.kind in "biuf":
@@ -276,8 +283,9 @@ def _number(value: str, text: str) -> float:
     return day
 
 
-def _no_column(name: str) -> str:
-    return f"the table has no column {name!r}."
+def _no_column(name: str, table: Any) -> str:
+    """The table is the public one, so that its names may be told."""
+    return f"the table has no column {name!r}. {checks.meant(name, map(str, table.columns))}".rstrip()
 
 
 def _numbers(column: Any, name: str) -> Floats:

@@ -17,8 +17,10 @@ from sabun.density.answers import WHOLE, Answer, Interval, checked_bounds
 from sabun.density.expression import Expression
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
+from sabun.records import Column, NumberColumn, Schema
+from sabun.telling.measures import PLAIN, Measure
 
-__all__ = ["KINDS", "Means", "Weighted", "answered", "figure"]
+__all__ = ["KINDS", "Means", "Weighted", "answered", "as_numbers", "figure", "measured"]
 
 KINDS = ("mean", "share", "count", "sum", "quantile", "median")
 """What can be asked of a column or a condition."""
@@ -212,6 +214,20 @@ def _weighted(found: Answer) -> float:
     return found.estimate if found.weighted is None else found.weighted
 
 
+def as_numbers(frame: Any, schema: Schema | None) -> Any:
+    """The frame with the cells of declared numbers and dates as the weights were made with: numbers inside their bounds."""
+    for column in () if schema is None else schema.columns:
+        if isinstance(column, NumberColumn) and column.name in frame.columns:
+            frame = frame.assign(**{column.name: column.encode(frame[column.name].tolist())})
+    return frame
+
+
+def measured(kind: str, column: Column | None) -> Measure:
+    """What a figure of a column counts; shares and counts are plain numbers."""
+    measure = Measure.of(column)
+    return {"count": PLAIN, "share": PLAIN, "sum": measure.apart}.get(kind, measure)
+
+
 def answered(
     question: str,
     table: Any,
@@ -220,6 +236,7 @@ def answered(
     confidence: float,
     limits: dict[str, Interval],
     worst: bool = False,
+    schema: Schema | None = None,
 ) -> dict[str, Answer]:
     """The answers to a question in words, each under the question that asks for it alone.
 
@@ -230,6 +247,7 @@ def answered(
         confidence: How often an interval is meant to hold.
         limits: Public bounds of columns.
         worst: Whether to search for intervals without smoothness too.
+        schema: What was declared about the columns, for units and dates.
 
     Raises:
         ParameterError: The question has none of the known forms.
@@ -238,7 +256,8 @@ def answered(
     read = Expression.read(question, tuple(map(str, table.columns)))
     single = read.by is None and len(read.at) < 2
     found = {}
-    for one in read.singles(table):
+    dates = [column.name for column in (() if schema is None else schema.columns) if Measure.of(column).dates]
+    for one in read.singles(table, dates=dates):
         if one.kind == "count" and not one.what and one.where is None:
             found[question] = _all(means, confidence)
             continue
@@ -248,7 +267,7 @@ def answered(
         if not np.isfinite(values[rows]).all():
             raise DataError(f"{one.what!r} must be a number in every public row that counts; at least one cell is empty.")
         declared = limits.get(one.what) if not one.is_share(table) else None
-        found[question if single else str(one)] = figure(
+        told = figure(
             means,
             np.where(rows, values, 0.0),
             rows,
@@ -258,4 +277,6 @@ def answered(
             bounds=(0.0, 1.0) if one.is_share(table) else declared and checked_bounds(declared, values[rows]),
             worst=worst,
         )
+        column = None if schema is None or one.what not in schema.names or one.is_share(table) else schema[one.what]
+        found[question if single else str(one)] = dataclasses.replace(told, measure=measured(one.kind, column))
     return found

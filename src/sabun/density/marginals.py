@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from sabun.density.export import WEIGHT, table_of
-from sabun.errors import ParameterError
+from sabun.density.saved import features_from
+from sabun.errors import ParameterError, ReleaseError
+from sabun.records import Column, NumberColumn
 from sabun.records.tables import as_table, names_in
 from sabun.release import Release
 from sabun.telling.charts import overlay, steps
 from sabun.telling.language import phrase, said
+from sabun.telling.measures import Measure
 from sabun.telling.reading import Floats, Unfit, numbers_at
 from sabun.telling.story import Chart
 
@@ -47,15 +50,28 @@ def marginals(release: Release, public: Any) -> tuple[Chart, ...]:
             f"public must be the table the weights are for, with {len(weights)} rows; got one with {len(table)} rows."
         )
     pictures: list[Chart | None] = []
+    declared = _declared(release)
     for place, name in enumerate(names_in(table)):
         if name == WEIGHT or len(pictures) == _MOST_COLUMNS:
             continue
         cells = table[:, place] if isinstance(table, np.ndarray) else table[name].to_list()
-        pictures.append(_picture(name, cells, weights))
+        pictures.append(_picture(name, cells, weights, declared.get(name)))
     return tuple(picture for picture in pictures if picture is not None)
 
 
-def _picture(name: str, cells: Any, weights: Floats) -> Chart | None:
+def _declared(release: Release) -> dict[str, Column]:
+    """The columns that the weights were made with, where the release says."""
+    try:
+        schema = features_from(release).schema
+    except ReleaseError:  # of a method that keeps none
+        schema = None
+    return {} if schema is None else {column.name: column for column in schema.columns}
+
+
+def _picture(name: str, cells: Any, weights: Floats, column: Column | None) -> Chart | None:
+    measure = Measure.of(column)
+    if isinstance(column, NumberColumn) and measure.dates:
+        return _numbers(name, column.encode(list(cells)), weights, measure)
     try:
         numbers = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError):
@@ -63,10 +79,10 @@ def _picture(name: str, cells: Any, weights: Floats) -> Chart | None:
     good = np.isfinite(numbers) & (np.abs(numbers) < 1e15)
     if len(np.unique(numbers[good])) <= 2:
         return _labels(name, np.array([f"{cell:g}" for cell in numbers]), weights)
-    return _numbers(name, numbers[good], weights[good])
+    return _numbers(name, numbers[good], weights[good], measure)
 
 
-def _numbers(name: str, numbers: Floats, weights: Floats) -> Chart | None:
+def _numbers(name: str, numbers: Floats, weights: Floats, measure: Measure) -> Chart | None:
     edges = np.linspace(numbers.min(), numbers.max(), _BINS + 1)
     heights = [_percent(np.histogram(numbers, bins=edges, weights=given)[0]) for given in (weights, np.ones(len(numbers)))]
     return steps(
@@ -75,6 +91,7 @@ def _numbers(name: str, numbers: Floats, weights: Floats) -> Chart | None:
         title=said("Column {name}", name=name),
         x_axis=name,
         y_axis=said("share of rows (%)"),
+        measure=measure,
     )
 
 

@@ -16,10 +16,9 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
-from sabun.telling.rounding import between
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_files, asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
-from sabun.telling.terminal.columns import typed_bounds
+from sabun.telling.terminal.columns import typed_ends
 from sabun.telling.terminal.options import (
     Again,
     Bounds,
@@ -209,7 +208,7 @@ def query(
 'median(mean area where not (diagnosis = malignant))' 'mean(mean area) by diagnosis'
     """
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
-    limits = dict(typed_bounds(text) for text in bounds or ())
+    limits = dict(typed_ends(text) for text in bounds or ())
     release = _release_beside(table)
     answer = _answering(table, release, confidence=confidence, worst=worst_case, limits=limits)
     answers: dict[str, Answer] = {}
@@ -251,7 +250,7 @@ def _has_noise(release: Release | None) -> bool:
 def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str], dict[str, Answer]]:
     """What answers a question about a weighted table."""
     from sabun.density.export import WEIGHT, read_back
-    from sabun.density.figures import answered
+    from sabun.density.figures import answered, as_numbers
     from sabun.density.saved import features_from
     from sabun.records import NumberColumn
 
@@ -262,12 +261,10 @@ def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[st
     # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
     known = [column for column in (() if schema is None else schema.columns) if column.name in frame.columns]
     days = {column.name: frame[column.name] for column in known if isinstance(column, NumberColumn) and column.dates}
-    for column in known:
-        if isinstance(column, NumberColumn):
-            frame[column.name] = column.encode(frame[column.name].tolist())
+    frame = as_numbers(frame, schema)
     # A release knows its table by the dates themselves: numbers are none.
     means = _means(release, frame.assign(**days), frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
-    return lambda question: answered(question, frame, means, **how)
+    return lambda question: answered(question, frame, means, schema=schema, **how)
 
 
 def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Means:
@@ -287,9 +284,10 @@ def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Mean
 def _tell(question: str, found: Answer) -> None:
     print_line(f"{question} = {found.shown}   ({_interval(found)})")
     if found.weighted not in (None, found.estimate):
-        print_line(f"   the plain mean: the weights say nothing about it (weighted: {found.weighted:.6g})")
+        weighted = found.measure.exactly(float(found.weighted))
+        print_line(f"   the plain mean: the weights say nothing about it (weighted: {weighted})")
     if found.worst_case is not None:
-        low, high = between(*found.worst_case)
+        low, high = found.measure.ends(*found.worst_case)
         print_line(f"   whatever the ratio: {low} to {high}")
 
 
@@ -298,7 +296,7 @@ def _interval(found: Answer) -> str:
         return f"no interval: {found.reason}"
     if found.interval[0] == found.interval[1]:
         return f"{found.target}: a public number"
-    low, high = between(*found.interval)
+    low, high = found.measure.ends(*found.interval)
     return f"{found.confidence:.0%}, {found.target}: {low} to {high}"
 
 

@@ -149,9 +149,12 @@ def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _As
 
 
 def _as_known(column: Column, known: Schema | None) -> Column:
-    """The column; as it was declared before where it only lacks what the page does not ask for (a heavy tail)."""
+    """The column; as it was declared before where it only lacks what the page does not ask for (a unit, a heavy tail)."""
     before = known[column.name] if known is not None and column.name in known.names else None
-    return before if isinstance(before, NumberColumn) and replace(before, log1p=False) == column else column
+    if not (isinstance(before, NumberColumn) and isinstance(column, NumberColumn)):
+        return column
+    column = column if column.dates else replace(column, unit=before.unit)
+    return before if replace(before, log1p=False) == column else column
 
 
 def _plain(value: object) -> str:

@@ -20,6 +20,7 @@ from sabun.release.files import write_whole
 from sabun.telling.terminal.options import Json
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
+from sabun.telling.words import count as counted
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -93,7 +94,7 @@ def means(
     if json:
         print_json({"out": str(out), "means": {str(key): mean for key, mean in published.items()}})
         return
-    print_line(f"Wrote the means of {len(published)} keys to {str(out)!r}, for the next round.", style="bold")
+    print_line(f"Wrote the means of {counted(len(published), 'key')} to {str(out)!r}, for the next round.", style="bold")
     print_line("A key whose reports tell no mean has the middle of the range; every mean is within the range.")
 
 

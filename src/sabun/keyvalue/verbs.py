@@ -20,6 +20,7 @@ from sabun.telling.terminal.options import Confidence, EngineName, Json, NRecord
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
 from sabun.telling.terminal.progress import progress_bar
 from sabun.telling.terminal.written import Encoding
+from sabun.telling.words import count as counted
 
 if TYPE_CHECKING:
     from sabun.keyvalue import Estimates, Study
@@ -98,7 +99,7 @@ def study(
     if json:
         print_json(_written(out) | _facts(made))
         return
-    print_line(f"Wrote {str(out)!r}: {len(made.terms.keys)} keys, protocol {made.protocol}.", style="bold")
+    print_line(f"Wrote {str(out)!r}: {counted(len(made.terms.keys), 'key')}, protocol {made.protocol}.", style="bold")
     if made.terms.valueless:
         print_line("Frequencies alone: values are not asked for, and there will be no means.")
     print_line(str(made.guarantee))
@@ -226,7 +227,7 @@ def report(
     if json:
         print_json(_written(out) | {"reports": count, "bytes_each": made.report_bytes, "epsilon": str(cost)})
         return
-    print_line(f"Wrote {count} reports of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
+    print_line(f"Wrote {counted(count, 'report')} of {made.report_bytes} bytes to {str(out)!r}.", style="bold")
     if table is not None:
         low, high = made.terms.value_range
         number = f"that is no number from {plain(low)} to {plain(high)}"
@@ -295,11 +296,11 @@ def tally(
         }
         print_json(_written(out) | facts)
         return
-    told = f"Counted {found.accepted} reports; {found.repeated} were repeated, {found.refused} refused."
+    told = f"Counted {counted(found.accepted, 'report')}; {found.repeated} were repeated, {found.refused} refused."
     print_line(told, style="bold")
     for position, reason in found.rejected[:10]:
         print_line(f"  report {position}: {reason}")
-    print_line(f"Wrote {str(out)!r}: {counters.n} reports in all.")
+    print_line(f"Wrote {str(out)!r}: {counted(counters.n, 'report')} in all.")
 
 
 @app.command()

@@ -28,7 +28,7 @@ import numpy as np
 from sabun.errors import DataError, LedgerError, ParameterError
 from sabun.foreign import parse_json
 from sabun.learning.accounting import price_in
-from sabun.learning.run_files import NO_LINK, must_be_plain, state_bytes
+from sabun.learning.run_files import NO_LINK, gone_if_refused, must_be_plain, only_one, state_bytes
 from sabun.learning.stream import Stream
 from sabun.learning.training import Progress, State, one_thread, unheard
 from sabun.ledger import Ledger
@@ -161,19 +161,21 @@ def train_resumably(
         BudgetExceeded: A new run does not fit; nothing was trained.
     """
     place = Path(folder)
+    made = [each for each in (place, *place.parents) if not each.exists()]
     draft = Draft(kind=kind, promise=run.guarantee, facts=run.facts, subject=subject, schema_hash=schema_hash)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{place} must be a folder that can be made; the system says: {error.strerror}.") from None
     must_be_plain((*(place / name for name in (_SECRET, _STATE, _LOCK)), *place.glob(_HALVES)))  # proof: plain-files
-    with _only_one(place / _LOCK):
+    with only_one(place / _LOCK):
         _clean(place)
         reservation = None
         if (place / _SECRET).exists():
             saved = _continued(place, run, ledger, draft.purpose)
         else:
-            reservation, saved = _begun(place, run, ledger, draft.purpose)
+            with gone_if_refused(made, _LOCK):
+                reservation, saved = _begun(place, run, ledger, draft.purpose)
         stream = Stream(saved.key)
         last = _run(place / _STATE, run, saved, stream, progress)
         release = draft.paid(saved.receipt).filled(run.value(last, stream))
@@ -375,22 +377,3 @@ def _erase(file: Path) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     file.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
-    """One run at a time; the operating system lets go when a process dies."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | NO_LINK, _OWNER_ONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DataError(f"{lock.parent} must be used by one run at a time; another one is at it.") from None
-        yield
-    finally:
-        os.close(handle)

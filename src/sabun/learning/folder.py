@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "load_card",
     "load_model",
-    "made_of_persons",
     "model_bytes",
+    "persons_in",
     "save_folder",
     "sign_model",
     "software",
@@ -155,13 +155,13 @@ def load_card(path: str | os.PathLike[str]) -> Card:
     return Card.from_json(read_whole(_plain_file(Path(path) / CARD), max_bytes=LARGEST_CARD))
 
 
-def made_of_persons(path: str | os.PathLike[str]) -> bool:
-    """Whether the model in a folder knows one row for each person, made of several.
+def persons_in(path: str | os.PathLike[str]) -> Any:
+    """How persons were made of rows for the model in a folder, as its release says; None where each row was one.
 
     Raises:
         ReleaseError: Its release is missing or damaged.
     """
-    return "persons" in Release.load(_plain_file(Path(path) / RELEASE), max_bytes=_LARGEST).provenance.parameters
+    return Release.load(_plain_file(Path(path) / RELEASE), max_bytes=_LARGEST).provenance.parameters.get("persons")
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:

@@ -16,8 +16,10 @@ from sabun import checks
 from sabun.errors import DataError
 from sabun.learning.features import Labels
 from sabun.learning.model import Model
+from sabun.learning.network import Floats
+from sabun.telling.words import count, plural
 
-__all__ = ["Evaluation", "Right", "evaluate"]
+__all__ = ["Evaluation", "Right", "compared", "evaluate"]
 
 _BINS = 10
 _MISS = 0.05
@@ -58,9 +60,15 @@ class Right:
         """Plain JSON types."""
         return {"rows": self.rows, "right": self.right, "share": self.share, "interval": list(self.interval)}
 
-    def __str__(self) -> str:
+    def told(self, thing: str) -> str:
+        """The share of so many things."""
         low, high = self.interval
-        return "no rows" if self.share is None else f"{self.share:.1%} of {self.rows:,} rows ({low:.1%} to {high:.1%})"
+        if self.share is None:
+            return f"no {plural(thing)}"
+        return f"{self.share:.1%} of {count(self.rows, thing)} ({low:.1%} to {high:.1%})"
+
+    def __str__(self) -> str:
+        return self.told("row")
 
 
 @final
@@ -75,6 +83,7 @@ class Evaluation:
         calibration: For each tenth of the scale: mean probability that the model named, rows, rows it was right about.
         unknown: Rows whose label is no class of the model; they are left out.
         private: Whether the rows are private.
+        persons: Whether each row was made of all rows of one person.
     """
 
     overall: Right
@@ -83,6 +92,7 @@ class Evaluation:
     calibration: tuple[tuple[float, Right], ...]
     unknown: int
     private: bool
+    persons: bool = False
 
     @property
     def calibration_error(self) -> float | None:
@@ -96,6 +106,7 @@ class Evaluation:
         """Plain JSON types."""
         return {
             "private": self.private,
+            "unit": "person" if self.persons else "row",
             "accuracy": self.overall.to_dict(),
             "most_common_class": self.guess.to_dict(),
             "groups": {name: right.to_dict() for name, right in self.groups.items()},
@@ -105,14 +116,18 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        lines = [_PRIVATE] if self.private else []
-        lines += [f"Right about {self.overall}.", f"Always naming the most common class would be right about {self.guess}."]
+        lines, thing = [_PRIVATE] if self.private else [], "person" if self.persons else "row"
+        guess = self.guess.told(thing)
+        lines += [
+            f"Right about {self.overall.told(thing)}.",
+            f"Always naming the most common class would be right about {guess}.",
+        ]
         if self.unknown:
-            lines.append(f"Left out: {self.unknown:,} rows whose label is no class of the model.")
-        lines += [f"  {name}: {right}" for name, right in self.groups.items()]
+            lines.append(f"Left out: {count(self.unknown, thing)} whose label is no class of the model.")
+        lines += [f"  {name}: {right.told(thing)}" for name, right in self.groups.items()]
         if self.calibration_error is not None:
             lines.append(f"Its probabilities are off by {self.calibration_error:.3f} on average:")
-            lines += [f"  said {said:.2f}, right about {right}" for said, right in self.calibration]
+            lines += [f"  said {said:.2f}, right about {right.told(thing)}" for said, right in self.calibration]
         return "\n".join(lines)
 
 
@@ -142,6 +157,30 @@ def evaluate(
     codes, said = Labels(classes=model.classes, declared=True).codes(y), model.predict_proba(X)
     if len(codes) != len(said) or (groups is not None and len(groups) != len(codes)):
         raise DataError("the rows, their classes and their groups must be as many as each other; they are not.")
+    return compared(model, said, codes, groups=groups, of_groups=of_groups, private=private)
+
+
+def compared(
+    model: Model,
+    said: Floats,
+    codes: NDArray[np.int64],
+    *,
+    groups: Sequence[object] | None,
+    of_groups: Sequence[str],
+    private: bool,
+    persons: bool = False,
+) -> Evaluation:
+    """What probabilities are worth beside the true classes; see `evaluate`.
+
+    Args:
+        model: Which one said them.
+        said: Its probabilities.
+        codes: The places of the true classes in its list, -1 for another label.
+        groups: As in `evaluate`.
+        of_groups: As in `evaluate`.
+        private: As in `evaluate`.
+        persons: Whether each row was made of all rows of one person.
+    """
     known = codes >= 0
     hit, sure = said.argmax(axis=1) == codes, said.max(axis=1)
     counts = np.bincount(codes[known], minlength=len(model.classes))
@@ -155,6 +194,7 @@ def evaluate(
         calibration=tuple((float(sure[part].mean()), _right(hit, part)) for part in tenths if part.any()),
         unknown=int((~known).sum()),
         private=private,
+        persons=persons,
     )
 
 

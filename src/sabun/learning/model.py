@@ -40,6 +40,10 @@ class Model:
         """
         return self.network.probabilities(self.weights, self.features.rows(X))
 
+    def of_encoded(self, rows: Floats) -> Floats:
+        """The same, of rows that were encoded under the model's schema."""
+        return self.network.probabilities(self.weights, self.features.inputs(rows))
+
     def predict(self, X: object) -> NDArray[Any]:
         """The most likely class of each row of X."""
         return np.asarray(np.array(self.classes)[self.predict_proba(X).argmax(axis=1)])

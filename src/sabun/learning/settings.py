@@ -312,8 +312,10 @@ def _range(name: str, value: Any) -> None:
     if value is None:
         return
     listed = isinstance(value, tuple | list) and len(value) == 2 and all(checks.is_number(end) for end in value)
-    good = listed and max(map(abs, value)) <= LARGE and value[1] - value[0] >= 2 * _SMALL
-    checks.require(good, f"None or two numbers, the second at least {2 * _SMALL} above the first", **{name: value})
+    apart = f"None or two numbers, the second at least {2 * _SMALL} above the first"
+    checks.require(listed, apart, **{name: value})
+    checks.require(all(-LARGE <= end <= LARGE for end in value), f"within plus or minus {LARGE:.0f}", **{name: value})
+    checks.require(value[1] - value[0] >= 2 * _SMALL, apart, **{name: value})
 
 
 # Far below, sums would be lost in rounding or on the noise's grid, where nothing is cut any more.

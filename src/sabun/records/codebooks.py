@@ -1,6 +1,6 @@
 """Columns declared in a code book that somebody else wrote: public facts, read without a look at the table.
 
-.csv                  a line for each column: name, kind, lower, upper, labels (between |), missing
+.csv                  a line for each column: name, kind, lower, upper, labels (between |), missing, unit
 .json                 a Table Schema of frictionless, or a DataFrameSchema of pandera (`to_json`)
 .yaml                 the same of pandera (`to_yaml`)
 .xml                  a DDI code book (version 2): variables with ranges and categories
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.foreign import one_line, parse_json
-from sabun.records.columns import Column
+from sabun.records.columns import LONGEST_UNIT, Column
 
 __all__ = ["CodeBook", "read_code_book"]
 
@@ -51,6 +51,7 @@ class _Entry(NamedTuple):
     upper: object = None
     labels: tuple[object, ...] = ()
     missing: object = None
+    unit: object = None
 
 
 def read_code_book(path: str | os.PathLike[str]) -> CodeBook:
@@ -113,7 +114,14 @@ def _column(entry: _Entry) -> Column:
         needed = "a list of labels" if what == "a text" else "a lower and an upper bound"
         raise ParameterError(f"{what} without {needed}")
     missing = None if entry.missing is None else _finite(entry.missing)
-    return Column.number(entry.name, lower=_finite(entry.lower), upper=_finite(entry.upper), missing=missing)
+    ends = (_finite(entry.lower), _finite(entry.upper))
+    return Column.number(entry.name, bounds=ends, missing=missing, unit=_unit(entry.unit))
+
+
+def _unit(value: object) -> str:
+    """A unit that can stand beside a number; a longer remark is none, and no reason to leave the column out."""
+    words = " ".join(_word(value).split())
+    return words if len(words) <= LONGEST_UNIT and words.isprintable() else ""
 
 
 def _finite(value: object) -> float:
@@ -138,13 +146,15 @@ def _of_lines(content: bytes) -> Iterator[_Entry]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=sign)
     names = [str(name).strip().lower() for name in rows.fieldnames or ()]
     if "name" not in names:
-        raise DataError("a code book in CSV must have a column 'name' (and kind, lower, upper, labels, missing); it has none.")
+        raise DataError(
+            "a code book in CSV must have a column 'name' (and kind, lower, upper, labels, missing, unit); it has none."
+        )
     rows.fieldnames = names
     for row in rows:
         cells = {name: (row.get(name) or "").strip() for name in names}
         listed = tuple(label.strip() for label in cells.get("labels", "").split(_BETWEEN) if label.strip())
         ends = (cells.get("lower") or None, cells.get("upper") or None)
-        yield _Entry(cells["name"], cells.get("kind", ""), *ends, listed, cells.get("missing") or None)
+        yield _Entry(cells["name"], cells.get("kind", ""), *ends, listed, cells.get("missing") or None, cells.get("unit"))
 
 
 def _of_json(content: bytes) -> Iterator[_Entry]:
@@ -180,7 +190,7 @@ def _of_frictionless(field: Mapping[str, Any]) -> _Entry:
     listed = rules.get("enum") or field.get("categories") or ()
     labels = tuple(one.get("value") if isinstance(one, Mapping) else one for one in listed) if isinstance(listed, list) else ()
     ends = (rules.get("minimum"), rules.get("maximum"))
-    return _Entry(_word(field.get("name")), _word(field.get("type")), *ends, labels)
+    return _Entry(_word(field.get("name")), _word(field.get("type")), *ends, labels, unit=field.get("unit"))
 
 
 _LOWER = ("greater_than_or_equal_to", "greater_than", "ge", "gt")
@@ -236,7 +246,8 @@ def _of_variable(element: Any) -> _Entry:
         elif tag == "varFormat":
             kind = "number" if part.get("type") == "numeric" else str(part.get("type") or "")
     ranged = lower is not None and upper is not None
-    return _Entry(str(element.get("name") or ""), kind, lower, upper, () if ranged else tuple(labels))
+    listed = () if ranged else tuple(labels)
+    return _Entry(str(element.get("name") or ""), kind, lower, upper, listed, unit=element.get("measUnit"))
 
 
 def _bare(tag: object) -> str:

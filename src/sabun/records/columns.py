@@ -19,7 +19,10 @@ from sabun.records.cells import Cells, Floats, folded, label_positions, numbers
 from sabun.records.dates import days, days_of, iso_of
 from sabun.records.forms import PLAIN, FileFormat
 
-__all__ = ["CategoryColumn", "Column", "NumberColumn"]
+__all__ = ["LONGEST_UNIT", "CategoryColumn", "Column", "NumberColumn"]
+
+LONGEST_UNIT = 24
+"""Characters of a unit, which stands beside every number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,7 @@ class Column(abc.ABC):
         bounds: tuple[float, float] | None = None,
         missing: float | None = None,
         log1p: bool = False,
+        unit: str = "",
     ) -> NumberColumn:
         """Declares a column of numbers between two public bounds.
 
@@ -47,6 +51,8 @@ class Column(abc.ABC):
             bounds: Both at once, instead of `lower` and `upper`.
             missing: Public value that stands for a cell that holds no number; the middle of the bounds when left out.
             log1p: Whether `Schema.scaled` works on log(1 + value), for heavy-tailed columns; needs lower >= 0.
+            unit: What its numbers are measured in, such as ``kg``, ``円`` or ``years``: shown beside them. It is part of the
+                schema, so that a schema with another unit asks another question.
 
         Raises:
             BoundsError: A bound is absent, not finite, or the two are in the wrong order.
@@ -60,7 +66,7 @@ class Column(abc.ABC):
             lower, upper = _pair(name, bounds)
         low, high = _bounds(name, lower, upper)
         middle = low + (high - low) / 2 if missing is None else missing
-        return NumberColumn(name=name, lower=low, upper=high, missing=middle, log1p=log1p)
+        return NumberColumn(name=name, lower=low, upper=high, missing=middle, log1p=log1p, unit=unit)
 
     @staticmethod
     def date(name: str, *, lower: str, upper: str, missing: str | None = None) -> NumberColumn:
@@ -127,10 +133,10 @@ class Column(abc.ABC):
 
     @staticmethod
     def from_dict(mapping: Mapping[str, Any]) -> Column:
-        """Reads what `to_dict` wrote, or less by hand: `missing` and `log1p` may be left out; unknown keys are refused."""
+        """Reads what `to_dict` wrote, or less by hand: `missing`, `log1p`, `unit` may be left out; unknown keys are refused."""
         checks.require(isinstance(mapping, Mapping), "a JSON object", column=mapping)
         kinds: dict[Any, tuple[Callable[..., Column], set[str], set[str]]] = {
-            "number": (Column.number, {"name", "lower", "upper"}, {"missing", "log1p"}),
+            "number": (Column.number, {"name", "lower", "upper"}, {"missing", "log1p", "unit"}),
             "date": (Column.date, {"name", "lower", "upper"}, {"missing"}),
             "category": (Column.category, {"name", "categories"}, {"missing"}),
         }
@@ -155,10 +161,12 @@ class NumberColumn(Column):
     missing: float
     log1p: bool = False
     dates: bool = field(default=False, repr=False)  # interrupted runs know a column by its repr, which must stay as it was
+    unit: str = field(default="", repr=False)  # as `dates`
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         checks.boolean(log1p=self.log1p, dates=self.dates)
+        _check_unit(self.unit, dates=self.dates)
         low, high = _bounds(self.name, self.lower, self.upper)
         if self.log1p and not (low >= 0 and math.log1p(low) < math.log1p(high)):
             rule = "lower >= 0 and ends that log1p tells apart"
@@ -172,9 +180,9 @@ class NumberColumn(Column):
         if self.dates:
             ends = f"{iso_of(self.lower)} to {iso_of(self.upper)}, in days since 1970-01-01"
             return f"{one_line(self.name)}: a date from {ends}; unreadable cells count as {iso_of(self.missing)}"
-        logs = ", on a log scale" if self.log1p else ""
-        span = f"a number from {self.lower:g} to {self.upper:g}{logs}"
-        return f"{one_line(self.name)}: {span}; unreadable cells count as {self.missing:g}"
+        logs, unit = ", on a log scale" if self.log1p else "", f" {self.unit}" if self.unit else ""
+        span = f"a number from {self.lower:g} to {self.upper:g}{unit}{logs}"
+        return f"{one_line(self.name)}: {span}; unreadable cells count as {self.missing:g}{unit}"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -197,7 +205,8 @@ class NumberColumn(Column):
         bounds = {"lower": self.lower, "upper": self.upper, "missing": self.missing}
         if self.dates:
             return {"kind": "date", "name": self.name} | {end: iso_of(day) for end, day in bounds.items()}
-        return {"kind": "number", "name": self.name, **bounds, "log1p": self.log1p}
+        unit = {"unit": self.unit} if self.unit else {}  # digests of schemas without one stay as they were
+        return {"kind": "number", "name": self.name, **bounds, "log1p": self.log1p} | unit
 
 
 @final
@@ -265,6 +274,12 @@ def _check_name(name: str) -> None:
     checks.text(name=name)
     whole = not any("\ud800" <= letter <= "\udfff" for letter in name)
     checks.require(whole, "valid Unicode text, without half a character", name=name)
+
+
+def _check_unit(unit: object, *, dates: bool) -> None:
+    good = isinstance(unit, str) and len(unit) <= LONGEST_UNIT and unit == unit.strip() and unit.isprintable()
+    checks.require(good, f"at most {LONGEST_UNIT} printable characters, without blanks around them", unit=unit)
+    checks.require(not (unit and dates), "left out for a column of dates, which counts days", unit=unit)
 
 
 def _pair(name: str, bounds: object) -> tuple[Any, Any]:

@@ -22,13 +22,14 @@ __all__ = ["SPELLINGS", "IdKeys", "Keys", "numbered", "spelt"]
 Keys = NDArray[np.uint64]
 """Two words for each row; both 0 where there is no id."""
 
-SPELLINGS = ("text", "number")
+SPELLINGS = ("text", "caseless", "number")
 
 _WIDTH, _LONGEST = 16, 64
 """Bytes of a key, and of plain ids whose hash is worked out many at a time."""
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
-_PLAIN = {"text": (0x21, 0x7E), "number": (0x30, 0x39)}
+_ROUNDS = 4
+_PLAIN = {"text": (0x21, 0x7E), "caseless": (0x21, 0x7E), "number": (0x30, 0x39)}
 """The first and last byte of which an id can be made that is compared as it is written."""
 
 _MARKS = np.frombuffer(b"\0" * 14 + b"\x40\x80", dtype=np.uint64), np.frombuffer(b"\0" * 14 + b"\0\x80", dtype=np.uint64)
@@ -42,6 +43,8 @@ def spelt(text: str | None, spelling: str) -> str:
     if text is None:
         return ""
     plain = text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
+    if spelling == "caseless":
+        return _without_case(plain)
     if spelling != "number" or not plain:
         return plain
     plain = folded(plain)
@@ -49,6 +52,17 @@ def spelt(text: str | None, spelling: str) -> str:
         return ""
     sign = "-" if plain[0] == "-" and plain.strip("+-0") else ""
     return sign + (plain.lstrip("+-").lstrip("0") or "0")
+
+
+def _without_case(plain: str) -> str:
+    """The same for upper and lower case; its own results stay as they are."""
+    if plain.isascii():
+        return plain.lower()
+    for _ in range(_ROUNDS):  # letters that fold into others which compose anew settle after two
+        before, plain = plain, unicodedata.normalize("NFKC", plain.casefold()).strip()
+        if plain == before:
+            break
+    return plain
 
 
 @final
@@ -78,12 +92,18 @@ class IdKeys:
         texts = _as_texts(cells)
         if texts is None:
             return self._one_by_one(cells, name)
-        keys, plain = self._as_written(texts, _PLAIN[self._spelling])
+        keys, plain = self._as_written(self._lowered(texts), _PLAIN[self._spelling])
         if not plain.all():
             import pyarrow as pa
 
             keys[~plain] = self._one_by_one(texts.filter(pa.array(~plain)), name)
         return keys
+
+    def _lowered(self, texts: Any) -> Any:
+        """What plain ids are compared as; the others are spelt one by one."""
+        import pyarrow.compute as pc
+
+        return pc.ascii_lower(texts) if self._spelling == "caseless" else texts
 
     def _one_by_one(self, cells: Any, name: str) -> Keys:
         """Each different text by itself."""

@@ -119,7 +119,8 @@ class TableFit:
         if self.alike_ids:
             lines.append(
                 f"Groups of ids that differ only in case, width or leading zeros: {len(self.alike_ids):,}. "
-                "If one is of one person, that person is protected as several: write them alike first."
+                "If one is of one person, that person is protected as several: write them alike first, or ask with --spelling "
+                "caseless (upper and lower case) or --spelling number (leading zeros)."
             )
         return "\n".join(lines)
 

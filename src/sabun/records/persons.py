@@ -69,8 +69,11 @@ class Persons:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a promise made for persons takes for granted."""
+        carry = f"all rows of a person carry one {self.id!r}, and no two persons share one"
+        if self.spelling == "caseless":
+            carry = f"all rows of a person carry one {self.id!r}, whatever its case, and no two persons share one"
         return (
-            f"all rows of a person carry one {self.id!r}, and no two persons share one",
+            carry,
             f"rows without a {self.id!r} are left out",
         )
 
@@ -89,14 +92,15 @@ class Persons:
         """Whether some column's rule looks for what comes first or last."""
         return any(self.rule(column) in ("first", "last") for column in schema.columns)
 
-    def check(self, names: Sequence[str]) -> None:
-        """Refuses a rule about a column that the table lacks; one that is counted need not be there.
+    def check(self, names: Sequence[str], declared: Sequence[str] = ()) -> None:
+        """Refuses a rule about a column that the table lacks, and suggests a declared one; what is counted need not be there.
 
         Raises:
             ParameterError: There is one.
         """
         unknown = [name for name, rule in self.rules if rule != "count" and name not in names]
-        checks.require(not unknown, "about columns of the table", rules=unknown[:1])
+        advice = checks.meant(unknown[0], declared) if unknown else ""
+        checks.require(not unknown, "about columns of the table", advice, rules=unknown[:1])
 
     def read(self, schema: Schema) -> tuple[str, ...]:
         """The columns of the table that are needed: a count of rows needs none of its own."""
@@ -126,7 +130,8 @@ def persons(
             declared label that occurs), ``first`` or ``last`` for labels. ``mean`` and ``mode`` when left out. Cells that hold
             nothing are passed over; where a person has no other, the column's `missing` stands for them.
         spelling: ``text``: ids are equal when their text is, apart from blanks around it and wide characters; ``number``: when
-            they are the same whole number (``007`` is ``7``), and anything else is no id.
+            they are the same whole number (``007`` is ``7``), and anything else is no id; ``caseless``: as text, and upper and
+            lower case are one (``A12`` is ``a12``).
         order: A column of numbers or dates that says which row is first; the order of the rows when left out, and among rows of
             the same number or day. A row without either counts only where a person has no other. Rows of a database have no
             order of their own: there it must be given, and of rows of the same number or day the smallest cell is first.

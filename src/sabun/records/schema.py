@@ -124,7 +124,7 @@ class Schema:
         known = {column.name: column for column in self.columns}
         asked = [names] if isinstance(names, str) else list(names)
         for name in asked:
-            checks.require(name in known, f"one of {', '.join(map(repr, known))}", column=name)
+            checks.column(known, column=name)
         return Schema(columns=tuple(known[name] for name in asked), file=self.file)
 
     def replacing(self, *columns: Column) -> Schema:

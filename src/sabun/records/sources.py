@@ -280,7 +280,7 @@ def _of_persons(how: Persons, schema: Schema) -> Persons:
     if isinstance(settled, np.ndarray):
         raise DataError("a table with several rows per person must have column names; got an array.")
     if not isinstance(settled, Chunks):
-        how.check(_all_names(settled))
+        how.check(_all_names(settled), schema.names)
     if not _has_order(how.table) and how.by_order(schema):
         rule = "a column for the rules first and last; rows of a database have no order of their own"
         checks.require(how.order is not None, rule, order=how.order)

@@ -25,7 +25,7 @@ from sabun.regression.saved import check_possible, check_promises, doubt_of, dou
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
-from sabun.telling.rounding import between, rounded
+from sabun.telling.measures import Measure, dates_of, units_of
 
 __all__ = ["HomeModel", "Influence", "PublicModel"]
 
@@ -36,10 +36,18 @@ _ORIGIN = (
 )
 _ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
 _CAVEATS = (
-    "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than coef_bound. "
-    "They assume one linear model for all (residuals may vary more in one organisation than in another), no bias from "
+    "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than the study's "
+    "bound. They assume one linear model for all (residuals may vary more in one organisation than in another), no bias from "
     "shortened rows"
 )
+_JOINED = {
+    "pool": "noisy sums put together, the less noisy ones counting more",
+    "guard": "chosen between home data, releases and both",
+    "mirror": "mirror averaging, as in the paper",
+    "average": "coefficients averaged",
+    "stack": "coefficients weighted by how well they fit the home data",
+    "best": "coefficients of the release that fits the home data best",
+}
 _AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
@@ -112,6 +120,12 @@ class _Model(abc.ABC):
         """How far each feature can move by its public bounds; a label's indicator moves by 1."""
         widths = {c.name: float(c.upper - c.lower) for c in self.study.features.columns if isinstance(c, NumberColumn)}
         return np.array([widths.get(name, 1.0) for name in self.feature_names_])
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What each coefficient counts, and last the constant: units of the target for one of the feature's."""
+        goal, columns = Measure.of(self.study.target), {column.name: column for column in self.study.features.columns}
+        return (*(goal.per(Measure.of(columns.get(name))) for name in self.feature_names_), goal)
 
     @property
     def cov_(self) -> Floats:
@@ -189,13 +203,14 @@ class _Model(abc.ABC):
 
     def __str__(self) -> str:
         lines = [*self.warnings, self._headline()]
-        for row in self.to_dict()["coefficients"]:
-            name = padded(row["feature"], 24)
+        for row, measure in zip(self.to_dict()["coefficients"], self.measures, strict=True):
+            name, unit = padded(row["feature"], 24), f" {measure.word}" if measure.unit else ""
             if "interval" not in row:
-                lines.append(f"  {name} {row['coef']:>12.5g}")
+                found = measure.exactly(row["coef"]) if measure.dates else f"{row['coef']:.5g}"
+                lines.append(f"  {name} {found:>12}{unit}")
                 continue
-            low, high = between(*row["interval"])
-            lines.append(f"  {name} {rounded(row['coef'], *row['interval']):>12}   [{low}, {high}]")
+            low, high = measure.bare_ends(*row["interval"])
+            lines.append(f"  {name} {measure.bare(row['coef'], *row['interval']):>12}   [{low}, {high}]{unit}")
         if self.covariance is not None:
             lines.append(_CAVEATS + self._assumed() + ".")
         return "\n".join([*lines, *self.findings])
@@ -203,6 +218,11 @@ class _Model(abc.ABC):
     @abc.abstractmethod
     def _headline(self) -> str:
         """What this model is, whom it protects."""
+
+    def _joined(self) -> str:
+        """How the releases were joined, in words."""
+        only = len(self.organisations) == 1 and isinstance(self, PublicModel)
+        return "what that release gives by itself" if only else _JOINED.get(self.method, self.method)
 
     def _assumed(self) -> str:
         """What the intervals assume beside what all do."""
@@ -244,7 +264,7 @@ class PublicModel(_Model):
     """
 
     def _headline(self) -> str:
-        return f"Public model from {', '.join(self.organisations)} ({self.method}); made of releases only."
+        return f"Public model from {', '.join(self.organisations)}, made of releases only: {self._joined()}."
 
     def release(self) -> Release:
         """The model as a release of its own, to sign, save or report.
@@ -270,7 +290,9 @@ class PublicModel(_Model):
             ends = np.vstack([self.conf_int(), self.intercept_interval()])
             value |= {"low": ends[:, 0], "high": ends[:, 1]}
         promise, known = _joint(self)
-        facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows)}
+        columns = {column.name: column for column in (*self.study.features.columns, self.study.target)}
+        value |= dates_of(columns)
+        facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows), **units_of(columns)}
         notes = (_ORIGIN, *(() if known else (_ONE_TABLE,)), *self.findings)
         return derived(value, kind=_KIND, promise=promise, facts=facts, notes=notes)
 
@@ -352,7 +374,7 @@ class HomeModel(_Model):
 
     def _headline(self) -> str:
         return (
-            f"Home model from {', '.join(self.organisations)} with home data ({self.method}). "
+            f"Home model from {', '.join(self.organisations)} with home data: {self._joined()}. "
             "NOT PRIVATE for the home data: keep it at home; share a model combined without home data instead."
         )
 

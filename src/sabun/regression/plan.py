@@ -30,7 +30,7 @@ _NOISE = 0.5
 _FEW = 7
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
-    "coefficients are half as long as coef_bound"
+    "coefficients are half as long as the public guess of their length"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,10 @@ from sabun.release import Release
 from sabun.telling.charts import dots
 from sabun.telling.generic import spread, stages
 from sabun.telling.language import retold, said
+from sabun.telling.measures import PLAIN, Measure, measure_in
 from sabun.telling.reading import Floats, Unfit, has, numbers_at, text_at, texts_at
-from sabun.telling.rounding import between, rounded
 from sabun.telling.story import Answer, Grid, Quantity, Story
-from sabun.telling.words import count, listed, number, sentences, shown
+from sabun.telling.words import count, listed, sentences, shown
 
 __all__ = ["story"]
 
@@ -34,6 +35,9 @@ class _Line:
     target: str
     organisations: tuple[str, ...]
     findings: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    goal: Measure
+    steps: tuple[Measure, ...]
 
     @property
     def moves(self) -> Floats:
@@ -48,7 +52,17 @@ class _Line:
     def told(self, place: int) -> str:
         """A coefficient with the digits that its interval leaves."""
         value = float(self.coefficients[place])
-        return number(value) if self.ends is None else rounded(value, *self.ends[place].tolist())
+        pair = (value, value) if self.ends is None else self.ends[place].tolist()
+        return self.measures[place].told(value, *pair)
+
+    def step(self, place: int) -> str:
+        """What one step of a feature does to the target."""
+        value, unit = float(self.coefficients[place]), self.steps[place].single
+        pair = (value, value) if self.ends is None else self.ends[place].tolist()
+        amount = self.goal.told(value, *pair)
+        if not unit:
+            return said("For each step of 1 it is {amount}.", amount=amount)
+        return said("For each step of 1 {unit} it is {amount}.", unit=unit, amount=amount)
 
 
 def story(release: Release) -> Story:
@@ -79,9 +93,9 @@ def _answer(found: _Line) -> Answer:
         )
         return Answer(big=said("No clear effect"), sentence=sentences(nobody, source))
     top = max(clear, key=lambda place: abs(np.nan_to_num(moves[place])))
-    step = said("For each step of 1 it is {amount}.", amount=found.told(top))
+    step = found.step(top)
     if ends is None:
-        told, around = number(float(moves[top])), ""
+        told = found.goal.exactly(float(moves[top]))
         sentence = said(
             "Of {columns}, “{name}” has the largest estimate of what it does to “{target}” over its whole public range.",
             columns=columns,
@@ -90,7 +104,8 @@ def _answer(found: _Line) -> Answer:
         )
         return Answer(big=f"{found.names[top]}: {told}", sentence=sentences(sentence, step, source))
     low, high = ends[top].tolist()
-    told, around = rounded(float(moves[top]), low, high), spread(float(moves[top]), low, high, level="95 %")
+    told = found.goal.told(float(moves[top]), low, high)
+    around = spread(float(moves[top]), low, high, level="95 %", measure=found.goal)
     rivals = [name for place, name in enumerate(found.names) if place != top and _farthest(ends[place]) >= _nearest(ends[top])]
     words = "Of {columns}, “{name}” moves “{target}” the most over its whole public range: by {amount}."
     if rivals:
@@ -118,8 +133,11 @@ def _nearest(ends: Floats) -> float:
 def _quantities(found: _Line) -> list[Quantity]:
     names = (*found.names, said("(constant)"))
     ends = np.full((len(names), 2), np.nan) if found.ends is None else found.ends
-    pairs = zip(names, found.coefficients, ends, strict=True)
-    return [Quantity(name=name, value=float(value), low=float(low), high=float(high)) for name, value, (low, high) in pairs]
+    pairs = zip(names, found.coefficients, ends, found.measures, strict=True)
+    return [
+        Quantity(name=name, value=float(value), low=float(low), high=float(high), measure=measure)
+        for name, value, (low, high), measure in pairs
+    ]
 
 
 def _estimate(release: Release) -> _Line:
@@ -142,6 +160,7 @@ def _estimate(release: Release) -> _Line:
         target=study.target.name,
         organisations=model.organisations,
         findings=model.findings,
+        **_measured(model.feature_names_, {c.name: Measure.of(c) for c in study.features.columns}, Measure.of(study.target)),
     )
 
 
@@ -163,7 +182,14 @@ def _model(release: Release) -> _Line:
         target=text_at(value, "target"),
         organisations=texts_at(value, "organisations"),
         findings=(),
+        **_measured(names, {name: measure_in(release, name) for name in names}, measure_in(release, text_at(value, "target"))),
     )
+
+
+def _measured(names: tuple[str, ...], features: Mapping[str, Measure], target: Measure) -> dict[str, Any]:
+    """What coefficients, their steps and changes of the target count."""
+    steps = tuple(features.get(name, PLAIN).apart for name in names)
+    return {"measures": (*map(target.per, steps), target), "goal": target.apart, "steps": steps}
 
 
 def _steps(release: Release) -> tuple[str, ...]:
@@ -192,6 +218,7 @@ def _effects(found: _Line) -> Any:
         axis=said("change of {target}", target=found.target),
         zero=True,
         heading=said("column"),
+        measure=found.goal,
         note=sentences(
             said(
                 "The change of the prediction when a column moves over its whole public range (a label: from absent to "
@@ -210,7 +237,7 @@ def _table(found: _Line) -> Grid:
     if found.ends is None:
         rows = tuple((name, found.told(place)) for place, name in enumerate(names))
         return Grid(title=title, columns=columns, rows=rows)
-    pairs = [between(*pair) for pair in found.ends.tolist()]
+    pairs = [measure.bare_ends(*pair) for measure, pair in zip(found.measures, found.ends.tolist(), strict=True)]
     full = tuple(
         (name, found.told(place), said("{low} to {high}", low=low, high=high))
         for place, (name, (low, high)) in enumerate(zip(names, pairs, strict=True))

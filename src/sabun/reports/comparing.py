@@ -17,7 +17,7 @@ from sabun.reports.documents import collection
 from sabun.reports.facts import Chapter, Facts, facts
 from sabun.telling.charts import dots
 from sabun.telling.language import said, speaking
-from sabun.telling.rounding import between, rounded
+from sabun.telling.measures import PLAIN
 from sabun.telling.story import Chart, Grid, Quantity
 from sabun.telling.words import count, shown, unit_word
 
@@ -150,16 +150,18 @@ def _picture(name: str, group: Sequence[_Side]) -> Chart | None:
     shown = [(side.label, side.figures[name]) for side in group if name in side.figures]
     labels = [label for label, _ in shown]
     value, low, high = (np.array([getattr(one, part) for _, one in shown]) for part in ("value", "low", "high"))
-    return dots(labels, value, low, high, title=name, axis=name, heading=said("release"))
+    measures = {one.measure for _, one in shown}
+    measure = measures.pop() if len(measures) == 1 else PLAIN
+    return dots(labels, value, low, high, title=name, axis=name, heading=said("release"), measure=measure)
 
 
 def _cell(one: Quantity | None) -> str:
     if one is None or math.isnan(one.value):
         return said("not told")
     if math.isnan(one.low):
-        return rounded(one.value, one.value, one.value)
-    low, high = between(one.low, one.high)
-    return said("{value} ({low} to {high})", value=rounded(one.value, one.low, one.high), low=low, high=high)
+        return one.measure.told(one.value, one.value, one.value)
+    low, high = one.measure.bare_ends(one.low, one.high)
+    return said("{value} ({low} to {high})", value=one.measure.told(one.value, one.low, one.high), low=low, high=high)
 
 
 def _difference(found: Sequence[Quantity]) -> str:

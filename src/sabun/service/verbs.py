@@ -12,6 +12,7 @@ import typer
 from sabun.errors import ParameterError
 from sabun.service.extra import require_extra
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
+from sabun.telling.words import count as counted
 
 if TYPE_CHECKING:
     from sabun.service.report_store import Served, Store
@@ -102,7 +103,7 @@ def serve(
         if json:
             print_json({"studies": tasks, "address": settings.address(port)})
         else:
-            print_line(f"Ready to serve {len(tasks)} studies.", style="bold")
+            print_line(f"Ready to serve {len(tasks)} {'study' if len(tasks) == 1 else 'studies'}.", style="bold")
         return
 
     def told(address: str) -> None:
@@ -177,7 +178,7 @@ def tickets(
     if json:
         print_json({"out": str(out), "tickets": len(issued)})
     else:
-        print_line(f"Wrote {len(issued)} tickets to {str(out)!r}; the store keeps only their hashes.", style="bold")
+        print_line(f"Wrote {counted(len(issued), 'ticket')} to {str(out)!r}; the store keeps only their hashes.", style="bold")
 
 
 @operator.command("add")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
-__all__ = ["ANSWERS", "PARTS", "is_date"]
+from sabun.release import Release
+from sabun.telling.language import said
+from sabun.telling.measures import PLAIN, Measure, measure_in
+from sabun.telling.reading import has, numbers_at, texts_at
+
+__all__ = ["ANSWERS", "PARTS", "measured", "parts_in"]
 
 ANSWERS: Mapping[str, str] = MappingProxyType(
     {
@@ -23,6 +29,20 @@ PARTS: Mapping[str, str] = MappingProxyType({"histogram": "bins", "quantiles": "
 """Questions with several answers for each group, with the fact that names them."""
 
 
-def is_date(what: str, facts: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    """Whether an answer is the number of a day, counted from 1970-01-01: a mean or a quantile of dates is."""
-    return what in ("mean", "quantiles") and facts.get("column") in value.get("dates", ())
+def measured(what: str, release: Release) -> Measure:
+    """What an answer counts: what its column does, or rows; a mean or a quantile of dates is a date."""
+    column = measure_in(release, release.provenance.parameters.get("column"))
+    return {"mean": column, "quantiles": column, "sum": column.apart, "variance": column.squared}.get(what, PLAIN)
+
+
+def parts_in(what: str, release: Release) -> tuple[str, ...]:
+    """What the answers of one group are about: shares, or bins with their unit, or between dates."""
+    facts = release.provenance.parameters
+    named, column = texts_at(facts, PARTS[what]), measure_in(release, facts.get("column"))
+    if what != "histogram" or not has(facts, "edges"):
+        return named
+    if not column.dates:
+        return tuple(column.beside(name) for name in named)
+    # A bin begins with the first day that is in it: bins of one width begin within a day.
+    starts = [column.exactly(math.ceil(edge)) for edge in numbers_at(facts, "edges", size=len(named) + 1)]
+    return tuple(said("{low} to {high}", low=low, high=high) for low, high in pairwise(starts))

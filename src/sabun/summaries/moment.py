@@ -19,6 +19,7 @@ from sabun.summaries.ruler import Ruler, number
 from sabun.summaries.sensitivity import Change, public_size
 from sabun.summaries.statistic import Moments, PowerSums, Tally
 from sabun.summaries.summary import Expected, Group, Terms
+from sabun.telling.measures import Measure
 
 __all__ = ["Formula", "Moment"]
 
@@ -36,14 +37,14 @@ class Formula:
         numbers: The whole numbers of a group that get noise; as many whatever the group.
         answer: What the noisy numbers of a group say; the number of rows is used only where it is public.
         extent: How far apart two answers about a group of that size can be.
-        unit: What answers about a column are measured in.
+        squared: Whether answers about a column are measured in squares of what it is.
     """
 
     change: Callable[[People, str, Ruler], Change]
     numbers: Callable[[Moment, Moments], list[int]]
     answer: Callable[[Moment, Sequence[int], int, float], Group]
     extent: Callable[[Moment, int], Fraction]
-    unit: str = "units of {!r}"
+    squared: bool = False
 
 
 @final
@@ -109,8 +110,14 @@ class Moment:
         few, middle, high = self._errors(spread_evenly, rows) or (few, usual, high)
         whole = number(self.formula.extent(self, size))
         assumed: tuple[str, ...] = () if self.public else ("cells are spread evenly over the bounds",)
-        unit = self.formula.unit.format(self.terms.people.column)
-        return Expected(reach, usual, whole, unit, (((few, middle, high), assumed),), whole)
+        return Expected(reach, usual, whole, self._unit, (((few, middle, high), assumed),), whole)
+
+    @property
+    def _unit(self) -> str:
+        """What errors are measured in, in words."""
+        column = self.terms.people.summed
+        measure = Measure.of(column).squared if self.formula.squared else Measure.of(column).apart
+        return measure.unit or f"units of {column.name!r}{', squared' if self.formula.squared else ''}"
 
     def _errors(self, numbers: Sequence[int], rows: int) -> tuple[float, float, float] | None:
         """Errors exceeded in nine, five and one of ten runs, to first order in the noise; None where it drowns the group."""

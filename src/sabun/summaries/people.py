@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.records import CHUNK_ROWS, CategoryColumn, Column, NumberColumn, Schema, has_names, open_source
 from sabun.records.dates import days_of
+from sabun.telling.measures import dates_of, units_of
 
 __all__ = ["EVERYBODY", "Block", "People", "Where"]
 
@@ -60,7 +61,7 @@ class People:
         assert isinstance(schema, Schema)
         for name, value in (("column", column), ("by", by)):
             if value is not None:
-                checks.require(value in schema.names, f"one of {', '.join(map(repr, schema.names))}", **{name: value})
+                checks.column(schema.names, **{name: value})
         if by is not None:
             good = isinstance(schema[str(by)], CategoryColumn)
             checks.require(good, "a column of labels", "Groups are the labels that the schema declares.", by=by)
@@ -97,10 +98,9 @@ class People:
         return tuple(dict.fromkeys(name for name in used if name is not None)) or self.schema.names[:1]
 
     @property
-    def dates(self) -> tuple[str, ...]:
-        """The columns among them whose numbers are days since 1970-01-01."""
-        columns = (self.schema[name] for name in self.names)
-        return tuple(column.name for column in columns if isinstance(column, NumberColumn) and column.dates)
+    def dates(self) -> dict[str, list[str]]:
+        """The columns among them whose numbers are days since 1970-01-01, as a release keeps them."""
+        return dates_of({name: self.schema[name] for name in self.names})
 
     def blocks(self, source: object) -> Iterator[Block]:
         """The rows of a table, encoded; no cell can raise."""
@@ -132,7 +132,8 @@ class People:
     def facts(self) -> dict[str, Any]:
         """The public choices, as a release keeps them."""
         told = {name: [[_side(low), _side(high)] for low, high in ranges] for name, ranges in self.where}
-        return {"column": self.column, "by": self.by, "groups": list(self.groups), "where": told}
+        units = units_of({name: self.schema[name] for name in self.names})
+        return {"column": self.column, "by": self.by, "groups": list(self.groups), "where": told} | units
 
 
 def _side(end: float) -> float | None:
@@ -145,7 +146,8 @@ def _conditions(schema: Schema, where: object) -> tuple[tuple[str, tuple[_Range,
     checks.require(isinstance(where, Mapping) and len(where) > 0, "a mapping from columns to ranges or labels", where=where)
     assert isinstance(where, Mapping)
     for name in where:
-        checks.require(name in schema.names, f"about declared columns ({', '.join(map(repr, schema.names))})", where=name)
+        rule = f"about declared columns ({', '.join(map(repr, schema.names))})"
+        checks.require(name in schema.names, rule, checks.meant(name, schema.names), where=name)
     return tuple((str(name), _ranges(schema[name], where[name])) for name in sorted(where))
 
 

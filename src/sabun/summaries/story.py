@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sabun.release import Release
-from sabun.summaries.kinds import ANSWERS, PARTS, is_date
+from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, said
+from sabun.telling.measures import Measure, measure_in
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
-from sabun.telling.rounding import between, day, days_between, rounded
 from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, plural, sentences, shown
-from sabun.telling.words import number as plain
 
 __all__ = ["story"]
 
@@ -59,19 +58,20 @@ def story(release: Release) -> Story:
     if what not in _STEPS:
         raise Unfit(what)
     facts = release.provenance.parameters
-    lines = _lines(what, release.value, facts)
+    lines = _lines(what, release)
     told = [line for line in lines if not np.isnan(line.found)]
     people = plural(release.guarantee.unit)
-    dates = texts_at(release.value, "dates") if has(release.value, "dates") else ()
-    dated = is_date(what, facts, release.value)
+    measure = measured(what, release)
     return Story(
         title=_title(what, facts),
-        answer=_answer(what, lines, facts, _asked(facts, people, dates), dated=dated),
+        answer=_answer(what, lines, facts, _asked(release, people), measure),
         stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
-        charts=tuple(chart for chart in [_chart(what, told, facts, dated=dated)] if chart is not None),
-        grids=(_grid(lines, dated=dated), results(release)),
+        charts=tuple(chart for chart in [_chart(what, told, facts, measure)] if chart is not None),
+        grids=(_grid(lines, measure), results(release, measures={ANSWERS[what]: measure, "intervals": measure})),
         cautions=_cautions(what, lines, facts),
-        quantities=tuple(Quantity(name=line.name, value=line.found, low=line.low, high=line.high) for line in lines),
+        quantities=tuple(
+            Quantity(name=line.name, value=line.found, low=line.low, high=line.high, measure=measure) for line in lines
+        ),
     )
 
 
@@ -81,14 +81,15 @@ def _title(what: str, facts: Mapping[str, Any]) -> str:
     return said("Private {what}", what=said(_NAMES[what]))
 
 
-def _lines(what: str, value: Mapping[str, Any], facts: Mapping[str, Any]) -> list[_Line]:
+def _lines(what: str, release: Release) -> list[_Line]:
+    value, facts = release.value, release.provenance.parameters
     groups = texts_at(facts, "groups")
     answers, ends = value.get(ANSWERS[what]), value.get("intervals")
     if not (groups and isinstance(answers, Mapping) and isinstance(ends, Mapping)):
         raise Unfit(what)
     if what not in PARTS:
         return [_line(name if has(facts, "by") else said(_NAMES[what]), answers, ends, name) for name in groups]
-    parts = texts_at(facts, PARTS[what])
+    parts = parts_in(what, release)
     return [line for group in groups for line in _listed(group if has(facts, "by") else "", parts, answers, ends, group)]
 
 
@@ -108,23 +109,25 @@ def _listed(group: str, parts: tuple[str, ...], answers: Mapping[str, Any], ends
     return lines
 
 
-def _asked(facts: Mapping[str, Any], people: str, dates: tuple[str, ...]) -> str:
+def _asked(release: Release, people: str) -> str:
+    facts = release.provenance.parameters
     where = facts.get("where")
     if isinstance(where, Mapping) and where:
-        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where, dates))
+        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where, release))
     else:
         asked = said(" among the {people}", people=people)
     return asked + (said(", by {column}", column=text_at(facts, "by")) if has(facts, "by") else "")
 
 
-def _condition(where: Mapping[str, Any], dates: tuple[str, ...]) -> str:
+def _condition(where: Mapping[str, Any], release: Release) -> str:
     def words(name: str, pair: Any) -> str:
         low, high = pair
-        number = day if name in dates else plain
+        measure = measure_in(release, name)
+        number = measure.exactly
         if low is None or high is None:
             below = low is None and high is not None
             return said("below {high}", high=number(high)) if below else said("at least {low}", low=number(low))
-        return said("from {low} to below {high}", low=number(low), high=number(high))
+        return said("from {low} to below {high}", low=measure.bare_exactly(low), high=number(high))
 
     try:
         return said(" and ").join(
@@ -134,7 +137,7 @@ def _condition(where: Mapping[str, Any], dates: tuple[str, ...]) -> str:
         raise Unfit("where") from None
 
 
-def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, *, dated: bool) -> Answer:
+def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, measure: Measure) -> Answer:
     column = said(" of “{column}”", column=text_at(facts, "column")) if has(facts, "column") else ""
     sentence = said("The {what}{column}{asked}.", what=said(_NAMES[what]), column=column, asked=asked)
     if len(lines) > 1:
@@ -145,14 +148,9 @@ def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str,
         few = said("The noisy size of the group cannot be told from 0.")
         return Answer(big=said("Too few to tell"), sentence=sentences(sentence, few))
     known = not np.isnan(line.low)
-    if dated:
-        low, high = days_between(line.low, line.high)
-        sure = f" ({level})" if (level := level_of(facts)) else ""
-        ends = said("between {low} and {high}{sure}", low=low, high=high, sure=sure) if known else ""
-        return Answer(big=day(line.found), spread=ends, sentence=sentence)
     return Answer(
-        big=rounded(line.found, line.low, line.high),
-        spread=spread(line.found, line.low, line.high, level=level_of(facts)) if known else "",
+        big=measure.told(line.found, line.low, line.high),
+        spread=spread(line.found, line.low, line.high, level=level_of(facts), measure=measure) if known else "",
         sentence=sentence,
     )
 
@@ -169,16 +167,17 @@ def _drawn(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any], *, dated: bool) -> Chart | None:
+def _chart(what: str, lines: list[_Line], facts: Mapping[str, Any], measure: Measure) -> Chart | None:
     return dots(
         [line.name for line in lines],
         np.array([line.found for line in lines]),
         np.array([line.low for line in lines]),
         np.array([line.high for line in lines]),
         title=said("Answers with their intervals"),
-        axis=said("{axis}, in days since 1970-01-01", axis=_axis(what, facts)) if dated else _axis(what, facts),
+        axis=_axis(what, facts),
         heading=said("of"),
         note=said("Bars are {level} intervals, each by itself.", level=level_of(facts)),
+        measure=measure,
     )
 
 
@@ -188,20 +187,16 @@ def _axis(what: str, facts: Mapping[str, Any]) -> str:
     return said("{what} of {column}", what=said(_NAMES[what]), column=text_at(facts, "column"))
 
 
-def _grid(lines: list[_Line], *, dated: bool) -> Grid:
+def _grid(lines: list[_Line], measure: Measure) -> Grid:
     rows = tuple(
         (
             line.name,
-            said("too few to tell")
-            if np.isnan(line.found)
-            else day(line.found)
-            if dated
-            else rounded(line.found, line.low, line.high),
-            *(days_between if dated else between)(line.low, line.high),
+            said("too few to tell") if np.isnan(line.found) else measure.bare(line.found, line.low, line.high),
+            *measure.bare_ends(line.low, line.high),
         )
         for line in lines
     )
-    columns = (said("of"), said("answer"), said("from"), said("to"))
+    columns = (said("of"), measure.named(said("answer")), said("from"), said("to"))
     return Grid(title=said("Answers"), columns=columns, rows=rows)
 
 

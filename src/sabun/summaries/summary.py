@@ -259,9 +259,7 @@ class Summary(Question):
         value["intervals"] = {name: group.interval for name, group in by_name.items()}
         if found[0].size is not None:
             value["sizes"] = {name: group.size for name, group in by_name.items()}
-        if people.dates:
-            value["dates"] = people.dates
-        return value
+        return value | people.dates
 
     def _own(self, answers: Any) -> Any:
         """The answer of the one group there is; all of them by name where there are groups."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.records import CategoryColumn, Column, NumberColumn, Schema
 from sabun.records.dates import days_of
@@ -29,7 +30,8 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
         if not (equals and wanted) or name in found:
             raise ParameterError(f"where must look like age=18:65, age=65: or sex=F,M, once for a column; got {text!r:.60}.")
         if name not in known.names:
-            raise ParameterError(f"where must be about declared columns; got {name!r}. Add --bounds '{name}=low:high'.")
+            advice = checks.meant(name, known.names) or f"Add --bounds '{name}=low:high'."
+            raise ParameterError(f"where must be about declared columns; got {name!r}. {advice}")
         labels = isinstance(known[name], CategoryColumn)
         found[name] = [label.strip() for label in wanted.split(",")] if labels else _range(text, wanted, known[name])
     return found or None
@@ -40,9 +42,20 @@ def typed_bins(text: str | None) -> int | list[float] | None:
     if text is None:
         return None
     try:
-        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
+        return int(text) if "," not in text else [_edge(edge) for edge in text.split(",")]
     except ValueError:
-        raise ParameterError(f"bins must be a whole number, or edges such as 0,18,65,120; got {text!r:.60}.") from None
+        raise ParameterError(
+            f"bins must be a whole number, or edges such as 0,18,65,120 or 2026-01-01,2026-04-01; got {text!r:.60}."
+        ) from None
+
+
+def _edge(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        if math.isnan(day := days_of(text)):
+            raise
+        return day
 
 
 def typed_shares(text: str) -> list[str]:

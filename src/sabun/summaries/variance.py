@@ -94,4 +94,4 @@ def _extent(how: Moment, size: int) -> Fraction:
     return (how.ruler.steps * how.ruler.step) ** 2 / 4
 
 
-_FORMULA = Formula(change=of_moments, numbers=_numbers, answer=_answer, extent=_extent, unit="units of {!r}, squared")
+_FORMULA = Formula(change=of_moments, numbers=_numbers, answer=_answer, extent=_extent, squared=True)

@@ -9,9 +9,9 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.summaries.kinds import ANSWERS, PARTS, is_date
+from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
-from sabun.telling.rounding import between, day, days_between, rounded
+from sabun.telling.measures import Measure
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
@@ -37,7 +37,6 @@ from sabun.telling.terminal.options import (
     followed_by,
 )
 from sabun.telling.terminal.output import new_file, print_json, print_line
-from sabun.telling.words import number
 
 if TYPE_CHECKING:
     from sabun.records import Schema
@@ -309,21 +308,21 @@ def _lines(word: str, release: Release) -> list[str]:
     """One line for each answer."""
     facts, value = release.provenance.parameters, release.value
     answers = value[ANSWERS[word]]
-    parts = facts[PARTS[word]] if word in PARTS else None
-    lines, dated = [], is_date(word, facts, value)
+    parts = parts_in(word, release) if word in PARTS else None
+    lines, measure = [], measured(word, release)
     for group in facts["groups"]:
         start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"
         if parts is None:
-            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], dated)}")
+            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure)}")
             continue
         triples = zip(parts, answers[group], value["intervals"][group], strict=True)
-        lines += [f"{start}, {part}: {_told(found, ends, dated)}" for part, found, ends in triples]
+        lines += [f"{start}, {part}: {_told(found, ends, measure)}" for part, found, ends in triples]
     return lines
 
 
-def _told(found: Any, ends: Any, dated: bool) -> str:
+def _told(found: Any, ends: Any, measure: Measure) -> str:
     if ends is None:
-        return "too few to tell" if found is None else day(found) if dated else number(found)
-    low, high = days_between(*ends) if dated else between(*ends)
-    answer = "too few to tell" if found is None else day(found) if dated else rounded(found, *ends)
+        return "too few to tell" if found is None else measure.exactly(found)
+    low, high = measure.ends(*ends)
+    answer = "too few to tell" if found is None else measure.told(found, *ends)
     return f"{answer}   (between {low} and {high})"

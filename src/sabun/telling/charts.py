@@ -11,8 +11,9 @@ import numpy as np
 
 from sabun.telling.drawing import ACCENT, GRID, INK, SECOND, SOFT, drawn, label
 from sabun.telling.language import phrase, said
+from sabun.telling.measures import PLAIN, Measure
 from sabun.telling.reading import Floats
-from sabun.telling.rounding import between, rounded
+from sabun.telling.rounding import day
 from sabun.telling.story import Chart, Grid
 from sabun.telling.words import count, number, plural, sentences
 
@@ -26,6 +27,7 @@ MOST_ROWS = 60
 
 _LARGEST = 1e15  # beyond this, ticks are no longer readable and float arithmetic on them overflows
 _MOST_BINS = 40
+_MOST_DATES = 3
 
 
 def dots(
@@ -39,8 +41,10 @@ def dots(
     zero: bool = False,
     heading: str | None = None,
     note: str = "",
+    measure: Measure = PLAIN,
 ) -> Chart | None:
     """One dot for each name, with its interval; None when nothing can be drawn."""
+    axis = measure.named(axis)
     low = values if low is None else low
     high = values if high is None else high
     good = [place for place in range(len(names)) if _drawable(values[place])][:MOST_ROWS]
@@ -56,8 +60,10 @@ def dots(
             axes.axvline(0.0, color=SOFT, linewidth=1.0)
         axes.errorbar(centre, places, xerr=[below, above], fmt="o", color=ACCENT, markersize=5, capsize=3, linewidth=1.6)
         _name_rows(axes, [names[place] for place in good], axis)
+        _mark(axes, measure)
 
-    rows = tuple(_row(names[place], float(values[place]), float(low[place]), float(high[place])) for place in good)
+    triples = [(names[place], float(values[place]), float(low[place]), float(high[place])) for place in good]
+    rows = tuple((name, measure.bare(*found), *measure.bare_ends(*found[1:])) for name, *found in triples)
     left_out = len(names) - len(good)
     more = said("Not drawn: {rows} of the release file.", rows=count(left_out, "more row")) if left_out else ""
     alt = said("{values} with intervals; the numbers are in the table below the picture.", values=count(len(good), "value"))
@@ -183,7 +189,14 @@ def overlay(
 
 
 def steps(
-    edges: Floats, series: Sequence[tuple[str, Floats]], *, title: str, x_axis: str, y_axis: str, note: str = ""
+    edges: Floats,
+    series: Sequence[tuple[str, Floats]],
+    *,
+    title: str,
+    x_axis: str,
+    y_axis: str,
+    note: str = "",
+    measure: Measure = PLAIN,
 ) -> Chart | None:
     """Two histograms over the same bins, for comparing; None when nothing can be drawn."""
     looks = ((ACCENT, "-"), (SECOND, "--"))
@@ -193,15 +206,16 @@ def steps(
     def draw(axes: Axes) -> None:
         for (name, heights), (colour, dashes) in zip(series, looks, strict=False):
             axes.stairs(heights, edges, color=colour, linestyle=dashes, linewidth=1.8, label=label(name))
-        axes.set_xlabel(label(x_axis))
+        axes.set_xlabel(measure.named(label(x_axis)))
         axes.set_ylabel(y_axis)
         axes.grid(axis="y")
         axes.set_axisbelow(True)
+        _mark(axes, measure)
         axes.figure.legend(loc="outside upper left", ncols=3, frameon=False)
 
     rows = tuple(
         (
-            said("{low} to {high}", low=number(float(low)), high=number(float(high))),
+            said("{low} to {high}", low=measure.bare_exactly(float(low)), high=measure.bare_exactly(float(high))),
             *(number(float(heights[place]), 3) for _, heights in series),
         )
         for place, (low, high) in enumerate(pairwise(edges))
@@ -216,17 +230,13 @@ def steps(
         title=title,
         svg=drawn(draw, title=_titled(title, alt), height=2.8),
         note=note,
-        data=Grid(title=title, columns=(x_axis, *names), rows=rows),
+        data=Grid(title=title, columns=(measure.named(x_axis), *names), rows=rows),
     )
 
 
 def _titled(title: str, alt: str) -> str:
     """What a screen reader says of a picture."""
     return sentences(said("{title}.", title=title), alt)
-
-
-def _row(name: str, value: float, low: float, high: float) -> tuple[str, ...]:
-    return (name, rounded(value, low, high), *between(low, high))
 
 
 def _heading(given: str | None) -> str:
@@ -240,6 +250,18 @@ def _name_rows(axes: Axes, names: Sequence[str], axis: str) -> None:
     axes.set_xlabel(axis)
     axes.grid(axis="x")
     axes.set_axisbelow(True)
+
+
+def _mark(axes: Axes, measure: Measure) -> None:
+    """Dates along an axis that counts days: few, for each is as wide as a word."""
+    if not measure.dates:
+        return
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(_MOST_DATES, integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: day(value)))
+    for one in axes.get_xticklabels():  # beside long names there is little room
+        one.set(rotation=20, ha="right", rotation_mode="anchor")
 
 
 def _edges(good: Floats) -> Floats:

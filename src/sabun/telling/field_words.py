@@ -62,6 +62,7 @@ _WHOLE = {
     "level": phrase("constant of the logarithm"),
     "open": phrase("how far the ratio is open"),
     "uncovered": phrase("share of private rows unlike any public one"),
+    "units": phrase("units of the columns"),
 }
 """Names that are words, but say too little; only where they stand alone, for inside a result they may be labels."""
 

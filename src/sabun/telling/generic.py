@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from sabun.release import Release
 from sabun.telling.charts import bars, histogram
 from sabun.telling.field_words import term
 from sabun.telling.language import said
+from sabun.telling.measures import PLAIN, Measure
 from sabun.telling.reading import Unfit, has, number_at, pair_at
-from sabun.telling.rounding import between, give_or_take, rounded
+from sabun.telling.rounding import rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number, shown
 
@@ -24,6 +26,7 @@ _MOST_ROWS = 200
 _FEW = 40
 _NEARLY_ALL = 0.9
 _FEW_THINGS = 10
+_NONE: Mapping[str, Measure] = MappingProxyType({})
 
 
 def story(release: Release) -> Story:
@@ -77,14 +80,30 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def results(release: Release, *, short: bool = False) -> Grid:
-    """All results by name, long ones in a few words; or the short ones only."""
+def results(release: Release, *, short: bool = False, measures: Mapping[str, Measure] = _NONE) -> Grid:
+    """All results by name, long ones in a few words; or the short ones only.
+
+    Args:
+        release: Whose.
+        short: Whether single numbers are wanted only.
+        measures: What the numbers in some of the results count, by their first names.
+    """
     found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
-    rows = tuple((shown(term(name)), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple(
+        (shown(term(name)), shown(_counted(leaf, measures.get(name.partition(".")[0], PLAIN))))
+        for name, leaf in found[:_MOST_ROWS]
+    )
     more = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(more, "more result")) if more > 0 else ""
     title = said("Other results") if short else said("All results")
     return Grid(title=title, columns=(said("name"), said("result")), rows=rows, note=note)
+
+
+def _counted(leaf: Any, measure: Measure) -> Any:
+    """The numbers of a result with their unit, or as dates."""
+    if measure == PLAIN or isinstance(leaf, bool) or not isinstance(leaf, int | float | tuple):
+        return leaf
+    return tuple(_counted(one, measure) for one in leaf) if isinstance(leaf, tuple) else measure.exactly(leaf)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -96,13 +115,13 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{name}", branch
 
 
-def spread(centre: float, low: float, high: float, *, level: str) -> str:
+def spread(centre: float, low: float, high: float, *, level: str, measure: Measure = PLAIN) -> str:
     """An interval as "± half" when it is centred, otherwise as its ends, with its confidence where that is known."""
     left, right = centre - low, high - centre
     sure = f" ({level})" if level else ""
     if left > 0 and right > 0 and abs(left - right) <= 0.02 * (left + right):
-        return f"± {give_or_take(max(left, right))}{sure}"
-    least, most = between(low, high)
+        return f"± {measure.off(max(left, right))}{sure}"
+    least, most = measure.ends(low, high)
     return said("between {low} and {high}{sure}", low=least, high=most, sure=sure)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sabun.telling.measures import PLAIN, Measure
+
 __all__ = ["Answer", "Chart", "Grid", "Quantity", "Story"]
 
 
@@ -16,12 +18,14 @@ class Quantity:
         value: The estimate; not a number where there is none.
         low: Where its interval begins; not a number without one.
         high: Where it ends.
+        measure: What it counts.
     """
 
     name: str
     value: float
     low: float
     high: float
+    measure: Measure = PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)

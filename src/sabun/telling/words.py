@@ -114,11 +114,13 @@ def plural(noun: str) -> str:
     """Several of a unit.
 
     Example:
-        >>> plural("patient"), plural("person")
-        ('patients', 'people')
+        >>> plural("patient"), plural("person"), plural("患者")
+        ('patients', 'people', '患者')
     """
     if language() != "en":
         return unit_word(noun)
+    if not noun[-1:].isascii() or not noun[-1:].isalpha():  # another language, or no word: English endings are not for it
+        return noun
     if noun.endswith("person"):
         return f"{noun[: -len('person')]}people"
     return f"{noun}es" if noun.endswith("s") else f"{noun}s"

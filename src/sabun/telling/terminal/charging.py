@@ -62,7 +62,10 @@ Label: TypeAlias = Annotated[
     ),
 ]
 Again: TypeAlias = Annotated[
-    bool, typer.Option("--again", help="Draw anew and pay, even if the ledger kept an answer to the same question.")
+    bool,
+    typer.Option(
+        "--again", help="Draw anew and pay, even if the ledger kept an answer; a later repeat without it returns the first one."
+    ),
 ]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
+from sabun import checks
 from sabun.errors import BoundsError, ParameterError
-from sabun.records import Column, Schema
+from sabun.records import Column, NumberColumn, Schema
 from sabun.records.forms import PLAIN
 
-__all__ = ["date_column", "declared", "listed", "typed_bounds"]
+__all__ = ["date_column", "declared", "listed", "typed_bounds", "typed_ends"]
 
 _DATE = re.compile(r"[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}")
 _PAIR = re.compile(r"=[^=:,]*:[^=:,]*(?:,|$)")
@@ -29,7 +29,8 @@ def declared(schema: Path | None, bounds: Sequence[str] | None) -> Schema:
     columns = {} if known is None else {column.name: column for column in known.columns}
     for text in bounds or ():
         name, ends = _split(text, "bounds")
-        columns[name] = date_column(name, ends) or Column.number(name, bounds=typed_bounds(text)[1])
+        unit = getattr(columns.get(name), "unit", "")
+        columns[name] = date_column(name, ends) or Column.number(name, bounds=typed_bounds(text)[1], unit=unit)
     if not columns:
         raise BoundsError(
             "columns must be declared: pass --schema or --bounds name=low:high. "
@@ -47,14 +48,12 @@ def listed(columns: str | None, known: Schema, *, option: str = "columns") -> li
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     for name in chosen or []:
         if name not in known.names:
-            near = get_close_matches(name.casefold(), [declared.casefold() for declared in known.names], n=1)
-            meant = next((other for other in known.names if near and other.casefold() == near[0]), None)
-            advice = f"Add --bounds '{name}=low:high'." if meant is None else f"Did you mean {meant!r}?"
+            advice = checks.meant(name, known.names) or f"Add --bounds '{name}=low:high'."
             raise ParameterError(f"{option} must be declared; got {name!r}, which is not. {advice}")
     return chosen
 
 
-def date_column(name: str, ends: str) -> Column | None:
+def date_column(name: str, ends: str) -> NumberColumn | None:
     """A column of dates of ends such as ``2020-01-01:2024-12-31``; None where they are none."""
     low, _, high = ends.partition(":")
     dates = all(_DATE.fullmatch(end.strip()) for end in (low, high))
@@ -67,6 +66,22 @@ def _split(text: str, option: str) -> tuple[str, str]:
         raise ParameterError(f"{option} must name one column; got {text!r:.60}. Give the option once for each column.")
     name, _, ends = text.rpartition("=")
     return name.strip(), ends
+
+
+def typed_ends(text: str) -> tuple[str, tuple[float, float]]:
+    """The name with two numbers, or with the numbers of two days.
+
+    Raises:
+        ParameterError: It looks otherwise.
+        BoundsError: The ends are dates in the wrong order.
+
+    Example:
+        >>> typed_ends("visit=1970-01-02:1970-01-11")
+        ('visit', (1.0, 10.0))
+    """
+    name, ends = _split(text, "bounds")
+    column = date_column(name, ends) if name else None
+    return (name, (column.lower, column.upper)) if column is not None else typed_bounds(text)
 
 
 def typed_bounds(text: str, *, option: str = "bounds") -> tuple[str, tuple[float, float]]:

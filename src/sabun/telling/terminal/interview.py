@@ -6,6 +6,7 @@ import csv
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import typer
 
 from sabun.errors import ParameterError, SabunError
 from sabun.foreign import one_line
-from sabun.records import Column, FileFormat, FilePart
+from sabun.records import Column, FileFormat, FilePart, NumberColumn
 from sabun.records.files import file_column
 from sabun.telling.terminal.output import remark
 
@@ -78,21 +79,46 @@ def _asked_column(name: str) -> Column | None:
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return _until(lambda: column_of(name, kind, labels=_prompt(f"{shown}: its labels, between commas")))
-    if kind == "date":
-        return _until(lambda: column_of(name, kind, low=_end(shown, "first day (2020-01-31)"), high=_end(shown, "last day")))
-    return _until(
-        lambda: column_of(
-            name,
-            kind,
-            low=_numeric(_end(shown, "lowest value that is possible")),
-            high=_numeric(_end(shown, "highest value that is possible")),
-            missing=_prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", ""),
+        column = _until(lambda: column_of(name, kind, labels=_prompt(f"{shown}: its labels, between commas")))
+        return _until(
+            lambda: _filled(column, _prompt(f"{shown}: the label that stands for any other (empty: none of these)", ""))
         )
-    )
+    if kind == "date":
+        column = _until(lambda: column_of(name, kind, low=_end(shown, "first day (2020-01-31)"), high=_end(shown, "last day")))
+    else:
+        low, high = ("lowest value that is possible", "highest value that is possible")
+        column = _until(lambda: column_of(name, kind, low=_numeric(_end(shown, low)), high=_numeric(_end(shown, high))))
+    column = _until(lambda: _filled(column, _prompt(f"{shown}: what stands for an unreadable cell (empty: the middle)", "")))
+    return _measured(column, shown) if isinstance(column, NumberColumn) and not column.dates else column
 
 
-def column_of(name: str, kind: str, *, low: str = "", high: str = "", labels: str = "", missing: str = "") -> Column | None:
+def _filled(column: Column | None, missing: str) -> Column:
+    """The column with what stands for cells that cannot be read."""
+    assert column is not None
+    told = column.to_dict()
+    if missing.strip():
+        told["missing"] = _number(missing) if told["kind"] == "number" else missing.strip()
+    return Column.from_dict(told)
+
+
+def _measured(column: NumberColumn, shown: str) -> Column:
+    """The column with its unit, and on a log scale where it has few large values and many small ones."""
+    column = _until(lambda: replace(column, unit=_prompt(f"{shown}: its unit, such as kg or 円 (empty: none)", "")))
+    if column.lower < 0:
+        return column
+    question = f"{shown}: a few values far above all others, as with incomes: yes (y) or no (n)"
+    return _until(lambda: replace(column, log1p=_yes(_prompt(question, "n"))))
+
+
+def _yes(answer: str) -> bool:
+    if (word := answer.strip().lower()) not in ("y", "yes", "n", "no"):
+        raise ParameterError(f"the answer must be y or n; got {one_line(answer)!r:.40}.")
+    return word.startswith("y")
+
+
+def column_of(
+    name: str, kind: str, *, low: str = "", high: str = "", labels: str = "", missing: str = "", unit: str = ""
+) -> Column | None:
     """The column that answers declare, as they were typed; None for one that is skipped or tells persons apart.
 
     Raises:
@@ -105,7 +131,7 @@ def column_of(name: str, kind: str, *, low: str = "", high: str = "", labels: st
         return Column.category(name, _labels(labels), missing=missing.strip() or None)
     if kind == "date":
         return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
-    return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing))
+    return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing), unit=unit.strip())
 
 
 def typed_labels(labels: Iterable[str]) -> str:
