@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sabun.density.picture import weights_svg
+from sabun.telling.language import speaking
 
 COLUMNS = [("age", np.arange(30.0)), ("sex", np.array(["F", "M"] * 15))]
 
@@ -27,3 +28,11 @@ def test_even_weights_can_be_drawn() -> None:
 @pytest.mark.filterwarnings("error")
 def test_names_in_any_script_are_drawn_as_texts_without_a_word() -> None:
     assert ">年齢<" in weights_svg([("年齢", np.arange(30.0))], np.ones(30))
+
+
+def test_a_picture_speaks_the_language_that_is_spoken() -> None:
+    with speaking("ja"):
+        picture = weights_svg(COLUMNS, np.ones(30), private=[np.arange(9.0), np.array(["F"] * 9)])
+    assert all(
+        f">{words}" in picture for words in ("公開（重みあり）", "非公開<", "重み（30 行、実質 30 行）", "NOT PRIVATE：")
+    )

@@ -33,11 +33,13 @@ WEIGHTS = ("density", "weights", "--epsilon", "1", "--schema", "schema.json")
 
 
 def test_a_new_users_first_try(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv", "--plot", "w.svg") == 0
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "w.svg", "--lang", "fr") == 2
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "w.svg", "--lang", "ja") == 0
     said = capsys.readouterr().out
     assert "300 public rows with a column 'weight' of mean 1" in said
     assert "epsilon = 1 (replace-one)" in said
-    assert "<svg" in Path("w.svg").read_text()
+    assert ">公開（重みあり）<" in Path("w.svg").read_text()
     assert "NOT PRIVATE" not in Path("w.svg").read_text()
     assert exit_code("density", "query", "w.csv", "mean(age)", "mean(sex = F)", "mean(age where sex = F)", "--json") == 0
     answers = json.loads(capsys.readouterr().out)["answers"]

@@ -182,14 +182,14 @@ def test_links_hidden_files_and_folders_are_not_on_the_shelf(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("fields", "beside", "words"),
     [
-        ({"column": "age", "epsilon": "-1"}, "epsilon", "epsilon must be finite and &gt; 0"),
-        ({"column": "age", "epsilon": "much"}, "epsilon", "epsilon must be"),
-        ({"column": "age", "epsilon": ""}, "epsilon", "epsilon must be"),
-        ({"column": "", "epsilon": "1"}, "column", "column"),
-        ({"column": "age", "epsilon": "1", "confidence": "2"}, "confidence", "confidence must be"),
-        ({"column": "age", "epsilon": "1", "confidence": "x"}, "confidence", "valid number"),
-        ({"column": "age", "epsilon": "1", "where": "nonsense"}, "where", "where must look like"),
-        ({"column": "age", "epsilon": "1", "delta": "7"}, "delta", "delta must be"),
+        ({"column": "age", "epsilon": "-1"}, "epsilon", "(epsilon)” must be finite and &gt; 0"),
+        ({"column": "age", "epsilon": "much"}, "epsilon", "“Privacy loss (epsilon)” must be"),
+        ({"column": "age", "epsilon": ""}, "epsilon", "“Privacy loss (epsilon)” must be"),
+        ({"column": "", "epsilon": "1"}, "column", "“Column” must be filled in"),
+        ({"column": "age", "epsilon": "1", "confidence": "2"}, "confidence", "“How often intervals hold” must be"),
+        ({"column": "age", "epsilon": "1", "confidence": "x"}, "confidence", "must be a number"),
+        ({"column": "age", "epsilon": "1", "where": "nonsense"}, "where", "“Only rows where” must look like"),
+        ({"column": "age", "epsilon": "1", "delta": "7"}, "delta", "“Delta” must be"),
         ({"column": "age", "epsilon": "1", "ledger": "../other"}, "ledger", "one of this folder"),
         ({"column": "age", "epsilon": "1000"}, "", "Nothing was released, nothing was charged"),
     ],
@@ -202,7 +202,7 @@ def test_bad_input_is_told_beside_its_field_and_costs_nothing(
     answer = guest.send(path, **fields, act="ask")
     if answer.status_code == 303:
         answer = guest.answered(answer)
-    told = [text for _, text in re.findall(r'class="wrong" id="(\w+)-wrong" role="alert">(.*?)<', answer.text) if _ == beside]
+    told = re.findall(rf'class="wrong" id="{beside}-wrong" data-live role="alert">(.*?)<', answer.text)
     assert words in (told[0] if beside else answer.text)
     assert (f'id="{beside}" name="{beside}"' in answer.text and 'aria-invalid="true"' in answer.text) or not beside
     assert clinic.book.entries() == before
@@ -215,7 +215,8 @@ def test_nothing_but_noise_needs_a_tick(clinic: Clinic, guest: Guest) -> None:
     assert "hardly anything but noise" in plan.text
     before = clinic.book.entries()
     refused = guest.answered(guest.send(path, **fields, act="ask"))
-    assert "epsilon must be larger to tell anything" in refused.text
+    assert "must be larger to tell anything" in refused.text
+    assert "pass “Release even if nothing but noise is expected” to release anyway" in refused.text, "no option, but its field"
     assert 'value="0.0001"' in refused.text, "what was filled in is still there"
     assert clinic.book.entries() == before
     taken = guest.answered(guest.send(path, **fields, yes="yes", act="ask"))
@@ -301,5 +302,6 @@ def test_two_questions_at_once_write_two_files(clinic: Clinic, guest: Guest) -> 
 def test_bad_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert exit_code("desk", "--folder", str(tmp_path / "no"), "--check") == 2
     assert exit_code("desk", "--folder", str(tmp_path), "--port", "99999", "--check") == 2
-    assert exit_code("desk", "--folder", str(tmp_path), "--language", "xx", "--check") == 2
+    assert exit_code("desk", "--folder", str(tmp_path), "--lang", "xx", "--check") == 2
+    assert exit_code("desk", "--folder", str(tmp_path), "--language", "ja", "--check") == 0, "its older name"
     assert exit_code("desk", "--folder", str(tmp_path), "--check") == 0

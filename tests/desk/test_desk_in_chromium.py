@@ -203,3 +203,60 @@ def test_the_owner_s_file_lets_one_browser_in_once(chromium: Any, clinic: Clinic
     page.press("#code", "Enter")
     page.wait_for_url("**/at/*/")
     context.close()
+
+
+OF_PERSONS: dict[str, dict[str, str]] = {
+    "summaries/mean": {"column": "日数", "id": "番号", "rule": "日数=max"},
+    "outliers/count": {"columns": "日数", "radius": "0.02", "id": "番号"},
+    "density/weights": {"columns": "年齢", "public": "協力者.csv", "id": "番号"},
+    "regression/fit": {"columns": "年齢", "target": "日数", "id": "番号"},
+    "learning/train": {
+        "columns": "年齢",
+        "target": "性別",
+        "method": "noisy-centroids",
+        "hidden": "",
+        "id": "番号",
+        "rule": "性別=last",
+    },
+}
+
+
+def test_every_job_about_persons_with_several_rows_on_a_phone_in_japanese(chromium: Any, clinic: Clinic) -> None:
+    rows = [f"{i % 150:03d},{20 + i % 50},{i % 60},{'男女'[i % 2]}" for i in range(600)]
+    for name, some in (("通院.csv", rows), ("協力者.csv", rows[::5])):
+        (clinic.folder / name).write_bytes("\n".join(["番号,年齢,日数,性別", *some, ""]).encode("cp932"))
+    before = len(clinic.book.entries())
+    with tab(chromium, locale="ja", viewport={"width": 390, "height": 844}) as page:
+        come_in(page, clinic)
+        page.click("a:has-text('通院.csv')")
+        expect(page.locator(".wrong")).to_contain_text("cp932")
+        page.fill("#encoding", "cp932")
+        page.click("button[value=names]")
+        for place, kind in enumerate(("id", "number", "number", "category")):
+            page.check(f"[name=kind-{place}][value={kind}]")
+        for place, typed in (("low-1", "0"), ("high-1", "120"), ("low-2", "0"), ("high-2", "60"), ("labels-3", "男, 女")):
+            page.fill(f"#{place}", typed)
+        page.click("button[value=save]")
+        page.wait_for_url("**/jobs")
+        jobs = page.url
+        for verb, fields in OF_PERSONS.items():
+            page.goto(f"{jobs}/{verb}")
+            page.eval_on_selector_all("details", "folds => folds.forEach((fold) => (fold.open = true))")
+            for name, value in fields.items():
+                if name == "columns":
+                    page.check(f"[name=columns][value={value}]")
+                elif page.evaluate("name => document.getElementById(name).matches('select')", name):
+                    page.select_option(f"#{name}", label=value)
+                else:
+                    page.fill(f"#{name}", value)
+            page.fill("#epsilon", "1")
+            page.check("#yes")  # so few persons may leave a line nothing but noise
+            page.wait_for_selector("#plan tr.chosen")
+            page.click("#ask-button")
+            page.wait_for_url("**/ledgers/*/*?sent=*")
+            assert "persons('通院.csv', id='番号'" in page.inner_text("#python"), verb
+            assert "--id '番号'" in page.inner_text("#command")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, verb
+        page.click("main a[href*='/ledgers/']:not(.button)")
+        expect(page.locator("main")).to_contain_text("学習：分類器（年齢）")
+    assert len(clinic.book.entries()) == before + len(OF_PERSONS)

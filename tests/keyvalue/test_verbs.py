@@ -108,8 +108,11 @@ def test_a_simulation_says_that_it_is_one_and_cannot_be_released(capsys: Capture
     sabun("simulate", "study.json", "--truth", "truth.csv", "--n", "50000", "--seed", "3", "--out", "made-up.tally")
     shown = capsys.readouterr().out
     assert shown.startswith("NOT PRIVATE: simulated.")
-    found = as_json(capsys, "estimate", "study.json", "made-up.tally", "--truth", "truth.csv", "--plot", "x.svg")
+    found = as_json(
+        capsys, "estimate", "study.json", "made-up.tally", "--truth", "truth.csv", "--plot", "x.svg", "--lang", "ja"
+    )
     assert found["rows"]["frequency"] == pytest.approx([0.6, 0.2], abs=0.03)
+    assert all(f">{words}<" in Path("x.svg").read_text() for words in ("真の値", "値の平均", "NOT PRIVATE：シミュレーション"))
     sabun("estimate", "study.json", "made-up.tally", "--release", "release.json", code=2)
     assert not Path("release.json").exists()
 

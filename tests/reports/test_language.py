@@ -33,7 +33,7 @@ from sabun.telling.words import cited, count, promise, unit_word
 ROOT = Path(__file__).resolve().parents[2]
 JAPANESE = catalogue("ja")
 SHORT = 8
-LATER = set(tables("ja")["filled"])
+LATER = {text for name in ("filled", "rules", "refusals") for text in tables("ja")[name]}
 
 
 def holes(text: str) -> set[tuple[str, str | None, str | None]]:
@@ -200,7 +200,9 @@ def test_another_language_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_command_writes_a_japanese_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "count.json"
     release_of().save(file)
-    assert exit_code("report", file, "--lang", "ja", "--json") == 0
+    assert exit_code("report", file, "--language", "ja", "--json") == 0, (
+        "as the option is called elsewhere, and was in the desk"
+    )
     out = json.loads(capsys.readouterr().out)["out"]
     assert "約束されていること" in Path(out).read_text(encoding="utf-8")
 

@@ -14,6 +14,7 @@ _SAID = (
     (r"[Pp]ass (?:x_|y_)?bounds=[([].*?[)\]](?=\.|$)", "pass --bounds NAME=LOW:HIGH"),
     (r"[Pp]ass schema=Schema\(.*\)(?=\.)", "pass --schema FILE"),
     (r"[Pp]ass classes=\[\.\.\.\]", "pass --classes A,B"),
+    (r"\bGive by or where\b", "Give --by or --where"),
     (r"\bwith random_state=None\b", "without --random-state"),
     (r"[Uu]se X\.toarray\(\)", "store it as a full table"),
     (r"with OutlierCount\b", "with `sabun outliers count`"),

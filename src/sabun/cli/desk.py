@@ -21,7 +21,10 @@ def command(
     folder: Annotated[Path, typer.Option(help="The folder whose tables, schemas and ledgers the desk works with.")] = Path(),
     port: Annotated[int, typer.Option(help="The port on this machine; any that is free when 0.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser; say which file to open.")] = False,
-    language: Annotated[str | None, typer.Option(help="Language of the pages: en or ja; the browser's when left out.")] = None,
+    lang: Annotated[
+        str | None,
+        typer.Option("--lang", "--language", metavar="en|ja", help="Language of the pages; that of the browser when left out."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Make everything ready, say so, and stop.")] = False,
     json: Json = False,
 ) -> None:
@@ -35,15 +38,15 @@ def command(
 
         sabun desk --folder . --check
     """
-    if language is not None:
-        checks.one_of(LANGUAGES, language=language)
+    if lang is not None:
+        checks.one_of(LANGUAGES, lang=lang)
     try:
         from sabun.desk.server import DeskServer
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "jinja2", "markupsafe"):
             raise
         raise MissingExtra(job="the desk", package=str(error.name), extra="service") from None
-    server = DeskServer(folder, run=run, command=whole, port=port, language=language)
+    server = DeskServer(folder, run=run, command=whole, port=port, language=lang)
     if check:
         server.close()
         told: dict[str, Any] = {"folder": str(folder), "address": server.address}

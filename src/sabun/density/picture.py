@@ -9,6 +9,7 @@ import numpy as np
 
 from sabun.density.answers import effective_size
 from sabun.density.kernel import Floats
+from sabun.telling.language import said
 from sabun.telling.svg_texts import svg_text
 
 __all__ = ["weights_svg"]
@@ -42,16 +43,16 @@ def weights_svg(columns: Sequence[tuple[str, Any]], weights: Floats, *, private:
                 _marginal(panels[index], name, values, weights, None if private is None else private[index])
             _histogram(panels[-1], weights)
             if private is not None:
-                figure.suptitle("NOT PRIVATE: drawn from private records, for their owner only", color="crimson")
+                figure.suptitle(said("NOT PRIVATE: drawn from private records, for their owner only"), color="crimson")
             return svg_text(figure)
         finally:
             pyplot.close(figure)
 
 
 def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any | None) -> None:
-    kinds = [("public", values, np.ones(len(weights)), "0.65"), ("public, weighted", values, weights, "tab:blue")]
+    kinds = [(said("public"), values, np.ones(len(weights)), "0.65"), (said("public, weighted"), values, weights, "tab:blue")]
     if private is not None:
-        kinds.append(("private", private, np.ones(len(private)), "crimson"))
+        kinds.append((said("private"), private, np.ones(len(private)), "crimson"))
     if np.asarray(values).dtype.kind in "biuf":
         edges = np.histogram_bin_edges(np.asarray(values, dtype=np.float64), bins=_BINS)
         for label, numbers, mass, colour in kinds:
@@ -70,5 +71,6 @@ def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any |
 
 def _histogram(axes: Any, weights: Floats) -> None:
     axes.hist(weights, bins=_BINS, color="tab:blue")
-    axes.set_title(f"weights ({len(weights)} rows, worth {effective_size(weights):.0f})", fontsize=10)
+    worth = f"{effective_size(weights):.0f}"
+    axes.set_title(said("weights ({rows} rows, worth {worth})", rows=len(weights), worth=worth), fontsize=10)
     axes.set_yticks([])

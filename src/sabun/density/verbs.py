@@ -16,6 +16,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
 from sabun.release.files import write_whole
+from sabun.telling.language import chosen, speaking
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_files, asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_ends
@@ -27,6 +28,7 @@ from sabun.telling.terminal.options import (
     Epsilon,
     Json,
     Label,
+    Lang,
     LedgerFile,
     Overwrite,
     Purpose,
@@ -96,6 +98,7 @@ def weights(
     again: Again = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw marginals and weights (.svg).")] = None,
     owner_only: Annotated[bool, typer.Option("--owner-only", help="Draw the private table too. NOT PRIVATE.")] = False,
+    lang: Lang = None,
     overwrite: Overwrite = False,
     yes: Yes = False,
     json: Json = False,
@@ -116,6 +119,7 @@ def weights(
     from sabun.density.export import must_take_weights, refuse_one_for_both, table_of
     from sabun.records import open_unbounded
 
+    chosen(lang)  # while nothing is charged
     if owner_only and plot is None:
         raise ParameterError(
             "plot must be given beside --owner-only, which is about the picture; got none. Add --plot FILE.svg."
@@ -150,7 +154,8 @@ def weights(
         with payment.writing(ratio.release_):
             (ratio.to_csv if out.suffix == ".csv" else ratio.to_parquet)(out, overwrite=overwrite)
             if plot is not None:
-                write_whole(plot, _picture(ratio, drawn).encode(), overwrite=overwrite)
+                with speaking(lang):
+                    write_whole(plot, _picture(ratio, drawn).encode(), overwrite=overwrite)
     record = {"out": str(out), "release": f"{out}.release.json", "diagnostics": ratio.diagnostics_.to_dict()}
     if json:
         print_json(record | told | payment.facts(ratio.release_))

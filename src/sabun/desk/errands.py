@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -97,6 +98,21 @@ class Errands:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="desk")
         self._sent: OrderedDict[str, Errand] = OrderedDict()
         self._foreseen: tuple[object, Foreseen] = (None, Foreseen())
+        self._following, self._newest = threading.Lock(), OrderedDict[str, object]()
+
+    @contextmanager
+    def turn(self, form: str) -> Iterator[bool]:
+        """Waits until no other page is being made that follows its form; whether this one is still wanted then.
+
+        A plan may take seconds and a form changes with every key: older ones of the same form are not made at all.
+        """
+        with self._lock:
+            mine = self._newest[form] = object()
+            self._newest.move_to_end(form)
+            while len(self._newest) > _MOST:
+                self._newest.popitem(last=False)
+        with self._following:
+            yield self._newest.get(form) is mine
 
     def foresee(self, typed: Sequence[str], *, epsilon: str, key: object) -> Foreseen:
         """What a command would do; it ends before it charges. Another epsilon alone does not read the table again."""

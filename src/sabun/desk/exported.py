@@ -16,6 +16,7 @@ from sabun.desk.shelf import Shelf
 from sabun.errors import ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.records import Column, FileFormat, Schema
+from sabun.records.workbooks import is_workbook
 
 __all__ = ["command_of", "python_of"]
 
@@ -111,7 +112,7 @@ def python_of(errand: Errand, schema: Path) -> str:
         asked = f"{type(question).__name__}({script.arguments(question, question.get_params(deep=False))})"
     except _Unwritable:
         return ""
-    lines, given = _fitted(script, question, table, {name: _last(filled, name) for name in ("id", "target")}, about)
+    lines, given = _fitted(script, question, table, about)
     remark = _last(filled, "purpose")
     named = "" if _last(filled, "again") else f", table={_last(filled, 'label') or table!r}"
     imports = [f"from {module} import {name}" for module, name in sorted(script.imports)]
@@ -134,32 +135,39 @@ def _last(filled: Mapping[str, list[str]], name: str) -> str:
     return (filled.get(name) or [""])[-1].strip()
 
 
-def _fitted(
-    script: _Script, question: Any, table: str, named: Mapping[str, str], about: Mapping[str, Any]
-) -> tuple[list[str], str]:
+def _fitted(script: _Script, question: Any, table: str, about: Mapping[str, Any]) -> tuple[list[str], str]:
     """What `fit` is given, and the lines before it: rooms differ in whether they take one table, two, or a table and labels."""
-    taken = inspect.signature(question.fit).parameters
+    filled, taken = about["filled"], inspect.signature(question.fit).parameters
+    people = _persons(script, table, filled)
     if "public" in taken:
-        return [], f"private={table!r}, public={about['files']['public'].name!r}"
+        return [], f"private={people or repr(table)}, public={about['files']['public'].name!r}"
     if "y" in taken and taken["y"].default is inspect.Parameter.empty:
-        reader = f"pd.{_reader(table)}({table!r}{_form(script.known.file) if _reader(table) == 'read_csv' else ''})"
+        target = _last(filled, "target")
+        if people:
+            return [], f"{people}, {target!r}"
         names = list(question.schema.names)
-        return ["import pandas as pd", f"rows = {reader}"], f"rows[{names!r}], rows[{named['target']!r}]"
-    if named["id"]:
-        script.imports.add(("sabun.records", "persons"))
-        rules = dict(line.rpartition("=")[::2] for line in _last(about["filled"], "rule").splitlines() if line.strip())
-        return [], f"persons({table!r}, id={named['id']!r}, rules={rules!r})"
-    return [], repr(table)
+        return ["import pandas as pd", f"rows = {_read(table, script.known.file)}"], f"rows[{names!r}], rows[{target!r}]"
+    return [], people or repr(table)
 
 
-def _reader(table: str) -> str:
-    return {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel", ".ods": "read_excel"}.get(
-        Path(table).suffix, "read_csv"
-    )
+def _persons(script: _Script, table: str, filled: Mapping[str, list[str]]) -> str:
+    """The table with several rows per person; empty where nobody says how to tell them apart."""
+    if not (id := _last(filled, "id")):
+        return ""
+    script.imports.add(("sabun.records", "persons"))
+    rules = dict(line.strip().rpartition("=")[::2] for line in _last(filled, "rule").splitlines() if line.strip())
+    told = {"id": id, "rules": rules} | {name: _last(filled, name) for name in ("order", "spelling")}
+    return f"persons({table!r}, {', '.join(f'{name}={value!r}' for name, value in told.items() if value)})"
 
 
-def _form(form: FileFormat) -> str:
-    names = {"encoding": "encoding", "separator": "sep", "decimal": "decimal", "thousands": "thousands"}
+def _read(table: str, form: FileFormat) -> str:
+    """A table in pandas; text stays text, for the schema says how its numbers are written."""
+    if is_workbook(Path(table)):
+        sheet = f", sheet_name={form.sheet!r}" if form.sheet else ""
+        return f'pd.read_excel({table!r}{sheet}, engine="calamine")'
+    if Path(table).suffix == ".parquet":
+        return f"pd.read_parquet({table!r})"
     usual = FileFormat()
-    told = [(theirs, getattr(form, ours)) for ours, theirs in names.items() if getattr(form, ours) != getattr(usual, ours)]
-    return "".join(f", {name}={value!r}" for name, value in told)
+    told = {"encoding": (form.encoding, usual.encoding), "sep": (form.separator, usual.separator)}
+    said = "".join(f", {name}={value!r}" for name, (value, other) in told.items() if value != other)
+    return f"pd.read_csv({table!r}, dtype=str, keep_default_na=False{said})"

@@ -5,20 +5,24 @@ Nothing here lists options: a field is drawn from what the option itself says (i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 from sabun.records import FilePart
-from sabun.telling.language import phrase
+from sabun.telling.language import complained, language, phrase, retold, said
 from sabun.telling.terminal.asked import ANY_COLUMN
 
-__all__ = ["Field", "as_typed", "fields_of", "misfit", "on_page", "private_table"]
+__all__ = ["Field", "as_typed", "fields_of", "helped", "lacks", "misfit", "on_page", "private_table"]
 
 _COLUMN, _COLUMNS, _TABLE = "COLUMN", "COLUMN,COLUMN", "TABLE"
-_SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only"}
-"""What the desk says itself, or what the schema of a table says."""
+_SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only", "lang", "organisation"}
+"""What the desk says itself, what the schema of a table says, or what goes with a file that only the terminal can name."""
+_NEEDED = ("target",)
+"""What such a file would say."""
+_OPTION = re.compile(r"( ?)(?<![\w'\"=-])(--[a-z]+(?:-[a-z]+)*)( ?)")
 _FIRST = ("epsilon", "n_records", "yes")
 """What is asked first although a command could do without it: it decides how good the answer is, and whether there is one."""
 _LABELS = {
@@ -78,6 +82,11 @@ class Field:
         """Whether it is asked at once, and not among the further choices."""
         return self.required or self.name in _FIRST or self.kind in ("column", "columns", "table")
 
+    @property
+    def of_persons(self) -> bool:
+        """Whether it says how several rows become one person."""
+        return self.name in ("id", "rule", "spelling", "memory") or (self.name == "order" and self.kind == "column")
+
 
 def fields_of(command: Any) -> list[Field]:
     """The fields of a command, in its own order; what the desk settles itself is left out."""
@@ -99,15 +108,21 @@ def _field(option: Any) -> Field | None:
     return Field(
         name=option.name,
         option=typed,
-        label=_LABELS.get(typed.lstrip("-").replace("-", "_") or option.name, option.name.replace("_", " ").capitalize()),
+        label=_label(option, typed.lstrip("-").replace("-", "_") or option.name),
         help=option.help or "",
         kind=kind,
         choices=tuple(metavar.split("|")) if kind == "choice" else (),
         usual="" if usual is None or isinstance(usual, bool) else str(usual),
-        required=bool(option.required),
+        required=bool(option.required) or option.name in _NEEDED,
         ending={"FOLDER": "", "": ".json"}.get(metavar, Path(metavar).suffix),
         declared=metavar != ANY_COLUMN,
     )
+
+
+def _label(option: Any, name: str) -> str:
+    if option.metavar == ANY_COLUMN and name == "order":  # a ledger has another order
+        return phrase("Column that says what is first and last")
+    return _LABELS.get(name, option.name.replace("_", " ").capitalize())
 
 
 def _kind(option: Any) -> str | None:
@@ -170,6 +185,36 @@ def misfit(fields: Sequence[Field], complaint: str, error: BaseException | None)
     return names.get(word, "")
 
 
-def on_page(complaint: str) -> str:
-    """A complaint without the way to a terminal's help."""
-    return complaint.partition(" See: sabun ")[0]
+def on_page(complaint: str, fields: Sequence[Field] = (), error: BaseException | None = None) -> str:
+    """A complaint as whoever fills in a form can read it: in their language, with names of fields and not of options."""
+    text = complaint.partition(" See: sabun ")[0]
+    if (option := getattr(error, "param", None)) is not None:
+        field = next(one for one in fields if one.name == option.name)
+        return lacks(field) if text.startswith("Missing") else said("“{name}” must be a number.", name=retold(field.label))
+    about = {word: one.option for one in fields if one.option for word in (one.name, one.option.strip("-").replace("-", "_"))}
+    first, must, rest = text.partition(" must ")
+    return _in_fields(complained(about.get(first.replace("-", "_"), first) + must + rest), fields)
+
+
+def lacks(one: Field) -> str:
+    """What is said about a field that was left empty."""
+    return said("“{name}” must be filled in.", name=retold(one.label))
+
+
+def helped(fields: Sequence[Field], one: Field) -> str:
+    """What the command line says about a field, for whoever fills it in."""
+    return _in_fields(retold(one.help), fields)
+
+
+def _in_fields(text: str, fields: Sequence[Field]) -> str:
+    """A text with the names of fields in the place of options."""
+    labels = {one.option: one.label for one in fields if one.option}
+    return _OPTION.sub(lambda found: _named(labels, *found.groups()), text)
+
+
+def _named(labels: Mapping[str, str], before: str, option: str, after: str) -> str:
+    """The name of a field in quotation marks, in the place of its option; Japanese has no blanks around them."""
+    if option not in labels:
+        return before + option + after
+    quoted = said("“{name}”", name=retold(labels[option]))
+    return before + quoted + after if language() == "en" else quoted

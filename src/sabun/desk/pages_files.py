@@ -7,12 +7,14 @@ from typing import Any, final
 
 from starlette.responses import Response
 
+from sabun.desk.fields import on_page
 from sabun.desk.jobs import jobs
 from sabun.desk.shelf import Item
 from sabun.desk.visitor import Visitor
 from sabun.errors import SabunError
 from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema
 from sabun.records.files import file_column
+from sabun.records.workbooks import is_workbook, sheets_of
 from sabun.release.files import write_whole
 from sabun.telling.language import phrase, said
 from sabun.telling.terminal.interview import ADVICE, KINDS, NOT_PRIVATE, column_of, looked_at, typed_labels
@@ -22,6 +24,9 @@ __all__ = ["columns", "enter", "entered", "files", "front", "jobs_of"]
 _ELSEWHERE = {
     "keyvalue": phrase("People's devices answer here, and no table: in a terminal, `sabun keyvalue serve` starts it.")
 }
+
+_TEXT = {"encoding": ("utf-8", "cp932", "utf-16"), "separator": (",", ";", "tab")}
+_NUMBERS = {"decimal": (".", ","), "thousands": (",", ".", "space")}
 
 
 def front(visitor: Visitor) -> Response:
@@ -79,7 +84,7 @@ class _Asked:
         try:
             return column_of(self.name, self.kind, low=self.low, high=self.high, labels=self.labels, missing=self.missing)
         except SabunError as error:
-            self.wrong = str(error)
+            self.wrong = on_page(str(error))
             return None
 
 
@@ -96,27 +101,28 @@ def columns(visitor: Visitor) -> Response:
             for one in asked:
                 one.seen = looked_at(file_column(part, one.name))
     except SabunError as error:
-        wrong = str(error)
+        wrong = on_page(str(error))
     if act == "save" and asked:
         declared = [_as_known(column, known) for one in asked if (column := one.column()) is not None]
         if not any(one.wrong for one in asked):
             if declared:
                 schema = Schema(columns=tuple(declared), file=form)
-                write_whole(shelf.schema_of(table), schema.to_text().encode(), overwrite=known is not None)
+                write_whole(shelf.schema_for(table), schema.to_text().encode(), overwrite=known is not None)
                 return visitor.to(f"tables/{table.handle}/jobs")
             wrong = said("At least one column must be declared.")
     return visitor.page(
         "columns.html",
-        status=400 if wrong or any(one.wrong for one in asked) else 200,
+        status=400 if visitor.posts and (wrong or any(one.wrong for one in asked)) else 200,
         here="tables",
         table=table,
         asked=asked,
         kinds=tuple(reversed(KINDS.values())),
-        form=_shown(form) if not wrong else {name: visitor.field(name) for name in asdict(form)},
+        form=_shown(form) if not (wrong and visitor.posts) else {name: visitor.field(name) for name in asdict(form)},
+        written=_written(table),
         wrong=wrong,
         advice=ADVICE,
         notice=NOT_PRIVATE if act == "look" else "",
-        saved=shelf.schema_of(table).name,
+        saved=shelf.schema_for(table).name,
         scripts=("desk.js",),
     )
 
@@ -124,6 +130,13 @@ def columns(visitor: Visitor) -> Response:
 def _form(visitor: Visitor) -> FileFormat:
     said_ = {name: visitor.field(name) for name in asdict(FileFormat())}
     return FileFormat(**{name: value for name, value in said_.items() if value})
+
+
+def _written(table: Item) -> dict[str, tuple[str, ...]]:
+    """What there is to say about how a table of its kind is written, with what is usual."""
+    if is_workbook(table.path):
+        return {"sheet": sheets_of(table.path), **_NUMBERS}
+    return _NUMBERS if table.path.suffix == ".parquet" else _TEXT | _NUMBERS
 
 
 def _shown(form: FileFormat) -> dict[str, str]:

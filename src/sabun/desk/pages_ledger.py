@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
-from sabun.desk.fields import as_typed, fields_of, misfit, on_page
+from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page
 from sabun.desk.picture import in_short, spent_on
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
@@ -16,6 +18,7 @@ from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, recovered
 from sabun.reports import facts, report
+from sabun.telling.language import phrase, said
 from sabun.telling.terminal.output import heard
 
 __all__ = ["answer", "download", "ledger", "ledgers", "new_ledger", "report_page"]
@@ -24,6 +27,15 @@ _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """A report stands alone: its style is inside. It has no script, and nothing else may be loaded."""
+
+_USES = {
+    "density": phrase(
+        "The column weight goes with every calculation: averages weighted with it are about the private table. "
+        "In a terminal, `sabun density query {out} QUESTION` answers with intervals, for nothing."
+    ),
+    "learning": phrase("In a terminal, `sabun learning predict {out} TABLE` uses the model, for nothing."),
+}
+"""What can be done with what was written."""
 
 _LISTED = 50
 _DIGITS = 18
@@ -37,7 +49,7 @@ def ledgers(visitor: Visitor) -> Response:
             with Ledger.open(item.path) as book:
                 rows.append((item, book.name, percent(book.share_used), float(book.share_used), ""))
         except SabunError as error:
-            rows.append((item, item.name, "", 0.0, str(error)))
+            rows.append((item, item.name, "", 0.0, on_page(str(error))))
     return visitor.page("ledgers.html", here="ledgers", rows=rows)
 
 
@@ -55,9 +67,10 @@ def new_ledger(visitor: Visitor) -> Response:
         if not hears.complaint:
             made = next(one for one in visitor.desk.shelf.ledgers() if one.path == path)
             return visitor.to(f"ledgers/{made.handle}")
-        wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint)
+        wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint, fields, hears.error)
     status = 400 if wrong else 200
-    return visitor.page("new_ledger.html", status=status, here="ledgers", fields=fields, filled=filled, wrong=wrong)
+    shown = {"fields": fields, "helped": partial(helped, fields), "filled": filled, "wrong": wrong}
+    return visitor.page("new_ledger.html", status=status, here="ledgers", **shown)
 
 
 def ledger(visitor: Visitor) -> Response:
@@ -123,6 +136,7 @@ def answer(visitor: Visitor) -> Response:
         entry = book.entry(number)
     name = visitor.request.query_params.get("sent", "")
     errand = visitor.desk.errands.sent(name) if name else None
+    out = "" if errand is None else Path(str(errand.hears.record.get("out") or "")).name
     return visitor.page(
         "answer.html",
         here="ledgers",
@@ -133,13 +147,14 @@ def answer(visitor: Visitor) -> Response:
         epsilon=at_least(release.guarantee.cost[0]),
         free=errand is not None and bool(errand.hears.record.get("already_paid")),
         record=None if errand is None else errand.hears.record,
-        out="" if errand is None else Path(str(errand.hears.record.get("out") or "")).name,
+        out=out,
+        use=said(_USES.get(release.provenance.kind.partition(".")[0], ""), out=shlex.quote(out)),
         command="" if errand is None else command_of(errand, visitor.desk.shelf),
         python="" if errand is None else python_of(errand, errand.about["files"]["schema"]),
         like=""
         if errand is None
         else f"tables/{errand.about['table'].handle}/jobs/{'/'.join(errand.about['job'].words)}?tried={name}",
-        said_beside=() if errand is None else tuple(errand.hears.remarks),
+        said_beside=() if errand is None else [on_page(line, errand.about["job"].fields) for line in errand.hears.remarks],
     )
 
 

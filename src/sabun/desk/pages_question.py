@@ -9,19 +9,21 @@ import secrets
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 from starlette.responses import Response
 
 from sabun.desk.errands import Foreseen
-from sabun.desk.fields import as_typed, misfit, on_page, private_table
+from sabun.desk.fields import Field, as_typed, helped, lacks, misfit, on_page, private_table
 from sabun.desk.jobs import Job
 from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
 from sabun.privacy.amounts import exact_positive
+from sabun.telling.language import retold
 
 __all__ = ["question", "sent"]
 
@@ -67,7 +69,7 @@ class _Form:
 
     def complain(self, complaint: str, error: BaseException | None) -> None:
         """Puts a complaint beside the field it is about."""
-        self.wrong[misfit(self.job.fields, complaint, error)] = on_page(complaint)
+        self.wrong.setdefault(misfit(self.job.fields, complaint, error), on_page(complaint, self.job.fields, error))
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -80,7 +82,14 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def question(visitor: Visitor) -> Response:
-    """A form with its plan; a form that asks is sent off once."""
+    """A form with its plan; a form that asks is sent off once, one that follows what is typed is passed over for a newer."""
+    if visitor.field("act") != "follow":
+        return _question(visitor)
+    with visitor.desk.errands.turn(visitor.field("form")) as wanted:
+        return _question(visitor) if wanted else Response(status_code=204)
+
+
+def _question(visitor: Visitor) -> Response:
     table, errands = visitor.table(), visitor.desk.errands
     job = visitor.desk.job(visitor.named("room"), visitor.named("verb"))
     if visitor.desk.shelf.declared(table) is None:
@@ -89,10 +98,15 @@ def question(visitor: Visitor) -> Response:
     _choose_files(visitor, form)
     tried = visitor.request.query_params.get("tried", "")
     seen = Foreseen()
-    if not form.wrong and (visitor.posts or tried or not _lacking(form)):
+    lacking, opened = _lacking(form), not (visitor.posts or tried)
+    if lacking and not opened:
+        form.wrong |= {one.name: lacks(one) for one in lacking}
+    if not form.wrong and not lacking:
         seen = errands.foresee(form.typed(), epsilon=form.epsilon, key=form.key(but="epsilon"))
-        if seen.complaint:
+        if seen.complaint and not opened:
             form.complain(seen.complaint, seen.error)
+        elif seen.complaint:  # what a form needs that was just opened is no mistake yet
+            seen = Foreseen(remarks=(seen.complaint,))
     if tried and not form.wrong and (before := errands.sent(tried).hears).complaint:
         form.complain(before.complaint, before.error)
     if visitor.field("act") == "ask" and not form.wrong and "ledger" in form.files:
@@ -110,7 +124,7 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         looks = outlook(seen, epsilon)
         budget = budget_after(form.files.get("ledger"), epsilon)
     except SabunError as error:
-        form.wrong.setdefault(misfit(form.job.fields, str(error), error), str(error))
+        form.complain(str(error), error)
     shelf, private = visitor.desk.shelf, private_table(form.job.fields)
     shown = [one for one in form.job.fields if one is not private and one.kind not in _APART and one.name not in _BESIDE]
     return visitor.page(
@@ -120,8 +134,10 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         table=form.table,
         job=form.job,
         fields=form.job.fields,
-        first=[one for one in shown if one.first],
-        more=[one for one in shown if not one.first],
+        helped=partial(helped, form.job.fields),
+        first=[one for one in shown if one.first and not one.of_persons],
+        persons=[one for one in shown if one.of_persons],
+        more=[one for one in shown if not one.first and not one.of_persons],
         filled=form.filled,
         wrong=form.wrong,
         chosen={name: file.name for name, file in form.files.items()},
@@ -132,7 +148,7 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         form_name=secrets.token_hex(16),
         looks=looks,
         budget=budget,
-        remarks=seen.remarks,
+        remarks=[on_page(line, form.job.fields) for line in seen.remarks],
         command=shlex.join(["sabun", *form.words()]),
         scripts=("desk.js",),
     )
@@ -153,12 +169,13 @@ def _filled(visitor: Visitor, job: Job) -> dict[str, list[str]]:
     return {one.name: [one.usual] for one in job.fields if one.usual} | {"epsilon": [_EPSILON]}
 
 
-def _lacking(form: _Form) -> bool:
-    """Whether something is left to fill in: a form that was just opened is not complained about."""
-    return any(
-        one.required and one.name not in form.files and not any(map(str.strip, form.filled.get(one.name, ())))
+def _lacking(form: _Form) -> list[Field]:
+    """What is left to fill in."""
+    return [
+        one
         for one in form.job.fields
-    )
+        if one.required and one.name not in form.files and not any(map(str.strip, form.filled.get(one.name, ())))
+    ]
 
 
 def _choose_files(visitor: Visitor, form: _Form) -> None:
@@ -178,7 +195,7 @@ def _choose_files(visitor: Visitor, form: _Form) -> None:
                 name = f"{form.table.stem}-{form.job.room.name}-{form.job.verb}"
                 form.files[one.name] = shelf.fresh(name, one.ending, taken=visitor.desk.errands.writing())
         except SabunError as error:
-            form.wrong[one.name] = str(error)
+            form.wrong[one.name] = on_page(str(error), form.job.fields)
 
 
 def sent(visitor: Visitor) -> Response:
@@ -187,10 +204,9 @@ def sent(visitor: Visitor) -> Response:
     errand = visitor.desk.errands.sent(name)
     about, hears = errand.about, errand.hears
     if not errand.over:
-        share = hears.share
-        return visitor.page(
-            "sent.html", here="tables", doing=hears.doing, share=share, words=errand.words, scripts=("sent.js",)
-        )
+        doing = ": ".join(map(retold, hears.doing.split(": ", 1)))
+        words = shlex.join(["sabun", *errand.words])
+        return visitor.page("sent.html", here="tables", doing=doing, share=hears.share, words=words, scripts=("sent.js",))
     table: Item = about["table"]
     if hears.complaint or not hears.record:
         job: Job = about["job"]

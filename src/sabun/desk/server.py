@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from sabun.desk.entrance import Entrance
 from sabun.desk.errands import Errands, Run
+from sabun.desk.fields import on_page
 from sabun.desk.pages_files import columns, enter, entered, files, front, jobs_of
 from sabun.desk.pages_ledger import answer, download, ledger, ledgers, new_ledger, report_page
 from sabun.desk.pages_question import question, sent
@@ -126,7 +127,7 @@ def application(desk: Desk) -> Starlette:
                 response = await run_in_threadpool(_made, desk, request, body, lang, page, inside)
             except SabunError as error:
                 with speaking(lang):
-                    response = Visitor(desk=desk, request=request, lang=lang).problem(str(error), 400)
+                    response = Visitor(desk=desk, request=request, lang=lang).problem(on_page(str(error)), 400)
             except Exception as error:  # its words and its traceback may hold private values
                 with speaking(lang):
                     words = said("Something unexpected happened ({kind}). This is a bug in Sabun.", kind=type(error).__name__)
@@ -188,7 +189,7 @@ def _made(desk: Desk, request: Request, body: bytes, lang: str, page: Page, insi
         try:
             return page(visitor)
         except SabunError as error:
-            return visitor.problem(str(error), 400)
+            return visitor.problem(on_page(str(error)), 400)
 
 
 async def _body(request: Request) -> bytes:

@@ -89,7 +89,7 @@ class Shelf:
 
     def tables(self) -> list[Item]:
         """Files that can be read as tables."""
-        return [one for one in self.items() if is_csv(one.path) or is_workbook(one.path) or one.path.suffix == ".parquet"]
+        return [one for one in self.items() if _is_table(one.name)]
 
     def schemas(self) -> list[Item]:
         """Files that declare columns."""
@@ -111,8 +111,32 @@ class Shelf:
         raise ParameterError("the file must be one of this folder; it is not, or not any more. Go back and choose again.")
 
     def schema_of(self, table: Item) -> Path:
-        """Where the schema of a table is kept."""
-        return self.folder / f"{table.stem}{_SCHEMA}"
+        """Where the schema of a table is: `people.schema.json`, or `people.csv.schema.json` where several are called people.
+
+        One that was written while a table was alone goes on for those whose columns it names.
+        """
+        own, shared = self.folder / f"{table.name}{_SCHEMA}", self.folder / f"{table.stem}{_SCHEMA}"
+        if self._plain(own.name):
+            return own
+        return shared if self._alone(table) or self._names_columns_of(shared, table) else own
+
+    def schema_for(self, table: Item) -> Path:
+        """Where the schema of a table is to be written: never where it would be another table's too."""
+        return self.schema_of(table) if self._alone(table) else self.folder / f"{table.name}{_SCHEMA}"
+
+    def _alone(self, table: Item) -> bool:
+        """Whether no other table goes by its name, or would have its schema under it."""
+        near = [one for one in os.listdir(self.folder) if one.startswith(table.stem) and one != table.name]
+        return not any(table.stem in (one, _ENDING.sub("", one)) and _is_table(one) and self._plain(one) for one in near)
+
+    def _names_columns_of(self, schema: Path, table: Item) -> bool:
+        if not self._plain(schema.name):
+            return False
+        try:
+            declared = Schema.load(schema)
+            return set(declared.names) <= set(_stamped_names(table.path, declared.file))
+        except (OSError, SabunError):
+            return False
 
     def declared(self, table: Item) -> Schema | None:
         """What is declared about a table's columns; None where that cannot be told yet."""
@@ -126,8 +150,7 @@ class Shelf:
         """The columns of a table, those that are not declared too; none where they cannot be read."""
         declared = self.declared(table)
         try:
-            found = os.stat(table.path)
-            return _names(table.path, FileFormat() if declared is None else declared.file, found.st_mtime_ns, found.st_size)
+            return _stamped_names(table.path, FileFormat() if declared is None else declared.file)
         except (OSError, SabunError):
             return () if declared is None else declared.names
 
@@ -140,10 +163,20 @@ class Shelf:
         raise ParameterError(f"there must be a free name like {name!r} in the folder; there is none. Tidy it up.")
 
 
+def _stamped_names(path: Path, form: FileFormat) -> tuple[str, ...]:
+    found = os.stat(path)
+    return _names(path, form, found.st_mtime_ns, found.st_size)
+
+
 @lru_cache(maxsize=64)
 def _names(path: Path, form: FileFormat, *_stamp: int) -> tuple[str, ...]:
     """Kept as long as the file stays: a workbook is read whole for its names."""
     return FilePart.of(path).written(form).names()
+
+
+def _is_table(name: str) -> bool:
+    path = Path(name)
+    return is_csv(path) or is_workbook(path) or path.suffix == ".parquet"
 
 
 def _begins(path: Path, with_: bytes) -> bool:

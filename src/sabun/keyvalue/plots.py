@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sabun.errors import ParameterError
 from sabun.keyvalue.estimates import Estimates
+from sabun.telling.language import said
 from sabun.telling.svg_texts import svg_text
 
 __all__ = ["draw_means", "means_svg"]
@@ -21,20 +22,22 @@ def draw_means(axes: Any, estimates: Estimates, truth: ArrayLike | None = None) 
     places = np.arange(len(estimates.keys))
     mean, ends = estimates.shown_mean, estimates.mean_interval
     shown = ~np.isnan(mean)
-    axes.vlines(places[shown], ends[shown, 0], ends[shown, 1], color="#9ecae1", linewidth=2, label="interval")
-    axes.plot(places[shown], mean[shown], "o", color="#08519c", markersize=4, label=f"estimate ({estimates.method})")
+    axes.vlines(places[shown], ends[shown, 0], ends[shown, 1], color="#9ecae1", linewidth=2, label=said("interval"))
+    named = said("estimate ({method})", method=estimates.method)
+    axes.plot(places[shown], mean[shown], "o", color="#08519c", markersize=4, label=named)
     if truth is not None:
         true = np.asarray(truth, dtype=float)
         if true.shape != places.shape:
             raise ParameterError(f"truth must be one number per key ({len(places)}); got {true.shape}.")
-        axes.plot(places, true, "_", color="#cb181d", markersize=9, label="truth")
+        axes.plot(places, true, "_", color="#cb181d", markersize=9, label=said("truth"))
     if (~shown).any():
         low = axes.get_ylim()[0]
-        axes.plot(places[~shown], np.full((~shown).sum(), low), "x", color="#969696", markersize=4, label="too rare to say")
+        rare = said("too rare to say")
+        axes.plot(places[~shown], np.full((~shown).sum(), low), "x", color="#969696", markersize=4, label=rare)
     if estimates.guarantee.simulated:
-        axes.set_title("NOT PRIVATE: simulated", fontsize=9, color="#cb181d", loc="left")
-    axes.set_xlabel("key")
-    axes.set_ylabel("mean value")
+        axes.set_title(said("NOT PRIVATE: simulated"), fontsize=9, color="#cb181d", loc="left")
+    axes.set_xlabel(said("key"))
+    axes.set_ylabel(said("mean value"))
     if len(places) <= 20:
         axes.set_xticks(places, [str(key) for key in estimates.keys], rotation=45, ha="right")
     axes.legend(frameon=False, fontsize=8)

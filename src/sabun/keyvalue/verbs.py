@@ -15,8 +15,9 @@ from sabun.keyvalue.trying import simulate
 from sabun.keyvalue.typed import advised, bytes_of, distinct, enrolled_of, iteration_of, keys_of, pairs_of, range_of, truth_of
 from sabun.privacy.amounts import plain
 from sabun.records import FileFormat
+from sabun.telling.language import chosen, speaking
 from sabun.telling.terminal.charging import warn_if_large
-from sabun.telling.terminal.options import Confidence, EngineName, Json, NRecords
+from sabun.telling.terminal.options import Confidence, EngineName, Json, Lang, NRecords
 from sabun.telling.terminal.output import new_file, on_terminal, print_json, print_line, warn
 from sabun.telling.terminal.progress import progress_bar
 from sabun.telling.terminal.written import Encoding
@@ -323,6 +324,7 @@ def estimate(
         Path | None, typer.Option(help="Where to save the release (.json), or the rows alone (.csv); weak means are left out.")
     ] = None,
     release: Annotated[Path | None, typer.Option(help="Where to save the release, if --out is for the rows.")] = None,
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
     """Estimate frequencies and means with intervals.
@@ -337,6 +339,7 @@ def estimate(
     """
     from sabun.keyvalue import Study, Tally
 
+    chosen(lang)  # before anything is written
     made = Study.load(file)
     for name, new in (("plot", plot), ("out", out), ("release", release)):
         if new is not None:
@@ -356,7 +359,8 @@ def estimate(
     if rows is not None:
         found.to_frame(suppress=True).to_csv(rows, index=False)
     if plot is not None:
-        _draw(found, made, plot, truth)
+        with speaking(lang):
+            _draw(found, made, plot, truth)
     if json:
         print_json(
             found.to_dict() | {"out": None if out is None else str(out)} | ({"top": ranking.to_dict()} if ranking else {})

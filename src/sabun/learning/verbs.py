@@ -61,7 +61,9 @@ _METHODS = (
     *("dp-adam", "dp-sgd", "noisy-centroids", "laplace-sgd", "objective-perturbation"),
     *("anonymizing-first", "learning-first", "anonymized-learning"),
 )
-_Method = Annotated[str, typer.Option(metavar="|".join(_METHODS), help=f"{', '.join(_METHODS[:-1])} or {_METHODS[-1]}.")]
+_Method = Annotated[
+    str, typer.Option(metavar="|".join(_METHODS), help="How it is trained; dp-adam unless there is a reason for another.")
+]
 _Hidden = Annotated[str, typer.Option(help="Hidden layers such as 64,64; '' for a linear model.")]
 _Public = Annotated[int | None, typer.Option(help="The number of records, if it is public.")]
 _Settings = Annotated[

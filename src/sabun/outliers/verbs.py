@@ -200,6 +200,8 @@ def choose(
     if out is not None:
         new_file(out)
     sides = dict(_subspace(text) for text in subspace)
+    if len(sides) < 2:
+        raise ParameterError(f"subspace must be given for at least two names to choose from; got {len(sides)}.")
     known = declared(schema, bounds)
     listed(",".join(column for columns in sides.values() for column in columns), known, option="subspace")
     payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))

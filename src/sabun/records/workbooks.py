@@ -10,7 +10,7 @@ from sabun.records.forms import FileFormat
 from sabun.records.places import Place
 from sabun.records.texts import text_table
 
-__all__ = ["is_workbook", "sheet_chunks", "sheet_names"]
+__all__ = ["is_workbook", "sheet_chunks", "sheet_names", "sheets_of"]
 
 _ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
@@ -18,6 +18,17 @@ _ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 def is_workbook(path: Place) -> bool:
     """Whether a file is a workbook, by its name."""
     return path.name.lower().endswith(_ENDINGS)
+
+
+def sheets_of(path: Place) -> tuple[str, ...]:
+    """What the sheets of a workbook are called, in its order; none where it cannot be read."""
+    try:
+        from python_calamine import CalamineWorkbook
+
+        with path.open("rb") as opened:
+            return tuple(CalamineWorkbook.from_filelike(opened).sheet_names)
+    except Exception:  # the reader's own errors have no common class
+        return ()
 
 
 def sheet_names(path: Place, form: FileFormat) -> tuple[str, ...]:

@@ -16,7 +16,19 @@ from functools import cache
 
 from sabun import checks
 
-__all__ = ["LANGUAGES", "catalogue", "chosen", "known", "language", "phrase", "retold", "said", "speaking", "tables"]
+__all__ = [
+    "LANGUAGES",
+    "catalogue",
+    "chosen",
+    "complained",
+    "known",
+    "language",
+    "phrase",
+    "retold",
+    "said",
+    "speaking",
+    "tables",
+]
 
 LANGUAGES = ("en", "ja")
 
@@ -115,6 +127,29 @@ def _retold_list(text: str) -> str | None:
     return None
 
 
+def complained(text: str) -> str:
+    """An error in the language that is spoken, sentence by sentence; as it is where one of them is not known.
+
+    The catalogue has sentences in its table `refusals`; in `rules` it has what a value must be, for all errors of that form.
+
+    Example:
+        >>> with speaking("ja"):
+        ...     complained("radius must be finite and > 0; got -1.0.")
+        'radius は 0 より大きい有限の数にしてください（いまは -1.0）。'
+    """
+    return text if language() == "en" else _in_sentences(text) or text
+
+
+def _in_sentences(text: str) -> str | None:
+    for pattern, words in _complaints(language()):
+        if (found := pattern.fullmatch(text)) is not None:
+            parts = found.groupdict()
+            rest = parts.pop("_rest")
+            if (more := _in_sentences(rest) if rest else "") is not None:
+                return words.format(**{name: retold(part) for name, part in parts.items()}) + more
+    return None
+
+
 @cache
 def catalogue(lang: str) -> dict[str, str]:
     """Every text of a language by its English."""
@@ -140,8 +175,25 @@ def _patterns(lang: str) -> list[tuple[re.Pattern[str], str]]:
     return sorted(found, key=lambda entry: -len(re.sub(r"\(\?P.*?\)", "", entry[0].pattern)))
 
 
-def _pattern(english: str) -> re.Pattern[str]:
+@cache
+def _complaints(lang: str) -> list[tuple[re.Pattern[str], str]]:
+    """Sentences of errors as patterns that leave what comes after them, those with the most fixed letters first.
+
+    Those whose first words are fixed come before all others, which would take a whole sentence for what they fill in.
+    """
+    given = tables(lang)
+    form, words = _RULE, given["refusals"][_RULE]
+    rules = {form.replace("{rule}", rule): words.replace("{rule}", own) for rule, own in given["rules"].items()}
+    sentences = {text: own for text, own in given["refusals"].items() if text != _RULE} | rules
+    longest = sorted(sentences, key=lambda text: (text[0] == "{", -len(re.sub(r"\{\w+\}", "", text))))
+    return [(_pattern(text, r"(?: (?P<_rest>.+))?"), sentences[text]) for text in longest]
+
+
+_RULE = "{what} must be {rule}; got {value}."
+"""What `sabun.checks.require` says."""
+
+
+def _pattern(english: str, after: str = "") -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", english)
-    return re.compile(
-        "".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
-    )
+    own = "".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts))
+    return re.compile(own + after, re.DOTALL)

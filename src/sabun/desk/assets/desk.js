@@ -12,10 +12,10 @@ async function plan() {
   asked?.abort();
   asked = new AbortController();
   const sent = new URLSearchParams(new FormData(form));
-  sent.set("act", "plan");
+  sent.set("act", "follow");
   try {
     const answer = await fetch(location.href, { method: "POST", body: sent, signal: asked.signal, redirect: "error" });
-    swapped(await answer.text());
+    swapped(await answer.text()); // nothing, where a newer plan was asked for meanwhile
   } catch {
     // a newer plan is on its way, or the desk is closed: the page stays as it is
   }

@@ -91,7 +91,10 @@ NRecords: TypeAlias = Annotated[
 ]
 
 Lang: TypeAlias = Annotated[
-    str | None, typer.Option("--lang", help="Language of the page: en or ja; that of the locale when left out.")
+    str | None,
+    typer.Option(
+        "--lang", "--language", metavar="en|ja", help="Language of pages and pictures; that of the locale when left out."
+    ),
 ]
 
 
