@@ -252,6 +252,7 @@ def test_one_bad_question_does_not_cost_the_others(folder: Path, capsys: pytest.
     said = capsys.readouterr()
     assert "mean(age) = 4" in said.out
     assert "mean(sex = F) = 0." in said.out
+    assert "\n'mean(height)' has no answer" in said.err, "each on its own line"
     told = " ".join(said.err.split())
     assert "'max(age)' has no answer: a question must look like" in told
     assert "'mean(height)' has no answer: the table has no column 'height'." in told

@@ -231,8 +231,8 @@ def query(
             _tell(question, found)
         _tell_uncovered([found for found in answers.values() if found.uncovered_interval is not None])
     if refused:
-        others = " The other questions are answered." if answers else ""
-        raise ParameterError(" ".join(f"{question!r} has no answer: {why}" for question, why in refused.items()) + others)
+        others = ["The other questions are answered."] if answers else []
+        raise ParameterError("\n".join([*(f"{question!r} has no answer: {why}" for question, why in refused.items()), *others]))
 
 
 def _beside(table: Path) -> Path:
