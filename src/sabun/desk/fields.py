@@ -122,7 +122,7 @@ def _field(option: Any) -> Field | None:
 def _label(option: Any, name: str) -> str:
     if option.metavar == ANY_COLUMN and name == "order":  # a ledger has another order
         return phrase("Column that says what is first and last")
-    return _LABELS.get(name, option.name.replace("_", " ").capitalize())
+    return _LABELS.get(name, str(option.name).replace("_", " ").capitalize())
 
 
 def _kind(option: Any) -> str | None:

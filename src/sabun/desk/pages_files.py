@@ -178,7 +178,7 @@ def _in_order(declared: list[Column], known: Schema | None) -> list[Column]:
 
 
 def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) and value == int(value) and abs(value) < 1e6 else str(value)
+    return str(int(value)) if isinstance(value, float) and value == int(value) and abs(value) < 1e15 else str(value)
 
 
 def jobs_of(visitor: Visitor) -> Response:

@@ -72,7 +72,7 @@ def new_ledger(visitor: Visitor) -> Response:
             return visitor.to(f"ledgers/{made.handle}")
         wrong[misfit(fields, hears.complaint, hears.error)] = on_page(hears.complaint, fields, hears.error)
     status = 400 if wrong else 200
-    shown = {"fields": fields, "helped": partial(helped, fields), "filled": filled, "wrong": wrong}
+    shown: dict[str, Any] = {"fields": fields, "helped": partial(helped, fields), "filled": filled, "wrong": wrong}
     return visitor.page("new_ledger.html", status=status, here="ledgers", **shown)
 
 
