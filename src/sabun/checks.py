@@ -119,13 +119,14 @@ def meant(name: object, known: Iterable[str]) -> str:
     Never of the first line of a private table: where a file has no header, that is somebody's row.
 
     Example:
-        >>> meant("Wieght", ["age", "weight"]), meant("sex", ["age", "weight"])
-        ("Did you mean 'weight'?", '')
+        >>> meant("Wieght", ["age", "weight"]), meant("cost", ["age", "cost (yen)"]), meant("sex", ["age", "weight"])
+        ("Did you mean 'weight'?", "Did you mean 'cost (yen)'?", '')
     """
     alike = {unicodedata.normalize("NFKC", one).casefold(): one for one in known}
     wanted = unicodedata.normalize("NFKC", name).casefold()[:_LONGEST_NAME] if isinstance(name, str) else ""
     near = get_close_matches(wanted, [one for one in alike if len(one) <= _LONGEST_NAME], n=1)
-    return f"Did you mean {alike[near[0]]!r}?" if near else ""
+    near = near or [one for one in alike if wanted and one.startswith(wanted)]
+    return f"Did you mean {alike[near[0]]!r}?" if len(near) == 1 else ""
 
 
 def is_finite(value: float | Fraction) -> bool:

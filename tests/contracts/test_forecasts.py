@@ -54,6 +54,8 @@ def test_a_forecast_of_a_known_law_has_its_quantiles() -> None:
     assert (cut.low, cut.middle, cut.high) == (7.0, 7.0, 7.0)
     with pytest.raises(InternalError, match="in order"):
         Forecast(quantity="error", low=2, middle=1, high=3, assumed=())
+    written = str(Forecast(quantity="error", low=0.01234, middle=3114.5, high=2e7, assumed=()))
+    assert written == "error: about 3,110, in nine of ten runs at most 20,000,000 and at least 0.0123"
 
 
 def test_every_plan_is_a_forecast_and_only_noise_is_vacuous() -> None:

@@ -36,3 +36,10 @@ def test_a_picture_speaks_the_language_that_is_spoken() -> None:
     assert all(
         f">{words}" in picture for words in ("公開（重みあり）", "非公開<", "重み（30 行、実質 30 行）", "NOT PRIVATE：")
     )
+
+
+def test_dates_are_drawn_on_an_axis_of_dates() -> None:
+    days = np.datetime64("2025-03-01") + np.arange(90)
+    picture = weights_svg([("in", days)], np.ones(90), private=[days[:9]])
+    assert picture.count(">2025-0") < 12, "not one label for each day"
+    assert ">2025-04" in picture

@@ -14,6 +14,7 @@ from sabun import Column, Ledger, Release, Schema
 from sabun.density import DensityRatio
 from sabun.density.marginals import marginals
 from sabun.errors import DataError
+from sabun.records import FileFormat
 from sabun.records.files import FilePart
 
 
@@ -88,6 +89,24 @@ def test_dates_are_compared_and_asked_about(folder: Path, capsys: pytest.Capture
     assert pictures[0].data is not None
     assert pictures[0].data.rows[0][0].startswith("2025-01-0")
     assert "(years)" in pictures[1].svg
+
+
+def test_pictures_of_columns_are_of_what_was_declared_and_not_of_ids(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name, rows in (("public", 300), ("private", 2000)):
+        pay = [f"{amount:,}" for amount in rng.integers(1000, 90_000, rows)]
+        age = ["unknown", *map(str, rng.integers(0, 99, rows - 1))]
+        who = [f"{name[:2]}{place}" for place in range(rows)]
+        pd.DataFrame({"who": who, "age": age, "pay": pay}).to_csv(f"{name}.csv", index=False)
+    columns = [Column.number("age", lower=0, upper=120), Column.number("pay", lower=0, upper=1e5, unit="円")]
+    Schema(columns=columns, file=FileFormat(thousands=",")).save("schema.json")
+    tables = ("--private", "private.csv", "--public", "public.csv")
+    assert exit_code(*WEIGHTS, *tables, "--out", "w.csv", "--plot", "w.svg") == 0
+    assert "unknown" not in Path("w.svg").read_text()
+    for public in ("public.csv", "w.csv"):
+        age, pay = marginals(Release.load("w.csv.release.json"), public)
+        assert all(picture.data is not None and len(picture.data.rows) == 16 for picture in (age, pay))
+        assert "円" in pay.svg
 
 
 def test_dates_are_asked_about_from_python_and_group_as_dates() -> None:
@@ -233,6 +252,7 @@ def test_one_bad_question_does_not_cost_the_others(folder: Path, capsys: pytest.
     said = capsys.readouterr()
     assert "mean(age) = 4" in said.out
     assert "mean(sex = F) = 0." in said.out
+    assert "\n'mean(height)' has no answer" in said.err, "each on its own line"
     told = " ".join(said.err.split())
     assert "'max(age)' has no answer: a question must look like" in told
     assert "'mean(height)' has no answer: the table has no column 'height'." in told

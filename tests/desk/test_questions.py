@@ -20,6 +20,7 @@ from sabun.cli._frame import run, whole
 from sabun.desk.errands import Errands
 from sabun.desk.jobs import jobs
 from sabun.ledger import Ledger
+from sabun.records import Schema
 
 ASKED: dict[str, dict[str, Any]] = {
     "summaries/count": {"by": "sex"},
@@ -156,3 +157,50 @@ def test_an_older_plan_is_passed_over_for_a_newer_of_the_same_form() -> None:
         thread.join()
     errands.close()
     assert (first, wanted) == (True, {"older": False, "newer": True, "other": True})
+
+
+def test_a_refused_question_can_be_mended_and_asked(clinic: Clinic, guest: Guest) -> None:
+    path = f"tables/{guest.handle('patients.csv')}/jobs/summaries/count"
+    refused = guest.send(path, by="ward", epsilon="300", act="ask")
+    page = guest.answered(refused)
+    assert "this release needs 300" in page.text
+    tried = page.url.raw_path.decode()
+    assert "tried=" in tried
+    page = guest.answered(guest.send(tried, by="ward", epsilon="0.25", act="ask"))
+    assert "entry" in re.findall(r'id="cost">(.*?)<', page.text)[0]
+    assert clinic.book.entries()[-1].purpose.startswith("summaries.count on ward")
+
+
+def test_columns_that_are_saved_as_they_were_are_the_same_schema(clinic: Clinic, guest: Guest) -> None:
+    (clinic.folder / "stays.csv").write_text("ward,cost,day\nA,1,2026-01-01\n")
+    declared = clinic.folder / "stays.schema.json"
+    columns = [
+        "--number",
+        "cost=0:2000000",
+        "--unit",
+        "cost=円",
+        "--date",
+        "day=2026-01-01:2026-12-31",
+        "--category",
+        "ward=A,B",
+    ]
+    assert run(["schema", "new", str(declared), *columns]) == 0
+    before, path = declared.read_bytes(), f"tables/{guest.handle('stays.csv')}"
+    shown = _typed(guest.get(path).text)
+    assert (shown["unit-1"], shown["high-1"]) == ("円", "2000000")
+    assert guest.send(path, **shown, act="save").status_code == 303
+    assert declared.read_bytes() == before, "or what was paid for would be asked anew"
+    changed = shown | {"unit-1": "€", "labels-0": 'A、B，"C、D"'}
+    assert guest.send(path, **changed, act="save").status_code == 303
+    schema = Schema.load(declared)
+    assert schema["cost"].to_dict()["unit"] == "€"
+    assert schema["ward"].to_dict()["categories"] == ["A", "B", "C、D"]
+    assert _typed(guest.get(path).text)["labels-0"] == 'A, B, "C、D"'
+
+
+def _typed(page: str) -> dict[str, str]:
+    """What stands in the fields of a page, and which of its choices are made."""
+    inputs = [dict(re.findall(r'([\w-]+)="([^"]*)"', one)) for one in re.findall(r"<input ([^>]*)>", page)]
+    return {
+        one["name"]: html.unescape(one.get("value", "")) for one in inputs if one.get("type") != "radio" or "checked" in one
+    }

@@ -176,6 +176,7 @@ def test_a_unit_is_declared_and_one_that_is_not_leaves_no_trace() -> None:
     assert "unit" not in plain.to_dict()
     assert repr(heavy) == repr(plain) == "NumberColumn(name='w', lower=0.0, upper=9.0, missing=4.5, log1p=False)"
     assert str(heavy) == "w: a number from 0 to 9 kg; unreadable cells count as 4.5 kg"
+    assert str(Column.number("x", lower=0, upper=2e6)) == "x: a number from 0 to 2,000,000; unreadable cells count as 1,000,000"
     digest = "6f5e6beddbddbcb5"  # as it was before there were units
     assert Schema(columns=[plain]).hash.startswith(digest)
     assert not Schema(columns=[heavy]).hash.startswith(digest)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,8 +81,8 @@ def test_the_cells_that_fit_are_those_that_encoding_leaves_alone(cells: list[obj
 def test_ids_that_a_person_would_take_for_one_are_told_to_their_owner() -> None:
     ids = ["P007", "p007", "P7", "Ｐ７", "Q1", "Q10", "1.05", "1.5", None, "", 12, "012", "Q1"]
     found = inspect_table([[22, "no"]] * len(ids), schema=SCHEMA, ids=ids)
-    assert found.alike_ids == (("P007", "p007", "P7", "Ｐ７"), ("12", "012"))
-    assert "Groups of ids that differ only in case, width or leading zeros: 2." in str(found)
+    assert found.alike_ids == (("P007", "p007", "P7"), ("12", "012")), "a wide P7 is P7 for every question"
+    assert "Groups of ids that differ only in case or leading zeros: 2." in str(found)
     assert found.to_dict()["alike_ids"] == 2
     assert found.without_id == found.to_dict()["without_id"] == 2
     assert "2 rows have no id: with --id they are left out" in str(found)
@@ -89,3 +90,15 @@ def test_ids_that_a_person_would_take_for_one_are_told_to_their_owner() -> None:
     assert "P007" not in str(found) + repr(found) + str(found.to_dict())
     assert "alike_ids" not in inspect_table([[22, "no"]], schema=SCHEMA).to_dict()
     assert "that differ only" not in str(inspect_table([[22, "no"]] * 2, schema=SCHEMA, ids=["a", "b"]))
+
+
+def test_a_date_that_cannot_be_read_is_not_an_empty_cell(tmp_path: Path) -> None:
+    schema = Schema(columns=[Column.date("day", lower="2026-01-01", upper="2026-12-31")])
+    table = tmp_path / "days.csv"
+    table.write_text("day,n\n2026-01-02,1\n未定,2\n,3\n未定,4\n", encoding="utf-8")
+    for source in (table, pd.DataFrame({"day": ["2026-01-02", "未定", None, "未定"]})):
+        fit = inspect_table(source, schema=schema).columns[0]
+        assert (fit.empty, fit.unreadable, fit.strange) == (1, 2, {"未定": 2})
+    dates = pd.DataFrame({"day": pd.to_datetime(["2026-01-02", None])})
+    fit = inspect_table(dates, schema=schema).columns[0]
+    assert (fit.empty, fit.unreadable) == (1, 0)

@@ -237,8 +237,9 @@ def test_joining_says_what_it_wrote(folder: Path, capsys: pytest.CaptureFixture[
     run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json")
     capsys.readouterr()
     run("combine", "n.json", "--out", "m.json", "--predict", "home.csv", "--predictions", "p.csv")
-    said = capsys.readouterr().out
-    assert "Wrote 'm.json'.\nWrote 'p.csv'." in said
+    said = capsys.readouterr()
+    assert "Wrote 'm.json'.\nWrote 'p.csv'." in said.out
+    assert "with --release FILE" in said.err
     assert exit_code("regression", "combine", "n.json", "--predict", "home.csv", "--predictions", "p.csv") == 2
     assert "predictions must be a new file; 'p.csv' exists." in capsys.readouterr().err
 

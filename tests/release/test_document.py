@@ -170,7 +170,8 @@ for _ in range(20):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put("format", to="other"), "format 'sabun-release'"),
+        (put("format", to="other"), "format 'sabun-release'; it is not"),
+        (put("format", to="sabun-schema-1"), "format 'sabun-release'; this one is 'sabun-schema-1'"),
         (put("version", to=2), "version must be 1"),
         (put("version", to=True), "version must be 1"),
         (put("extra", to=1), "the release must not have the field 'extra'"),

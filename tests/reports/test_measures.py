@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -87,3 +88,23 @@ def test_whatever_a_file_has_for_a_unit_the_page_is_made(units: Any) -> None:
     assert len(measure_in(release, "x").unit) <= 24
     assert "62.3" in facts(release, lang="en").story.answer.big
     assert "\u202e" not in facts(release, lang="en").story.answer.big
+
+
+def test_public_choices_about_dates_are_told_as_dates() -> None:
+    told = {"column": "x", "by": None, "groups": ["all"], "where": {"x": [[DAY, None]]}, "mechanism": "discrete Laplace noise"}
+    told |= {
+        "bins": ["20148 to 20178.3333333"],
+        "edges": [DAY, 20178.3333333],
+        "noise": Fraction(4_000_000),
+        "confidence": 0.95,
+    }
+    found = {"counts": {"all": [7]}, "intervals": {"all": [[5, 9]]}, "dates": ["x"]}
+    release = release_of(found, provenance={"kind": "summaries.histogram", "parameters": told})
+    rows = dict(facts(release, lang="en").parameters.rows)
+    assert rows["condition.x"] == "2025-03-01, none"
+    assert rows["bins"] == "2025-03-01 to 2025-04-01"
+    assert rows["edges of the bins"] == "2025-03-01, 2025-04-01"
+    assert rows["scale of the noise"] == "4,000,000"
+    japanese = facts(release, lang="ja")
+    assert dict(japanese.parameters.rows)["メカニズム"] == "離散ラプラスノイズ"
+    assert {name for name, _ in japanese.story.grids[-1].rows} == {"件数.all", "区間.all", "日付の列"}

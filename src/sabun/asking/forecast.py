@@ -58,14 +58,19 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{self.quantity}: about {self.middle:.3g}, in {self.often} at most {self.high:.3g}"
-            f"{'' if self.low == 0 else f' and at least {self.low:.3g}'}"
+            f"{self.quantity}: about {_plain(self.middle)}, in {self.often} at most {_plain(self.high)}"
+            f"{'' if self.low == 0 else f' and at least {_plain(self.low)}'}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         numbers = {"low": self.low, "middle": self.middle, "high": self.high}
         return {"quantity": self.quantity, **numbers, "assumed": list(self.assumed)}
+
+
+def _plain(error: float) -> str:
+    """Three digits, as people write them: 3,110 and no 3.11e+03."""
+    return f"{float(f'{error:.3g}'):,.12g}"
 
 
 def _least(exceeds: Callable[[float], float], miss: float, top: float) -> float:

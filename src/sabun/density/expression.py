@@ -290,5 +290,8 @@ def _no_column(name: str, table: Any) -> str:
 
 def _numbers(column: Any, name: str) -> Floats:
     if column.dtype.kind not in "biuf":
-        raise DataError(f"column {name!r} must hold numbers; it holds labels. Ask for a share, such as share({name} = X).")
+        raise DataError(
+            f"column {name!r} must hold numbers in every row; at least one cell is a text (1,234 is one). "
+            f"Compare it when the weights are made (--columns), or ask for a share, such as share({name} = X)."
+        )
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -265,7 +265,10 @@ def answered(
         if one.kind != "count" and not rows.any():
             raise DataError("no public row with weight meets the condition.")
         if not np.isfinite(values[rows]).all():
-            raise DataError(f"{one.what!r} must be a number in every public row that counts; at least one cell is empty.")
+            raise DataError(
+                f"{one.what!r} must be a number in every public row that counts; at least one cell is empty. Ask about "
+                "the others, such as mean(cost where cost > 0), or compare the column when the weights are made (--columns)."
+            )
         declared = limits.get(one.what) if not one.is_share(table) else None
         told = figure(
             means,

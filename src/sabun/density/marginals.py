@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sabun.density.export import WEIGHT, table_of
+from sabun.density.export import WEIGHT, read_back
 from sabun.density.saved import features_from
 from sabun.errors import ParameterError, ReleaseError
-from sabun.records import Column, NumberColumn
+from sabun.records import Column, FileFormat, NumberColumn, Schema
+from sabun.records.forms import PLAIN
 from sabun.records.tables import as_table, names_in
 from sabun.release import Release
 from sabun.telling.charts import overlay, steps
@@ -44,38 +45,44 @@ def marginals(release: Release, public: Any) -> tuple[Chart, ...]:
         raise ParameterError(
             f"public must be left out for a release without weights; this one is {release.provenance.kind!r:.60}."
         )
-    table = as_table(table_of(public))
+    frame, schema = read_back(public, _schema(release))
+    table = as_table(frame)
     if len(table) != len(weights):
         raise ParameterError(
             f"public must be the table the weights are for, with {len(weights)} rows; got one with {len(table)} rows."
         )
-    pictures: list[Chart | None] = []
-    declared = _declared(release)
+    pictures: list[Chart] = []
+    declared = {column.name: column for column in (() if schema is None else schema.columns)}
+    form = PLAIN if schema is None else schema.file
     for place, name in enumerate(names_in(table)):
         if name == WEIGHT or len(pictures) == _MOST_COLUMNS:
             continue
         cells = table[:, place] if isinstance(table, np.ndarray) else table[name].to_list()
-        pictures.append(_picture(name, cells, weights, declared.get(name)))
-    return tuple(picture for picture in pictures if picture is not None)
+        if (picture := _picture(name, cells, weights, declared.get(name), form)) is not None:
+            pictures.append(picture)
+    return tuple(pictures)
 
 
-def _declared(release: Release) -> dict[str, Column]:
-    """The columns that the weights were made with, where the release says."""
+def _schema(release: Release) -> Schema | None:
+    """What the weights were made with, where the release says."""
     try:
-        schema = features_from(release).schema
+        return features_from(release).schema
     except ReleaseError:  # of a method that keeps none
-        schema = None
-    return {} if schema is None else {column.name: column for column in schema.columns}
+        return None
 
 
-def _picture(name: str, cells: Any, weights: Floats, column: Column | None) -> Chart | None:
+def _picture(name: str, cells: Any, weights: Floats, column: Column | None, form: FileFormat) -> Chart | None:
+    """None for a column that most rows have a text of their own in, such as a number of a person."""
     measure = Measure.of(column)
     if isinstance(column, NumberColumn) and measure.dates:
         return _numbers(name, column.encode(list(cells)), weights, measure)
     try:
-        numbers = np.asarray(cells, dtype=np.float64)
+        numbers = np.asarray(
+            column.read(list(cells), form=form) if isinstance(column, NumberColumn) else cells, dtype=np.float64
+        )
     except (TypeError, ValueError):
-        return _labels(name, np.array([str(cell) for cell in cells]), weights)
+        texts = np.array([str(cell) for cell in cells])
+        return _labels(name, texts, weights) if 2 * len(np.unique(texts)) <= len(texts) else None
     good = np.isfinite(numbers) & (np.abs(numbers) < 1e15)
     if len(np.unique(numbers[good])) <= 2:
         return _labels(name, np.array([f"{cell:g}" for cell in numbers]), weights)

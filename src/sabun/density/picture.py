@@ -22,7 +22,7 @@ def weights_svg(columns: Sequence[tuple[str, Any]], weights: Floats, *, private:
     """Draws marginals of the public table, unweighted and weighted, beside a histogram of the weights.
 
     Args:
-        columns: Names with one value for each public row (numbers or labels); the first five are drawn.
+        columns: Names with one value for each public row (numbers, dates or labels); the first five are drawn.
         weights: The weights.
         private: The same columns of the private table. NOT PRIVATE: a picture for its owner only, which says so in its title.
 
@@ -53,10 +53,10 @@ def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any |
     kinds = [(said("public"), values, np.ones(len(weights)), "0.65"), (said("public, weighted"), values, weights, "tab:blue")]
     if private is not None:
         kinds.append((said("private"), private, np.ones(len(private)), "crimson"))
-    if np.asarray(values).dtype.kind in "biuf":
-        edges = np.histogram_bin_edges(np.asarray(values, dtype=np.float64), bins=_BINS)
+    if (kind := np.asarray(values).dtype.kind) in "biufM":
+        edges = np.histogram_bin_edges(_numbers(values), bins=_BINS)
         for label, numbers, mass, colour in kinds:
-            axes.hist(np.asarray(numbers, dtype=np.float64), bins=edges, weights=mass / mass.sum(), histtype="step", lw=1.5,
+            axes.hist(_numbers(numbers), bins=edges, weights=mass / mass.sum(), histtype="step", lw=1.5,
                       color=colour, label=label)  # fmt: skip
     else:
         labels = sorted({str(value) for value in values})
@@ -65,8 +65,17 @@ def _marginal(axes: Any, name: str, values: Any, weights: Floats, private: Any |
             shares = [float(mass[texts == one].sum() / mass.sum()) for one in labels]
             axes.barh(np.arange(len(labels)) + 0.3 * place, shares, height=0.3, color=colour, label=label)
         axes.set_yticks(np.arange(len(labels)) + 0.3, labels, fontsize=7)
+    if kind == "M":
+        axes.xaxis_date()
+        axes.tick_params(axis="x", labelrotation=30, labelsize=7)
     axes.set_title(name, fontsize=10)
     axes.legend(frameon=False, fontsize=7)
+
+
+def _numbers(values: Any) -> Floats:
+    """Numbers; dates as the axis counts them, in days since 1970-01-01."""
+    cells = np.asarray(values)
+    return (cells.astype("datetime64[D]").astype(np.int64) if cells.dtype.kind == "M" else cells).astype(np.float64)
 
 
 def _histogram(axes: Any, weights: Floats) -> None:

@@ -231,8 +231,8 @@ def query(
             _tell(question, found)
         _tell_uncovered([found for found in answers.values() if found.uncovered_interval is not None])
     if refused:
-        others = " The other questions are answered." if answers else ""
-        raise ParameterError(" ".join(f"{question!r} has no answer: {why}" for question, why in refused.items()) + others)
+        others = ["The other questions are answered."] if answers else []
+        raise ParameterError("\n".join([*(f"{question!r} has no answer: {why}" for question, why in refused.items()), *others]))
 
 
 def _beside(table: Path) -> Path:
@@ -384,6 +384,17 @@ def _picture(ratio: DensityRatio, private: Any | None) -> str:
 
     names = list(ratio.release_.provenance.parameters["columns"])
     public = ratio.to_frame()
-    columns = [(name, public[name].to_numpy()) for name in names]
-    raw = None if private is None else [private[name].to_numpy() for name in names]
+    columns = [(name, _drawn(public[name], name, ratio.schema)) for name in names]
+    raw = None if private is None else [_drawn(private[name], name, ratio.schema) for name in names]
     return weights_svg(columns, ratio.weights_, private=raw)
+
+
+def _drawn(cells: Any, name: str, schema: Schema | None) -> Any:
+    """The cells as the weights were made with them: declared numbers and dates, whatever else a cell holds."""
+    from sabun.records import NumberColumn
+
+    column = schema[name] if schema is not None and name in schema.names else None
+    if schema is None or not isinstance(column, NumberColumn):
+        return cells.to_numpy()
+    numbers = column.encode(cells.tolist(), form=schema.file)
+    return numbers.astype("datetime64[D]") if column.dates else numbers

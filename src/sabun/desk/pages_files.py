@@ -76,13 +76,15 @@ class _Asked:
     high: str = ""
     labels: str = ""
     missing: str = ""
+    unit: str = ""
     seen: str = ""
     wrong: str = ""
 
     def column(self) -> Column | None:
         """The column; None where it is skipped or cannot be, which is then told beside it."""
         try:
-            return column_of(self.name, self.kind, low=self.low, high=self.high, labels=self.labels, missing=self.missing)
+            ends = {"low": self.low, "high": self.high, "missing": self.missing}
+            return column_of(self.name, self.kind, **ends, labels=self.labels, unit=self.unit)
         except SabunError as error:
             self.wrong = on_page(str(error))
             return None
@@ -106,7 +108,7 @@ def columns(visitor: Visitor) -> Response:
         declared = [_as_known(column, known) for one in asked if (column := one.column()) is not None]
         if not any(one.wrong for one in asked):
             if declared:
-                schema = Schema(columns=tuple(declared), file=form)
+                schema = Schema(columns=tuple(_in_order(declared, known)), file=form)
                 write_whole(shelf.schema_for(table), schema.to_text().encode(), overwrite=known is not None)
                 return visitor.to(f"tables/{table.handle}/jobs")
             wrong = said("At least one column must be declared.")
@@ -145,7 +147,7 @@ def _shown(form: FileFormat) -> dict[str, str]:
 
 def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _Asked:
     if visitor.posts:
-        given = {part: visitor.field(f"{part}-{place}") for part in ("kind", "low", "high", "labels", "missing")}
+        given = {part: visitor.field(f"{part}-{place}") for part in ("kind", "low", "high", "labels", "missing", "unit")}
         if visitor.field(f"name-{place}") == name:
             return _Asked(name=name, place=place, **{**given, "kind": given["kind"] or "skip"})
         known = None
@@ -158,20 +160,25 @@ def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _As
             name=name, place=place, kind="category", labels=typed_labels(column.categories), missing=column.missing or ""
         )
     ends = {part: _plain(told[end]) for part, end in (("low", "lower"), ("high", "upper"), ("missing", "missing"))}
-    return _Asked(name=name, place=place, kind=str(told["kind"]), **ends)
+    return _Asked(name=name, place=place, kind=str(told["kind"]), **ends, unit=told.get("unit", ""))
 
 
 def _as_known(column: Column, known: Schema | None) -> Column:
-    """The column; as it was declared before where it only lacks what the page does not ask for (a unit, a heavy tail)."""
+    """The column; as it was declared before where it only lacks what the page does not ask for (a heavy tail)."""
     before = known[column.name] if known is not None and column.name in known.names else None
     if not (isinstance(before, NumberColumn) and isinstance(column, NumberColumn)):
         return column
-    column = column if column.dates else replace(column, unit=before.unit)
     return before if replace(before, log1p=False) == column else column
 
 
+def _in_order(declared: list[Column], known: Schema | None) -> list[Column]:
+    """The columns as the schema had them, new ones after them: in another order it is another schema, and its answers cost."""
+    before = [] if known is None else list(known.names)
+    return sorted(declared, key=lambda one: before.index(one.name) if one.name in before else len(before))
+
+
 def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) and value == int(value) and abs(value) < 1e6 else str(value)
+    return str(int(value)) if isinstance(value, float) and value == int(value) and abs(value) < 1e15 else str(value)
 
 
 def jobs_of(visitor: Visitor) -> Response:

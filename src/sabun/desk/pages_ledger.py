@@ -33,7 +33,10 @@ _USES = {
         "The column weight goes with every calculation: averages weighted with it are about the private table. "
         "In a terminal, `sabun density query {out} QUESTION` answers with intervals, for nothing."
     ),
-    "learning": phrase("In a terminal, `sabun learning predict {out} TABLE` uses the model, for nothing."),
+    "learning": phrase(
+        "In a terminal, `sabun learning predict {out} TABLE --out predictions.csv` uses the model, for nothing "
+        "(with --id and its column where a person has several rows)."
+    ),
 }
 """What can be done with what was written."""
 

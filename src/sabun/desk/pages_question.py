@@ -96,7 +96,7 @@ def _question(visitor: Visitor) -> Response:
         return visitor.to(f"tables/{table.handle}")
     form = _Form(job=job, table=table, filled=_filled(visitor, job))
     _choose_files(visitor, form)
-    tried = visitor.request.query_params.get("tried", "")
+    tried = "" if visitor.posts else visitor.request.query_params.get("tried", "")  # a form that is sent anew is tried anew
     seen = Foreseen()
     lacking, opened = _lacking(form), not (visitor.posts or tried)
     if lacking and not opened:

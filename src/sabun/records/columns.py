@@ -181,8 +181,8 @@ class NumberColumn(Column):
             ends = f"{iso_of(self.lower)} to {iso_of(self.upper)}, in days since 1970-01-01"
             return f"{one_line(self.name)}: a date from {ends}; unreadable cells count as {iso_of(self.missing)}"
         logs, unit = ", on a log scale" if self.log1p else "", f" {self.unit}" if self.unit else ""
-        span = f"a number from {self.lower:g} to {self.upper:g}{unit}{logs}"
-        return f"{one_line(self.name)}: {span}; unreadable cells count as {self.missing:g}{unit}"
+        low, high, missing = (f"{end:,.10g}" for end in (self.lower, self.upper, self.missing))
+        return f"{one_line(self.name)}: a number from {low} to {high}{unit}{logs}; unreadable cells count as {missing}{unit}"
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -202,7 +202,7 @@ def _header_advice(file: Place, form: FileFormat) -> str:
         parted = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(form.separator, repr(form.separator))
         return f"Its first line must hold the column names, separated by {parted} (say so if they are not: separator)."
     if is_workbook(file):
-        return "The first line of its sheet must hold the column names."
+        return "The first line of its sheet must hold the column names: remove what stands above them, or name another sheet."
     return "Its columns must include every name in the schema."
 
 

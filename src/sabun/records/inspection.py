@@ -7,7 +7,6 @@ labels with a misspelling, would be paid for in silence: this is where its owner
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +84,7 @@ class TableFit:
         rows: How many rows there are.
         columns: One entry for each declared column.
         repeated_ids: Rows whose id stood in an earlier row; None without ids.
-        alike_ids: Ids that differ only in case, width or leading zeros, those of one group together.
+        alike_ids: Ids that differ only in case or leading zeros, those of one group together.
         without_id: Rows that have none.
     """
 
@@ -118,7 +117,7 @@ class TableFit:
             lines.append(f"{self.without_id:,} rows have no id: with --id they are left out, and the promise says so.")
         if self.alike_ids:
             lines.append(
-                f"Groups of ids that differ only in case, width or leading zeros: {len(self.alike_ids):,}. "
+                f"Groups of ids that differ only in case or leading zeros: {len(self.alike_ids):,}. "
                 "If one is of one person, that person is protected as several: write them alike first, or ask with --spelling "
                 "caseless (upper and lower case) or --spelling number (leading zeros)."
             )
@@ -168,13 +167,12 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
 
 
 def _alike(ids: Sequence[object]) -> tuple[tuple[str, ...], ...]:
-    """Groups of ids that a person would take for one."""
-    groups: dict[str, dict[str, None]] = {}
+    """Groups of ids that a person would take for one, and that are not compared as one anyway (as wide characters are)."""
+    groups: dict[str, dict[str, str]] = {}
     for text in dict.fromkeys(map(text_of, ids)):
-        if text:
-            plain = _ZEROS.sub("", unicodedata.normalize("NFKC", text).strip().casefold())
-            groups.setdefault(plain, {})[text] = None
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+        if known := spelt(text, "text"):
+            groups.setdefault(_ZEROS.sub("", known.casefold()), {}).setdefault(known, str(text))
+    return tuple(tuple(group.values()) for group in groups.values() if len(group) > 1)
 
 
 def _kind(column: Column) -> str:
@@ -199,9 +197,12 @@ def _count(column: Column, fit: ColumnFit, cells: Cells, form: FileFormat) -> No
 
 def _full(column: Column, cells: Cells, name: str) -> NDArray[np.bool_]:
     """Which cells have something in them; of a column that holds dates as dates, those that are dates."""
-    if isinstance(column, NumberColumn) and column.dates and not isinstance(cells, list):
+    try:
+        return label_positions(cells, lambda text: int(bool(text)), name=name).astype(bool)
+    except DataError:
+        if not (isinstance(column, NumberColumn) and column.dates):
+            raise
         return ~np.isnan(column.read(cells))
-    return label_positions(cells, lambda text: int(bool(text)), name=name).astype(bool)
 
 
 def _note_strange(fit: ColumnFit, cells: Cells, read: Callable[[list[Any]], NDArray[np.float64]]) -> None:

@@ -45,7 +45,7 @@ from sabun.telling.terminal.options import (
     Yes,
     as_written,
 )
-from sabun.telling.terminal.output import new_file, print_json, print_line
+from sabun.telling.terminal.output import new_file, print_json, print_line, remark
 from sabun.telling.terminal.progress import busy
 from sabun.telling.terminal.releases import new_keys
 from sabun.telling.terminal.written import typed_table
@@ -298,6 +298,8 @@ def combine(
     for file in (out, release, predictions):
         if file is not None and not json:
             print_line(f"Wrote {str(file)!r}.")
+    if isinstance(model, PublicModel) and release is None and out is not None and not json:
+        remark("For a page (sabun report) or a signature: the same with --release FILE writes the model as a release.")
 
 
 @app.command()

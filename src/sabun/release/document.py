@@ -206,7 +206,9 @@ class Release(Rich):
     @classmethod
     def _from_document(cls, document: object) -> Self:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise ReleaseError(f"a release must be a JSON object with format {FORMAT!r}; it is not.")
+            found = document.get("format") if isinstance(document, dict) else None
+            other = f"this one is {found!r:.60}" if isinstance(found, str) and found.startswith("sabun-") else "it is not"
+            raise ReleaseError(f"a release must be a JSON object with format {FORMAT!r}; {other}.")
         if type(document.get("version")) is not int or document["version"] != VERSION:
             raise ReleaseError(f"version must be {VERSION}; got another. A newer Sabun may be able to read this release.")
         fields = {"format", "version", "value", "guarantee", "provenance"}

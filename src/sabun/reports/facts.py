@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,7 +21,9 @@ from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
 from sabun.telling.field_words import term
 from sabun.telling.language import retold, said, speaking
+from sabun.telling.measures import measure_in
 from sabun.telling.reading import Unfit
+from sabun.telling.rounding import day
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, guess, promise, shown, unit_word
 
@@ -29,6 +32,7 @@ __all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_o
 Renderer = Callable[[Release], Story]
 
 _MOST_ROWS = 200
+_BIN = re.compile(r"(-?[\d.]+) to (-?[\d.]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,10 +230,27 @@ def _charge(origin: Provenance) -> str:
 
 def _parameters(release: Release) -> Grid:
     found = list(generic.leaves(release.provenance.parameters))
-    rows = tuple((shown(term(name)), shown(leaf)) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple((shown(term(name)), shown(_written(release, name, leaf))) for name, leaf in found[:_MOST_ROWS])
     left = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(left, "more choice")) if left > 0 else ""
     return Grid(title=said("Public choices"), columns=(said("name"), said("value")), rows=rows, note=note)
+
+
+def _written(release: Release, name: str, leaf: Any) -> Any:
+    """A choice as people write it: what is compared with a column of dates as dates, a mechanism in the page's language."""
+    first, _, rest = name.partition(".")
+    if name == "mechanism" and isinstance(leaf, str):
+        return retold(leaf)
+    column = release.provenance.parameters.get("column") if first in ("bins", "edges") else rest if first == "where" else None
+    return _dated(leaf) if measure_in(release, column).dates else leaf
+
+
+def _dated(leaf: Any) -> Any:
+    if isinstance(leaf, list | tuple):
+        return [_dated(one) for one in leaf]
+    if isinstance(leaf, str) and (bin_ := _BIN.fullmatch(leaf)) is not None:
+        return said("{low} to {high}", low=_dated(float(bin_[1])), high=_dated(float(bin_[2])))
+    return day(math.ceil(leaf)) if isinstance(leaf, float) else leaf
 
 
 def _signature(release: Release, trusted: TrustedKeys) -> str:

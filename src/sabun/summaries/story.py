@@ -11,7 +11,7 @@ from sabun.release import Release
 from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
 from sabun.telling.charts import dots
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
-from sabun.telling.language import phrase, said
+from sabun.telling.language import phrase, retold, said
 from sabun.telling.measures import Measure, measure_in
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
@@ -163,7 +163,7 @@ def _drawn(facts: Mapping[str, Any]) -> str:
         )
     return said(
         "To each whole number {mechanism} was added, as much as one person's part in all of them together needs.",
-        mechanism=mechanism,
+        mechanism=retold(mechanism),
     )
 
 

@@ -55,6 +55,24 @@ _TERMS = {
 """Names of results and choices that are no words. A name that is one, or that the owner of the data gave, stays as it is."""
 
 _WHOLE = {
+    "bins": phrase("bins"),
+    "by": phrase("one answer for each"),
+    "column": phrase("column"),
+    "columns": phrase("columns"),
+    "confidence": phrase("confidence"),
+    "dates": phrase("columns of dates"),
+    "dimensions": phrase("number of coordinates"),
+    "edges": phrase("edges of the bins"),
+    "groups": phrase("groups"),
+    "mechanism": phrase("mechanism"),
+    "method": phrase("method"),
+    "noise": phrase("scale of the noise"),
+    "radius": phrase("radius"),
+    "records": phrase("number of records"),
+    "relation": phrase("relation"),
+    "shares": phrase("shares"),
+    "step": phrase("distance between marks"),
+    "where": phrase("condition"),
     "converged": phrase("fit converged"),
     "count": phrase("count"),
     "factor": phrase("factor of the kernel"),
@@ -67,13 +85,30 @@ _WHOLE = {
 """Names that are words, but say too little; only where they stand alone, for inside a result they may be labels."""
 
 
+_FIRST = {
+    "counts": phrase("count"),
+    "intervals": phrase("interval"),
+    "means": phrase("mean"),
+    "quantiles": phrase("quantiles"),
+    "sizes": phrase("noisy size"),
+    "sums": phrase("sum"),
+    "units": phrase("unit"),
+    "variances": phrase("variance"),
+    "where": phrase("condition"),
+}
+"""Names of tables of results, and what stands for them before a name in them."""
+
+
 def term(name: str) -> str:
     """A dotted name of a release with words for the parts that are ours.
 
     Example:
         >>> term("noise_sd"), term("means.age_group")
-        ('standard deviation of the noise', 'means.age_group')
+        ('standard deviation of the noise', 'mean.age_group')
     """
     if name in _WHOLE:
         return said(_WHOLE[name])
+    first, dot, rest = name.partition(".")
+    if dot and first in _FIRST:
+        return f"{said(_FIRST[first])}.{rest}"
     return ".".join(said(_TERMS[part]) if part in _TERMS else part for part in name.split("."))

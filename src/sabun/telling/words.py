@@ -198,6 +198,8 @@ def _words(tree: Any) -> str:
         return said("none")
     if isinstance(tree, bool):
         return said("yes") if tree else said("no")
+    if isinstance(tree, Fraction) and tree.denominator == 1:
+        return number(int(tree))
     if isinstance(tree, Fraction):
         return plain(tree) if tree >= 0 else f"−{plain(-tree)}"
     if isinstance(tree, int | float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,7 @@ NOT_PRIVATE = "NOT PRIVATE: what is said about cells below was read off the priv
 KINDS = {"n": "number", "c": "category", "d": "date", "i": "id", "s": "skip"}
 """What a column may be, by the letter that answers."""
 _MOST = 1000
+_WIDE_COMMA = re.compile(r'"(?:[^"]|"")*"|[、，]')
 
 
 def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | None, look: bool = False) -> list[Column]:
@@ -135,18 +137,21 @@ def column_of(
 
 
 def typed_labels(labels: Iterable[str]) -> str:
-    """Labels as one would type them, between commas; one with a comma in quotation marks.
+    """Labels as one would type them, between commas (、 and ， are too); one with a comma in quotation marks.
 
     Example:
         >>> typed_labels(["F", "Doe, Jane"])
         'F, "Doe, Jane"'
     """
-    return ", ".join('"{}"'.format(one.replace('"', '""')) if "," in one or one[:1] == '"' else one for one in labels)
+    return ", ".join(
+        '"{}"'.format(one.replace('"', '""')) if set(",、，") & set(one) or one[:1] == '"' else one for one in labels
+    )
 
 
 def _labels(typed: str) -> list[str]:
     try:
-        return [label.strip() for label in next(csv.reader([typed], skipinitialspace=True), [""])]
+        plain = _WIDE_COMMA.sub(lambda found: "," if found[0] in "、，" else found[0], typed)
+        return [label.strip() for label in next(csv.reader([plain], skipinitialspace=True), [""])]
     except csv.Error:
         raise ParameterError("the labels must stand in one line, between commas; they do not.") from None
 
