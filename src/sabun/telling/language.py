@@ -135,7 +135,7 @@ def complained(text: str) -> str:
     Example:
         >>> with speaking("ja"):
         ...     complained("radius must be finite and > 0; got -1.0.")
-        'radius は 0 より大きい有限の数にしてください（いまは -1.0）。'
+        '半径 は 0 より大きい有限の数にしてください（いまは -1.0）。'
     """
     return text if language() == "en" else _in_sentences(text) or text
 
