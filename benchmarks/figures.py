@@ -554,7 +554,29 @@ def _collector_run() -> str:
     )
 
 
+def _engines() -> str:
+    """Engines beside the plain loop, and text beside Parquet, question by question."""
+    rows = []
+    for question in ("summaries", "regression", "density"):
+        faster = (
+            _one("scale", f"{question}, {engine}, 10,000,000 rows").ratio
+            for engine in (
+                "one process in pieces",
+                "two processes",
+                "Dask, 2 workers of a local cluster",
+                "Spark, two threads on this machine",
+            )
+        )
+        dearer = (_one("scale", f"{question}, {name} rows").ratio for name in ("Dask, CPU of all workers, 10,000,000", _TEXT))
+        rows.append([question, *(short(each or 0) for each in faster), *(short(1 / each if each else 0) for each in dearer)])
+    head = ["question", "one process", "two processes", "Dask", "Spark", "CPU of Dask's workers", "CPU from text"]
+    return _table(head, rows)
+
+
+_TEXT = "CPU of a CSV file, 1,000,000"
+
 FIGURES: dict[str, Callable[[], str]] = {
+    "scale": _engines,
     **_PERSONS,
     "collector": _collected,
     "collector.run": _collector_run,
