@@ -1,13 +1,14 @@
-"""Measures how many faults of `tests/audit/faults_fresh.toml` are noticed: by `sabun audit` without its digests, else by tests.
+"""Measures how many fresh faults are noticed: by `sabun audit` without its digests, else by tests.
 
     python tools/faults_fresh.py --run first      a run under that name; what it holds already is left alone
     python tools/faults_fresh.py --run second --after first      only what the first run did not notice
+    python tools/faults_fresh.py --run third --list faults_fresh_again      another list of tests/audit
     python tools/faults_fresh.py --page           writes what is kept into docs/audit.md (then: tools/docs/wrap.py)
 
 Each fault is planted in a copy. The quick checks of `sabun audit` are asked first, those of the room concerned (see
 `sabun.audit.museum`); where none notices, the tests of the source tree, those first that are about the module, then the others,
-five minutes each at most. A test that fails counts only if it passes on the unbroken copy. What was found is kept in
-docs/results/faults_fresh.json; a first run stays what it was, whatever is mended afterwards.
+five minutes each at most; then the slow checks. A test that fails counts only if it passes on the unbroken copy. What was found
+is kept in docs/results/faults_fresh.json; a first run of a list stays what it was, whatever is mended afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import compileall
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import queue
 import re
@@ -35,7 +37,7 @@ from mutants import ROOT, copied
 
 from sabun.audit.museum import Exhibit, Sight, tour
 
-LIST = ROOT / "tests" / "audit" / "faults_fresh.toml"
+LISTS = ROOT / "tests" / "audit"
 KEPT = ROOT / "docs" / "results" / "faults_fresh.json"
 AUDIT = ROOT / "docs" / "results" / "audit.json"
 PAGE = ROOT / "docs" / "audit.md"
@@ -44,6 +46,8 @@ PATIENCE = 300
 """Seconds that the tests have for one fault."""
 AUDIT_ALONE, NEAR = "the quick checks pass", "the quick checks and the nearest tests pass"
 FAR = "the quick checks and all its tests pass"
+ALL = "every check of its room and all its tests pass"
+CUT = ", cut short"
 """What is known of a fault that nobody has noticed so far."""
 WITHIN = 0.3
 """Processor seconds that a check of the audit may take to be asked, unless it is about the module by name."""
@@ -58,9 +62,9 @@ LEFT_OUT = ("chromium", "reproduction", "postgres", "servers", "roles", "tls", "
 """Words in the names of tests that need a browser, a server, a cluster or half an hour."""
 
 
-def listed() -> list[Exhibit]:
-    """The faults of the list, in its order."""
-    told = tomllib.loads(LIST.read_text(encoding="utf-8"))["fault"]
+def listed(name: str = "faults_fresh") -> list[Exhibit]:
+    """The faults of a list, in its order."""
+    told = tomllib.loads((LISTS / f"{name}.toml").read_text(encoding="utf-8"))["fault"]
     return [
         Exhibit(room=one["path"].split("/")[0], name=one["name"], file=one["path"], edits=((one["old"], one["new"]),))
         for one in told
@@ -73,13 +77,13 @@ def kept() -> dict[str, Any]:
     return runs
 
 
-def keep(run: str, found: dict[str, Any]) -> None:
-    """Writes a run down as far as it has come, in the order of the list."""
-    faults = {one.name: found[one.name] for one in listed() if one.name in found}
+def keep(run: str, of: str, found: dict[str, Any]) -> None:
+    """Writes a run down as far as it has come, in the order of its list."""
+    faults = {one.name: found[one.name] for one in listed(of) if one.name in found}
     by = [one["noticed"] for one in faults.values()]
     told = {"total": len(faults), "audit": by.count("audit"), "tests": by.count("tests"), "survived": by.count(None)}
     runs = kept()
-    runs[run] = told | {"date": datetime.now(UTC).date().isoformat(), "faults": faults}
+    runs[run] = {"list": of} | told | {"date": datetime.now(UTC).date().isoformat(), "faults": faults}
     KEPT.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -127,7 +131,7 @@ def tested(fault: Exhibit, place: Path, *, far: bool) -> dict[str, Any]:
             target.write_text(whole, encoding="utf-8")
         seconds = round(time.monotonic() - began, 1)
         if found is None:
-            cut = ", cut short" if seconds >= PATIENCE else ""
+            cut = CUT if seconds >= PATIENCE else ""
             return {"noticed": None, "by": (FAR if far else NEAR) + cut, "seconds": seconds}
         if found == "pytest does not start" or failure(place, [found], time.monotonic() + PATIENCE) is None:
             return {"noticed": "tests", "by": found, "seconds": seconds}
@@ -143,29 +147,33 @@ def _copy(place: Path) -> Path:
     return place
 
 
-def measure(run: str, names: list[str], after: str) -> None:
-    """Asks the audit about every fault, then the tests about those that got away, the nearest tests first."""
+def measure(run: str, names: list[str], *, of: str, after: str) -> None:
+    """Asks the audit about every fault, then the tests about those that got away, the nearest tests first, then the audit."""
     earlier = kept().get(after, {}).get("faults", {})
     found: dict[str, Any] = {name: told for name, told in earlier.items() if told["noticed"] is not None}
     found |= kept().get(run, {}).get("faults", {})
-    asked = [one for one in listed() if not names or any(word in one.name for word in names)]
+    asked = [one for one in listed(of) if not names or any(word in one.name for word in names)]
     findings = json.loads(AUDIT.read_text(encoding="utf-8"))["findings"]
     cost = {(one["room"], one["mechanism"], one["claim"]): one["seconds"] for one in findings}
 
     def note(name: str, told: dict[str, Any]) -> None:
         found[name] = told
-        keep(run, found)
+        keep(run, of, found)
         print(f"{name}: {told['noticed'] or 'SURVIVES'} ({told['by']}, {told['seconds']} s)", flush=True)
 
-    def seen(sight: Sight) -> None:
-        if sight.caught is None:
-            note(sight.exhibit.name, {"noticed": None, "by": AUDIT_ALONE, "seconds": 0.0})
-            return
-        told = dataclasses.asdict(sight.caught)
-        by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
-        note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
+    def audited(faults: list[Exhibit], within: float, otherwise: str) -> None:
+        def seen(sight: Sight) -> None:
+            if sight.caught is None:
+                note(sight.exhibit.name, {"noticed": None, "by": otherwise, "seconds": 0.0})
+                return
+            told = dataclasses.asdict(sight.caught)
+            by = f"{told['room']}: {told['mechanism']}: {told['claim']}"
+            note(sight.exhibit.name, {"noticed": "audit", "by": by, "seconds": told["seconds"]})
 
-    tour([one for one in asked if one.name not in found], search=True, cost=cost, within=WITHIN, workers=WORKERS, seen=seen)
+        if faults:
+            tour(faults, search=True, cost=cost, within=within, workers=WORKERS, seen=seen)
+
+    audited([one for one in asked if one.name not in found], WITHIN, AUDIT_ALONE)
     with contextlib.ExitStack() as stack:
         places = queue.SimpleQueue[Path]()
         for _ in range(WORKERS):
@@ -176,6 +184,8 @@ def measure(run: str, names: list[str], after: str) -> None:
             tasks = {pool.submit(_tested_somewhere, one, places, far=far): one.name for one in left}
             for task in as_completed(tasks):
                 note(tasks[task], task.result())
+    for before, after_all in ((FAR, ALL), (FAR + CUT, ALL + CUT)):
+        audited([one for one in asked if found[one.name]["by"] == before], math.inf, after_all)
 
 
 def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: bool) -> dict[str, Any]:
@@ -188,16 +198,16 @@ def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: b
 
 def figures() -> str:
     """What the runs say, for the page about the audit."""
-    first, second = kept()["first"], kept().get("second")
-    told = f"In the first run {_noticed(first)}."
-    if second is not None:
-        told += f" With the laws that were missing then, {_noticed(second)}."
+    runs = kept()
+    told = f"In the first run {_noticed(runs['first'])}. With the laws that were missing then, {_noticed(runs['second'])}."
+    if "third" in runs:
+        told += f" Of a second list, by somebody else, {_noticed(runs['third'])}, again in their first run."
     return told
 
 
 def _noticed(run: dict[str, Any]) -> str:
     many, whole = run["total"] - run["survived"], run["total"]
-    return f"{many} of the {whole} were noticed, {run['audit']} by the audit and {run['tests']} by the tests nearest to them"
+    return f"{many} of the {whole} were noticed, {run['audit']} by the audit and {run['tests']} by the tests"
 
 
 def page(text: str) -> str:
@@ -213,10 +223,11 @@ def main() -> int:
     parser.add_argument(
         "--after", default="", help="an earlier run: what it noticed is taken over, what survived is asked anew"
     )
+    parser.add_argument("--list", default="faults_fresh", help="the list of tests/audit that the run is about")
     parser.add_argument("--page", action="store_true", help="write what the runs say into docs/audit.md")
     said = parser.parse_args()
     if said.run:
-        measure(said.run, said.words, said.after)
+        measure(said.run, said.words, of=said.list, after=said.after)
     if said.page:
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0

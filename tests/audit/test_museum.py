@@ -134,11 +134,11 @@ def fresh(gathering: Any) -> Any:
 
 
 def test_every_fresh_fault_fits_and_the_first_run_is_kept_of_all_of_them(fresh: Any) -> None:
-    shown, runs = fresh.listed(), fresh.kept()
-    assert len(shown) == 60
-    for one in shown:
-        assert one.applied((PACKAGE / one.file).read_text(encoding="utf-8"))
-    for run in runs.values():
+    for run in fresh.kept().values():
+        shown = fresh.listed(run["list"])
+        assert len(shown) == 60
+        for one in shown:
+            assert one.applied((PACKAGE / one.file).read_text(encoding="utf-8"))
         assert set(run["faults"]) == {one.name for one in shown}
         by = [one["noticed"] for one in run["faults"].values()]
         assert (run["audit"], run["tests"], run["survived"]) == (by.count("audit"), by.count("tests"), by.count(None))
