@@ -13,10 +13,12 @@ import pytest
 from sklearn.base import clone
 
 from contracts.registry import CASES, Entry
-from sabun import Guarantee, Release
+from sabun import Guarantee, Ledger, Release
 from sabun.asking.evidence import Bench
 from sabun.audit.questions import checks_of
 from sabun.errors import BudgetExceeded, ParameterError, SimulatedError
+from sabun.privacy.renyi import grouped
+from sabun.release.booking import booked
 
 pytestmark = [
     pytest.mark.parametrize("entry", CASES),
@@ -128,6 +130,14 @@ def test_a_release_survives_its_file(entry: Entry, tmp_path: Path) -> None:
     loaded = Release.load(tmp_path / "release.json")
     assert loaded == release
     assert loaded.to_json() == release.to_json()
+
+
+def test_a_ledger_that_protects_groups_is_charged_for_them_and_vouches_for_the_release(entry: Entry, tmp_path: Path) -> None:
+    facts = {"epsilon": 4, "delta": 4 * entry.specimen.delta, "accounting": "sums", "group": 2}
+    ledger = Ledger.create(tmp_path / "book", name="book", unit="patient", **facts)
+    model = entry.fit(entry.make(ledger=ledger))
+    assert tuple(ledger.spent) == grouped(*model.guarantee_.as_replace_one().cost, steps=2)
+    assert booked(Release.from_json(model.release_.to_json()), ledger).entry == 1
 
 
 def test_a_spoiled_parameter_is_noticed_before_data_is_touched(entry: Entry) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sabun.errors import ReleaseError
+from sabun.errors import ParameterError, ReleaseError
 from sabun.ledger import Ledger, Receipt
 from sabun.privacy import Guarantee
 from sabun.privacy.noise import os_coin
@@ -90,6 +90,17 @@ def test_a_receipt_with_one_field_altered_is_refused(name: str, made: str, ledge
     forged = with_receipt(release, altered(receipt, **{name: different(getattr(receipt, name))}))
     with pytest.raises(ReleaseError, match=r"must hold (this release as it was paid for|the charge of this release)"):
         booked(forged, ledger)
+
+
+def test_a_group_is_written_only_where_there_is_one_and_no_foreign_size_is_taken(ledger: Ledger) -> None:
+    receipt = published(ledger).provenance.receipt
+    assert receipt is not None
+    assert "group" not in receipt.to_dict()
+    several = dataclasses.replace(receipt, group=7)
+    assert Receipt.from_dict(several.to_dict()) == several
+    for size in (True, 0, 1, -2, 10**9, "2", None):
+        with pytest.raises(ParameterError, match="receipt"):
+            Receipt.from_dict(several.to_dict() | {"group": size})
 
 
 @pytest.mark.parametrize("made", MADE)

@@ -14,7 +14,7 @@ from sabun.ledger.chain import Book
 from sabun.ledger.row import Row, next_row
 from sabun.ledger.shares import Held, Shares
 from sabun.ledger.standing import Account, Standing, changed
-from sabun.ledger.statement import Budget, Terms
+from sabun.ledger.statement import LARGEST_GROUP, Budget, Terms
 from sabun.ledger.wording import refusal
 from sabun.privacy.amounts import AmountLike, exact, exact_positive
 
@@ -32,7 +32,6 @@ __all__ = [
     "whole",
 ]
 
-_LARGEST_GROUP = 1000
 _MOST_ACCOUNTS = 100
 _LONGEST_NAME = 100
 
@@ -48,8 +47,8 @@ def ceiling_of(ceiling: AmountLike | None, budget: Budget) -> Fraction | None:
 
 def group_of(group: object) -> int:
     """The size of group that a new ledger protects."""
-    good = isinstance(group, int) and not isinstance(group, bool) and 1 <= group <= _LARGEST_GROUP
-    checks.require(good, f"a whole number from 1 to {_LARGEST_GROUP}", group=group)
+    good = isinstance(group, int) and not isinstance(group, bool) and 1 <= group <= LARGEST_GROUP
+    checks.require(good, f"a whole number from 1 to {LARGEST_GROUP}", group=group)
     assert isinstance(group, int)
     return group
 

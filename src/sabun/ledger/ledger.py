@@ -325,6 +325,7 @@ class Ledger(View):
             unit=self.unit,
             note=row.body["note"],
             time=row.time,
+            group=self.group,
         )
 
 

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple, Self
 from sabun.errors import ParameterError
 from sabun.ledger.amounts import read_amount, write_amount
 
-__all__ = ["Budget", "Entry", "Receipt", "Terms", "Verification"]
+__all__ = ["LARGEST_GROUP", "Budget", "Entry", "Receipt", "Terms", "Verification"]
+
+LARGEST_GROUP = 1000
+"""How many units a ledger may protect together."""
 
 
 class Budget(NamedTuple):
@@ -132,6 +135,7 @@ class Receipt:
         unit: The ledger's unit.
         note: What the ledger did to the amounts before booking them; empty when nothing.
         time: When it was reserved (UTC, ISO 8601).
+        group: For how many units together it was priced.
     """
 
     ledger_name: str
@@ -143,24 +147,28 @@ class Receipt:
     unit: str
     note: str
     time: str
+    group: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; amounts are exact text such as "1/10"."""
-        return dataclasses.asdict(self) | {"epsilon": write_amount(self.epsilon), "delta": write_amount(self.delta)}
+        """Plain JSON types; amounts are exact text such as "1/10". A group of one is not written, as it never was."""
+        record = dataclasses.asdict(self) | {"epsilon": write_amount(self.epsilon), "delta": write_amount(self.delta)}
+        return {name: value for name, value in record.items() if (name, value) != ("group", 1)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """Reads what `to_dict` wrote; unknown, missing or wrongly typed fields are an error."""
         if not isinstance(record, Mapping):
             raise ParameterError(f"receipt must be a JSON object; got {type(record).__name__}.")
-        known = {field.name for field in dataclasses.fields(cls)}
+        known = {field.name for field in dataclasses.fields(cls) if field.name != "group" or "group" in record}
         if set(record) != known:
             raise ParameterError(
                 f"receipt must have exactly the fields {sorted(known)}; check {sorted(set(record) ^ known, key=str)}."
             )
-        wrong = sorted(name for name in known if type(record[name]) is not (int if name == "entry" else str))
+        wrong = sorted(name for name in known if type(record[name]) is not (int if name in ("entry", "group") else str))
         if wrong:
-            raise ParameterError(f"receipt must hold text, with a whole number for entry; check {wrong}.")
+            raise ParameterError(f"receipt must hold text, with a whole number for entry and group; check {wrong}.")
+        if "group" in known and not 2 <= record["group"] <= LARGEST_GROUP:
+            raise ParameterError(f"receipt group must be from 2 to {LARGEST_GROUP} where it is written.")
         values = dict(record)
         for name in ("epsilon", "delta"):
             try:

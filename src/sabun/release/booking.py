@@ -75,6 +75,7 @@ def _receipt(entry: Entry, ledger: Ledger) -> Receipt:
         unit=ledger.unit,
         note=entry.note,
         time=entry.time,
+        group=ledger.group,
     )
 
 

@@ -17,6 +17,7 @@ from sabun.foreign import one_line
 from sabun.ledger import Receipt
 from sabun.notebook import Rich
 from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.renyi import grouped
 from sabun.release.encoding import canonical, check_amount, decode_mapping, encode, exactly, parse
 from sabun.release.files import read_whole, write_whole
 from sabun.release.provenance import Provenance
@@ -260,11 +261,8 @@ def _must_be_paid(guarantee: Guarantee, receipt: Receipt | None) -> None:
         promise = None
     same = promise is not None and (promise.relation, promise.unit) == (receipt.relation, receipt.unit)
     booked = (receipt.epsilon, receipt.delta)
-    if (
-        promise is None
-        or not same
-        or any(not cost <= paid <= cost * _ROUNDED_UP for cost, paid in zip(promise.cost, booked, strict=True))
-    ):
+    costs = None if promise is None or not same else grouped(*promise.cost, steps=receipt.group)
+    if costs is None or any(not cost <= paid <= cost * _ROUNDED_UP for cost, paid in zip(costs, booked, strict=True)):
         raise ParameterError("receipt must be for the charge of this guarantee; it is for another amount or unit.")
 
 
