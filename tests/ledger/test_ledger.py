@@ -275,7 +275,7 @@ def test_a_receipt_survives_json(ledger, promise):
     ("change", "message"),
     [
         ({"extra": 1}, "receipt must have exactly the fields .* check \\['extra'\\]"),
-        ({"entry": True}, "receipt must hold text, with a whole number for entry; check \\['entry'\\]"),
+        ({"entry": True}, "receipt must hold text, with a whole number for entry and group; check \\['entry'\\]"),
         ({"epsilon": "0.5"}, r"receipt epsilon must be exact text such as '1/10'; got '0\.5'"),
         ({"delta": "1/0"}, "receipt delta must be exact text"),
     ],
