@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.measures import Measure
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
@@ -143,6 +143,8 @@ def _ask(
     if json:
         print_json(_plain(release.value) | told | payment.record(release, out))
         return
+    if condition := condition_in(release):
+        print_line(f"Only rows with {condition}:")
     for line in _lines(word, release):
         print_line(line, style="bold")
     level = release.provenance.parameters["confidence"]
@@ -310,8 +312,9 @@ def _lines(word: str, release: Release) -> list[str]:
     answers = value[ANSWERS[word]]
     parts = parts_in(word, release) if word in PARTS else None
     lines, measure = [], measured(word, release)
+    what = word if facts["column"] is None else f"{word} of {facts['column']}"
     for group in facts["groups"]:
-        start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"
+        start = what if facts["by"] is None else f"{what}, {facts['by']} {group}"
         if parts is None:
             lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure)}")
             continue
