@@ -33,7 +33,7 @@ Example:
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
 # An exponent of more than three digits would make a number too long to hold.
-_AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_AMOUNT = re.compile(r"[+-]?[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 _LISTED = 20
 
