@@ -101,7 +101,7 @@ def columns(visitor: Visitor) -> Response:
         asked = [_asked(visitor, name, place, known) for place, name in enumerate(part.names())]
         if act == "look":
             for one in asked:
-                one.seen = looked_at(file_column(part, one.name))
+                one.seen = looked_at(file_column(part, one.name), form)
     except SabunError as error:
         wrong = on_page(str(error))
     if act == "save" and asked:
