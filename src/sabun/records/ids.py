@@ -185,8 +185,10 @@ def _days_as_texts(cells: Any) -> Any:
     if isinstance(cells, list):
         dated = (datetime.date, *_moments())
         return [id_text(cell) if type(cell) in dated else cell for cell in cells]
-    held = getattr(cells, "type", None)
-    if not isinstance(cells, pa.Array | pa.ChunkedArray) or not (pa.types.is_date(held) or pa.types.is_timestamp(held)):
+    if not isinstance(cells, pa.Array | pa.ChunkedArray):
+        return cells
+    held: Any = cells.type
+    if not (pa.types.is_date(held) or pa.types.is_timestamp(held)):
         return cells
     return pc.cast(cells if pa.types.is_date(held) else pc.cast(cells, pa.timestamp(held.unit)), pa.large_string())
 

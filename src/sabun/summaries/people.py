@@ -100,8 +100,11 @@ class People:
     @property
     def labels(self) -> dict[str, dict[str, list[str]]]:
         """The labels that the condition takes, as a release keeps them: its facts hold codes, which nobody can read."""
-        taken = {name: ranges for name, ranges in self.where if isinstance(self.schema[name], CategoryColumn)}
-        found = {name: [self.schema[name].categories[round(low + 0.5)] for low, _ in taken[name]] for name in taken}
+        found = {
+            name: [column.categories[round(low + 0.5)] for low, _ in ranges]
+            for name, ranges in self.where
+            if isinstance(column := self.schema[name], CategoryColumn)
+        }
         return {"labels": found} if found else {}
 
     @property
