@@ -131,7 +131,7 @@ def columns(visitor: Visitor) -> Response:
 
 def _form(visitor: Visitor) -> FileFormat:
     said_ = {name: visitor.field(name) for name in FileFormat().parts}
-    return FileFormat(**{name: value for name, value in said_.items() if value})
+    return FileFormat.from_dict({name: value for name, value in said_.items() if value})
 
 
 def _written(table: Item) -> dict[str, tuple[str, ...]]:

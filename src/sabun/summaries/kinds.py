@@ -66,8 +66,10 @@ def condition_in(release: Release) -> str:
 
 
 def _range(measure: Measure, low: float | None, high: float | None) -> str:
-    if low is None and high is not None:
+    if low is not None and high is not None:
+        return said("from {low} to below {high}", low=measure.bare_exactly(low), high=measure.exactly(high))
+    if high is not None:
         return said("below {high}", high=measure.exactly(high))
-    if high is None:
-        return said("at least {low}", low=measure.exactly(low))  # type: ignore[arg-type]  # a TypeError where both are missing
-    return said("from {low} to below {high}", low=measure.bare_exactly(low), high=measure.exactly(high))
+    if low is None:
+        raise ValueError  # a condition that everybody meets is none that a question has
+    return said("at least {low}", low=measure.exactly(low))
