@@ -102,7 +102,7 @@ def test_public_choices_about_dates_are_told_as_dates() -> None:
     found = {"counts": {"all": [7]}, "intervals": {"all": [[5, 9]]}, "dates": ["x"]}
     release = release_of(found, provenance={"kind": "summaries.histogram", "parameters": told})
     rows = dict(facts(release, lang="en").parameters.rows)
-    assert rows["condition.x"] == "2025-03-01, none"
+    assert rows["condition.x"] == "from 2025-03-01 on"
     assert rows["bins"] == "2025-03-01 to 2025-04-01"
     assert rows["edges of the bins"] == "2025-03-01, 2025-04-01"
     assert rows["scale of the noise"] == "4,000,000"

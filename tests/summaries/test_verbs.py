@@ -93,7 +93,7 @@ def test_dates_are_typed_and_told_as_dates(capsys: Capture) -> None:
         told = story(Release.load(f"{name}.json"))
         assert all(str(cell).startswith("2025-0") for row in told.grids[0].rows for cell in row[1:])
     assert story(Release.load("all.json")).answer.big.startswith("2025-06-")
-    assert "in below 2025-04-01" in story(Release.load("count.json")).answer.sentence
+    assert "in before 2025-04-01" in story(Release.load("count.json")).answer.sentence
     bins = ("--column", "in", "--bins")
     for typed, first in (("2", "2025-01-01 to 2025-07-02"), ("2025-01-01,2025-02-01,2025-12-31", "2025-01-01 to 2025-02-01")):
         assert exit_code("summaries", "histogram", *table, *bins, typed, "--out", f"h{typed[0]}{len(typed)}.json") == 0

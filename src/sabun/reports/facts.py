@@ -263,8 +263,20 @@ def _written(release: Release, name: str, leaf: Any) -> Any:
         return [column_words(one) if isinstance(one, Mapping) else one for one in leaf]
     if first == "where" and (labels := labels_in(release, rest)):
         return list(labels)
+    if first == "where" and (ranges := _ranges(release, rest, leaf)):
+        return ranges
+    if first == "persons" and isinstance(leaf, str) and rest.startswith("rules."):
+        return retold(leaf)
     column = release.provenance.parameters.get("column") if first in ("bins", "edges") else rest if first == "where" else None
     return _dated(leaf) if measure_in(release, column).dates else leaf
+
+
+def _ranges(release: Release, column: str, leaf: Any) -> list[str]:
+    """What a condition takes of a column, in words; nothing where the file has something else there."""
+    try:
+        return [measure_in(release, column).within(low, high) for low, high in leaf]
+    except (TypeError, ValueError, ArithmeticError):
+        return []
 
 
 def _dated(leaf: Any) -> Any:

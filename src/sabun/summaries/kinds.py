@@ -56,20 +56,10 @@ def condition_in(release: Release) -> str:
         return ""
 
     def words(name: str, pairs: Any) -> str:
-        ranges = labels_in(release, name) or [_range(measure_in(release, name), *pair) for pair in pairs]
+        ranges = labels_in(release, name) or [measure_in(release, name).within(*pair) for pair in pairs]
         return f"{name} {said(' or ').join(ranges)}"
 
     try:
         return said(" and ").join(words(name, pairs) for name, pairs in where.items())
     except (TypeError, ValueError):
         raise Unfit("where") from None
-
-
-def _range(measure: Measure, low: float | None, high: float | None) -> str:
-    if low is not None and high is not None:
-        return said("from {low} to below {high}", low=measure.bare_exactly(low), high=measure.exactly(high))
-    if high is not None:
-        return said("below {high}", high=measure.exactly(high))
-    if low is None:
-        raise ValueError  # a condition that everybody meets is none that a question has
-    return said("at least {low}", low=measure.exactly(low))

@@ -115,6 +115,14 @@ _STUDY = {
 }
 """The terms of a regression study that say too little by themselves."""
 
+_PERSONS = {
+    "id": phrase("column that tells persons apart"),
+    "order": phrase("column that says what is first and last"),
+    "rules": phrase("how a person's cells become one"),
+    "spelling": phrase("how ids are read"),
+}
+"""How persons were made of several rows."""
+
 _FIRST = {
     "counts": phrase("count"),
     "intervals": phrase("interval"),
@@ -142,6 +150,9 @@ def term(name: str) -> str:
         return said(alone)
     if first in _FIRST:
         return f"{said(_FIRST[first])}.{rest}"
+    if first == "persons" and dot:
+        part, _, column = rest.partition(".")
+        return said(_PERSONS[part]) + (f".{column}" if column else "") if part in _PERSONS else name
     if first == "study" and dot:
         target, _, own = rest.partition(".")
         if target == "target" and own in _DECLARED:

@@ -96,6 +96,22 @@ class Measure:
         least, most = self.bare_ends(low, high)
         return least, self.beside(most)
 
+    def within(self, low: float | None, high: float | None) -> str:
+        """What a condition takes: from its lower end on, and not its upper one.
+
+        Raises:
+            ValueError: It has neither, so that everybody meets it.
+        """
+        if low is None and high is None:
+            raise ValueError
+        if self.dates:
+            words = ("from {low} on", "before {high}", "from {low} on and before {high}")
+        else:
+            words = ("at least {low}", "below {high}", "from {low} to below {high}")
+        text = words[0] if high is None else words[1] if low is None else words[2]
+        first = "" if low is None else self.bare_exactly(low) if high is not None else self.exactly(low)
+        return said(text, low=first, high="" if high is None else self.exactly(high))
+
     def off(self, error: float) -> str:
         """An error with its unit."""
         return self.apart.beside(give_or_take(error))
