@@ -12,7 +12,8 @@ import pytest
 
 from cli.terminal import exit_code
 from sabun.errors import ParameterError
-from sabun.records import Column, Schema
+from sabun.records import Column, FileFormat, Schema
+from sabun.telling.terminal.interview import looked_at
 
 
 class Said(NamedTuple):
@@ -221,6 +222,15 @@ def test_a_unit_is_an_option_and_names_that_are_near_are_suggested(
         assert exit_code(*declared[:2], "b.json", *declared[3:], option) == 2
         assert words in capsys.readouterr().err
     assert not Path("b.json").exists()
+
+
+def test_a_look_counts_the_numbers_that_a_question_would_read() -> None:
+    cells = ["1,234", 56.5, None, " ", "12,34", "true", "x"]
+    assert (
+        looked_at(cells, FileFormat(thousands=",")) == "2 of 7 cells are empty; 40% of the cells are numbers, 5 different ones."
+    )
+    assert "60% of the cells are numbers" in looked_at(cells, FileFormat(decimal=",")), "12,34 too"
+    assert looked_at([None], FileFormat()) == "1 of 1 cells are empty; no cell is filled."
 
 
 def test_a_look_at_the_rows_is_said_to_be_not_private(

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cli.terminal import exit_code
+from sabun import Ledger
 from sabun.asking.directory import rooms
 from sabun.cli import main
 from sabun.density import DensityRatio
@@ -46,10 +47,28 @@ def test_one_table_in_three_forms_gives_one_answer(folder: Path, capsys: pytest.
         _asked(capsys, "患者.csv", "--schema", "s.json"),
         _asked(capsys, "患者.csv", "--encoding", "cp932", "--separator", ";", *bounds),
         _asked(capsys, "患者.xlsx", "--sheet", "本院", *bounds),
-        _asked(capsys, "plain.csv", "--schema", "s.json", "--thousands", ","),
+        _asked(capsys, "plain.csv", "--schema", "s.json", "--encoding", "utf-8", "--separator", ","),
     ]
     assert answers == pytest.approx([answers[0]] * 4, abs=0.01)
     assert 1900 < answers[0] < 2100
+
+
+def test_an_option_goes_before_the_schema_and_leaves_the_rest_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pd.ExcelWriter("two.xlsx") as book:
+        for sheet, cost in (("Berlin", "1.000,5"), ("Paris", "2.000,5")):
+            pd.DataFrame({"費用": [cost] * 200}).to_excel(book, index=False, sheet_name=sheet)
+    form = ("--decimal", ",", "--thousands", ".", "--sheet", "Berlin")
+    assert exit_code("schema", "new", "berlin.json", "--number", "費用=0:20000", *form) == 0
+    assert exit_code("ledger", "create", "b.ledger", "--name", "b", "--epsilon", 1e8) == 0
+    asked = ("two.xlsx", "--schema", "berlin.json", "--ledger", "b.ledger")
+    said = ((), ("--sheet", "Paris"), ("--sheet", "Berlin"), ("--thousands", ""))
+    assert [round(_asked(capsys, *asked, *one), 1) for one in said[:3]] == [1000.5, 2000.5, 1000.5]
+    assert exit_code("summaries", "mean", *asked, *said[1], "--column", "費用", "--epsilon", 1e6) == 0
+    heard = capsys.readouterr()
+    assert "the table is read with sheet 'Paris', not 'Berlin'" in heard.err
+    assert "asked of \"two.xlsx (sheet 'Paris')\" before" in heard.out
+    assert _asked(capsys, *asked, *said[3]) == pytest.approx(10_000, abs=1), "no number, so the constant for empty cells"
+    assert [entry.entry for entry in Ledger.open("b.ledger").entries()] == [1, 2, 3], "each reading is paid once"
 
 
 def test_weights_of_a_table_in_another_form_can_be_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,8 +51,11 @@ def test_from_a_file_to_an_answer(chromium: Any, clinic: Clinic) -> None:
         page.get_by_role("button", name="Save and go on").click()
         page.get_by_role("link", name="mean", exact=True).click()
         page.select_option("#column", "age")
+        page.fill("#epsilon", "much")
+        page.wait_for_selector(".misfit #epsilon[aria-invalid]")
         page.fill("#epsilon", "0.5")
         page.wait_for_selector("#plan tr.chosen")
+        expect(page.locator(".misfit, [aria-invalid]")).to_have_count(0)  # nothing is red that was mended
         changed = "before => document.querySelector('#plan tr.chosen td.numeric').innerText !== before"
         before = page.locator("#plan tr.chosen td.numeric").first.inner_text()
         page.focus("#epsilon-slider")

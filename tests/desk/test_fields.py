@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from sabun.cli._frame import run, whole
-from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page, private_table
+from sabun.desk.fields import as_typed, fields_of, helped, misfit, offered, on_page, private_table
 from sabun.desk.jobs import jobs
 from sabun.desk.picture import in_short
+from sabun.records import Column, Schema
+from sabun.records.ids import SPELLINGS
 from sabun.telling.language import retold, speaking
 from sabun.telling.terminal.output import heard, print_line
 
@@ -36,6 +38,16 @@ def test_a_value_is_never_taken_for_an_option() -> None:
     fields = JOBS["summaries mean"].fields
     typed = as_typed(fields, {"column": ["--yes"], "where": ["-a=1:2\n\n b=3: "], "confidence": ["0.95"]}, {"table": "-x.csv"})
     assert typed == ["./-x.csv", "--column=--yes", "--where=-a=1:2", "--where", "b=3:"]
+
+
+def test_only_columns_that_can_be_meant_are_offered() -> None:
+    schema = Schema(columns=[Column.number("age", bounds=(0, 1)), Column.category("sex", ["F", "M"])])
+    named = {one.name: offered(one, schema=schema, names=("nr", "age", "sex")) for one in JOBS["summaries mean"].fields}
+    assert (named["column"], named["by"], named["id"]) == (("age",), ("sex",), ("nr", "age", "sex"))
+    [histogram] = [one for one in JOBS["summaries histogram"].fields if one.name == "column"]
+    assert offered(histogram, schema=schema, names=()) == ("age", "sex")
+    [spelling] = [one for one in JOBS["summaries mean"].fields if one.name == "spelling"]
+    assert spelling.choices == SPELLINGS
 
 
 def test_a_complaint_finds_its_field() -> None:

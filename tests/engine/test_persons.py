@@ -143,7 +143,9 @@ def test_a_rule_about_no_column_is_refused_in_pieces_as_in_the_table(table: Path
     book = Ledger.create(tmp_path / "book", name="book", epsilon=1, unit="person")
     question = Mean(column="cost", schema=SCHEMA, epsilon=1, ledger=book)
     for source in (table, spread(table)):
-        with pytest.raises(ParameterError, match=r"rules must be about columns of the table; got \['costt'\]"):
+        with pytest.raises(
+            ParameterError, match=r"rules must be about columns of the table; got \['costt'\]\. Did you mean 'cost'\?"
+        ):
             question.fit(persons(source, id="who", rules=RULES | {"costt": "max"}))
     assert book.entries() == ()
 

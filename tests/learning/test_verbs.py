@@ -434,7 +434,7 @@ def test_a_model_of_persons_predicts_and_is_measured_by_person(table: Path, caps
     assert [found.pop("unit") for found in measured] == ["row", "person"]
     assert measured[0] == measured[1]
     assert measured[1]["accuracy"]["rows"] == 120
-    assert exit_code("learning", "evaluate", "model", "visits.csv", "--id", "who", "--target", "answer") == 0
+    assert exit_code("learning", "evaluate", "model", "visits.csv", "--id", "who") == 0
     assert "% of 120 people (" in capsys.readouterr().out
     assert exit_code("learning", "predict", "model", "visits.csv", "--id", "who", "--keep", "age", "--out", "x.csv") == 2
     assert "--keep must be left out with --id" in capsys.readouterr().err

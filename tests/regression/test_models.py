@@ -160,6 +160,14 @@ def test_coefficients_have_units_of_the_target_for_one_of_the_features() -> None
         assert story.grids[0].rows[0][1].endswith(" kg per cm")
         assert "change of weight (kg)" in story.charts[0].svg
     assert "1 cm 増えるごとに" in facts(release, lang="ja").story.answer.sentence
+    (name, _, _), [low, high] = facts(release, lang="en").story.grids[0].rows[-1], model.intercept_interval()
+    assert name == "(constant at born 1950-01-01)", "not on 1970-01-01"
+    assert "intercept (born 1950-01-01)" in lines[4]
+    at = model.study.features["born"].lower
+    least, most = model.intercept_interval(at={"born": at})
+    assert (least + most) / 2 == pytest.approx(model.intercept_ + at * model.coef_[1])
+    assert most - least != pytest.approx(high - low)
+    assert "a date is 0 on 1970-01-01" in " ".join(facts(model.release(), lang="en").story.cautions)
 
 
 def test_a_model_of_dates_predicts_from_a_date_on() -> None:

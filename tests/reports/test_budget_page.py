@@ -60,6 +60,15 @@ def test_what_it_went_on_adds_up_to_what_is_used(ledger: Ledger, tmp_path: Path)
         many.uses("analyst")
 
 
+def test_a_digest_stands_by_its_first_digits_with_the_whole_beneath(ledger: Ledger) -> None:
+    digest = "0123456789abcdef" * 4
+    ledger.charge(Guarantee(epsilon="0.1", unit="patient"), purpose=f"count <b> (parameters {digest})")
+    page = budget(ledger)
+    assert problems(page) == []
+    assert page.count(f'count &lt;b&gt; (parameters <span title="{digest}">0123456789ab…</span>)') == 2
+    assert page.count(digest) == 2, "nowhere else"
+
+
 def test_an_empty_ledger_has_a_page(tmp_path: Path) -> None:
     page = budget(Ledger.create(tmp_path / "e", name="e", epsilon="1/3"))
     assert problems(page) == []

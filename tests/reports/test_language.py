@@ -95,7 +95,11 @@ def test_a_room_s_page_is_japanese_throughout(make: Callable[[], Release], title
     page = Page(report(release, lang="ja"))
     assert page.problems == []
     assert '<html lang="ja">' in report(release, lang="ja")
-    mechanisms = {release.guarantee.mechanism, *map(str, release.provenance.parameters.values())}
+    assert all(re.search(r"[ぁ-んァ-ヶ一-龠]", value) for _, value in told.origin.rows[:2]), "kind and mechanism"
+    assert all(re.search(r"[ぁ-ん]", note) for note in told.notes)
+    assert [name for name, _ in told.parameters.rows if "study" in name] == []
+    mechanisms = {release.guarantee.mechanism, *release.provenance.notes, *map(str, release.provenance.parameters.values())}
+    mechanisms |= set(release.guarantee.mechanism.split(": "))
     marks = (r"\s+", "; ", ", ", "[;,] ")  # what a pattern found in them, or might be a list
     mechanisms |= {part for text in release.guarantee.assumptions for mark in marks for part in re.split(mark, text)}
     assert [text for text in lost if text not in {*release.guarantee.assumptions, *mechanisms}] == []

@@ -51,6 +51,7 @@ def test_days_are_dates_on_the_axis_too_and_their_error_is_in_days() -> None:
     assert (story.answer.big, story.answer.spread) == ("2025-03-01", "± 12 days (95 %)")
     assert facts(release, lang="ja").story.answer.spread == "± 12 日 (95 %)"
     assert story.grids[0].rows[0][1:] == ("2025-03-01", "2025-02-17", "2025-03-13")
+    assert ("interval", "2025-02-17 to 2025-03-13") in story.grids[-1].rows, "outwards everywhere"
     assert "2025-0" in story.charts[0].svg
     for grid in (*story.grids, story.charts[0].data):
         assert grid is not None
@@ -101,10 +102,11 @@ def test_public_choices_about_dates_are_told_as_dates() -> None:
     found = {"counts": {"all": [7]}, "intervals": {"all": [[5, 9]]}, "dates": ["x"]}
     release = release_of(found, provenance={"kind": "summaries.histogram", "parameters": told})
     rows = dict(facts(release, lang="en").parameters.rows)
-    assert rows["condition.x"] == "2025-03-01, none"
+    assert rows["condition.x"] == "from 2025-03-01 on"
     assert rows["bins"] == "2025-03-01 to 2025-04-01"
     assert rows["edges of the bins"] == "2025-03-01, 2025-04-01"
     assert rows["scale of the noise"] == "4,000,000"
     japanese = facts(release, lang="ja")
     assert dict(japanese.parameters.rows)["メカニズム"] == "離散ラプラスノイズ"
-    assert {name for name, _ in japanese.story.grids[-1].rows} == {"件数.all", "区間.all", "日付の列"}
+    assert {name for name, _ in japanese.story.grids[-1].rows} == {"件数", "区間", "日付の列"}
+    assert dict(japanese.parameters.rows)["グループ"] == "全体"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from cli.terminal import exit_code
 from sabun import Ledger, Release
 from sabun.records import Column, Schema
+from sabun.reports import facts
 from sabun.summaries.story import story
 
 Capture = pytest.CaptureFixture[str]
@@ -28,15 +30,15 @@ ASK = ("t.csv", "--schema", "s.json", "--epsilon", "20")
 @pytest.mark.parametrize(
     ("verb", "said"),
     [
-        (("count", "--by", "sex", "--where", "age=40:"), "count of sex F: "),
-        (("sum", "--column", "age"), "sum: "),
-        (("mean", "--column", "age", "--by", "sex", "--delta", "1e-6"), "mean of sex M: "),
-        (("variance", "--column", "age", "--where", "sex=F"), "variance: "),
-        (("histogram", "--column", "age", "--bins", "0,50,100"), "histogram, 0 to 50: "),
-        (("histogram", "--column", "sex"), "histogram, F: "),
+        (("count", "--by", "sex", "--where", "age=40:"), "Only rows with age at least 40:\ncount, sex F: "),
+        (("sum", "--column", "age"), "sum of age: "),
+        (("mean", "--column", "age", "--by", "sex", "--delta", "1e-6"), "mean of age, sex M: "),
+        (("variance", "--column", "age", "--where", "sex=F"), "Only rows with sex F:\nvariance of age: "),
+        (("histogram", "--column", "age", "--bins", "0,50,100"), "histogram of age, 0 to 50: "),
+        (("histogram", "--column", "sex"), "histogram of sex, F: "),
         (
             ("quantiles", "--column", "age", "--shares", "0.5,0.9", "--resolution", "1", "--by", "sex"),
-            "quantiles of sex F, 0.5: ",
+            "quantiles of age, sex F, 0.5: ",
         ),
     ],
 )
@@ -84,18 +86,18 @@ def test_dates_are_typed_and_told_as_dates(capsys: Capture) -> None:
     assert exit_code("summaries", "count", *table, "--where", "in=:2025/4/1", "--out", "count.json") == 0
     assert f"count: {first} " in capsys.readouterr().out
     assert exit_code("summaries", "quantiles", *table, "--column", "in", "--shares", "0.5", "--resolution", "1") == 0
-    assert f"quantiles, 0.5: {middle}   (between 2025-" in capsys.readouterr().out
+    assert f"quantiles of in, 0.5: {middle}   (between 2025-" in capsys.readouterr().out
     for name, by in (("all", ()), ("sexes", ("--by", "sex"))):
         assert exit_code("summaries", "mean", *table, "--column", "in", *by, "--out", f"{name}.json") == 0
         assert ": 2025-06-" in capsys.readouterr().out
         told = story(Release.load(f"{name}.json"))
         assert all(str(cell).startswith("2025-0") for row in told.grids[0].rows for cell in row[1:])
     assert story(Release.load("all.json")).answer.big.startswith("2025-06-")
-    assert "in below 2025-04-01" in story(Release.load("count.json")).answer.sentence
+    assert "in before 2025-04-01" in story(Release.load("count.json")).answer.sentence
     bins = ("--column", "in", "--bins")
     for typed, first in (("2", "2025-01-01 to 2025-07-02"), ("2025-01-01,2025-02-01,2025-12-31", "2025-01-01 to 2025-02-01")):
         assert exit_code("summaries", "histogram", *table, *bins, typed, "--out", f"h{typed[0]}{len(typed)}.json") == 0
-        assert f"histogram, {first}: " in capsys.readouterr().out
+        assert f"histogram of in, {first}: " in capsys.readouterr().out
     assert story(Release.load("h21.json")).grids[0].rows[1][0] == "2025-07-02 to 2025-12-31"
     told = ("plan", "mean", "--n-records", "400", "--schema", "d.json", "--column", "in", "--epsilon", "1")
     assert exit_code("summaries", *told) == 0
@@ -114,12 +116,12 @@ def test_units_are_told_beside_numbers_and_change_nothing_where_there_are_none(c
         for word in ("mean", "sum", "variance"):
             assert exit_code("summaries", word, *asked, "--out", f"{name}-{word}.json") == 0
         out = capsys.readouterr().out
-        told = re.search(r"mean: 6[12][\d.]*( kg)?   \(between 6[12][\d.]* and 6[12][\d.]*( kg)?\)", out)
+        told = re.search(r"mean of [a-z]+: 6[12][\d.]*( kg)?   \(between 6[12][\d.]* and 6[12][\d.]*( kg)?\)", out)
         assert told is not None
         assert told.groups() == ((" kg",) * 2 if name == "kg" else (None,) * 2)
         assert (" kg²   (between" in out) == (name == "kg")
         assert exit_code("summaries", "histogram", *asked, "--bins", "50,60,70") == 0
-        assert f"histogram, 60 to 70{' kg' if name == 'kg' else ''}: 400" in capsys.readouterr().out
+        assert f"histogram of weight, 60 to 70{' kg' if name == 'kg' else ''}: 400" in capsys.readouterr().out
         assert exit_code("summaries", "plan", "mean", *asked[1:], "--n-records", "400") == 0
         assert (" kg or less" if name == "kg" else " units of 'weight' or less") in capsys.readouterr().out
         facts[name] = Release.load(f"{name}-mean.json").provenance.parameters
@@ -129,10 +131,22 @@ def test_units_are_told_beside_numbers_and_change_nothing_where_there_are_none(c
     assert " kg   (between" in capsys.readouterr().out
 
 
+def test_a_condition_on_labels_is_told_by_its_labels_and_keeps_its_facts() -> None:
+    assert exit_code("summaries", "mean", *ASK, "--column", "age", "--where", "sex=M,F", "--out", "both.json") == 0
+    assert exit_code("summaries", "mean", *ASK, "--column", "age", "--where", "sex=M", "--out", "one.json") == 0
+    both, one = (Release.load(f"{name}.json") for name in ("both", "one"))
+    assert "with sex F or M." in story(both).answer.sentence
+    assert "with sex M." in story(one).answer.sentence
+    assert dict(facts(one, lang="en").parameters.rows)["condition.sex"] == "M"
+    assert one.provenance.parameters["where"]["sex"] == ((0.5, 1.5),), "what retry keys digest"
+    old = replace(one, value={name: leaf for name, leaf in one.value.items() if name != "labels"})
+    assert "with sex from 0.5 to below 1.5." in story(old).answer.sentence, "a file of an earlier version"
+
+
 def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:
     few = ("--column", "age", "--where", "age=99:", "--confidence", "0.9999999")
     assert exit_code("summaries", "mean", *ASK[:-1], "0.1", *few) == 0
-    assert "mean: too few to tell   (between 0 and 100)" in capsys.readouterr().out
+    assert "mean of age: too few to tell   (between 0 and 100)" in capsys.readouterr().out
 
 
 def test_a_plan_speaks_json(capsys: Capture) -> None:

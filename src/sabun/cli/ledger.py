@@ -33,7 +33,7 @@ Example:
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 
 # An exponent of more than three digits would make a number too long to hold.
-_AMOUNT = re.compile(r"[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_AMOUNT = re.compile(r"[+-]?[0-9./]{1,80}([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 _LISTED = 20
 
@@ -48,11 +48,15 @@ def create(
     epsilon: Annotated[str, typer.Option(help="The whole budget, exactly as written: 3, 0.1 or 1/3.")],
     delta: Annotated[str, typer.Option(help="The same for delta, such as 1e-6.")] = "0",
     unit: Annotated[str, typer.Option(help="Whose data is protected: record, patient, ...")] = "record",
-    relation: Annotated[str, typer.Option(help="replace-one, add-remove or local.")] = "replace-one",
+    relation: Annotated[
+        str, typer.Option(metavar="replace-one|add-remove|local", help="replace-one, add-remove or local.")
+    ] = "replace-one",
     ceiling: Annotated[str | None, typer.Option(help="What `raise` may raise epsilon to; promises are made for it.")] = None,
     account: Annotated[list[str] | None, typer.Option(help="A part of the whole with a name: cardiology=1/3.")] = None,
     group: Annotated[int, typer.Option(help="How many units one change may concern together.")] = 1,
-    accounting: Annotated[str, typer.Option(help="shares (sums or a Rényi order, whichever admits) or sums.")] = "shares",
+    accounting: Annotated[
+        str, typer.Option(metavar="shares|sums", help="shares (sums or a Rényi order, whichever admits) or sums.")
+    ] = "shares",
     order: Annotated[int | None, typer.Option(help="The Rényi order; chosen from the budget when left out.")] = None,
     shares: Annotated[str | None, typer.Option(help="Parts of delta: for sums, stated deltas, the order.")] = None,
     json: Json = False,

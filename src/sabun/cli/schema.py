@@ -11,9 +11,19 @@ import typer
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.foreign import one_line
-from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema, TableFit, inspect_table
+from sabun.records import (
+    CHUNK_ROWS,
+    CategoryColumn,
+    Column,
+    FileFormat,
+    FilePart,
+    NumberColumn,
+    Schema,
+    TableFit,
+    inspect_table,
+)
 from sabun.records.codebooks import read_code_book
-from sabun.records.files import file_column
+from sabun.records.ids import id_texts
 from sabun.release.files import write_whole
 from sabun.telling.terminal.interview import asked_columns
 from sabun.telling.terminal.options import Json, Overwrite, PrivateTable, as_written
@@ -175,7 +185,7 @@ def _cells(data: FilePart, column: str) -> list[object]:
         listed = ", ".join(f"{name!r:.60}" for name in data.names()[:_MOST_SHOWN])
         advice = checks.meant(column, data.names())
         raise ParameterError(f"id must be a column of {data.name}, such as {listed}; got {column!r:.60}. {advice}".rstrip())
-    return file_column(data, column)
+    return [text for chunk in data.chunks([column], rows=CHUNK_ROWS) for text in id_texts(chunk.column(column), name=column)]
 
 
 def _strange(found: TableFit) -> dict[str, dict[str, int]]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from sabun.records import FilePart
+from sabun.records import CategoryColumn, FilePart, NumberColumn, Schema
 from sabun.telling.language import complained, language, phrase, retold, said
 from sabun.telling.terminal.asked import ANY_COLUMN
+from sabun.telling.terminal.options import LABEL_COLUMN, NUMBER_COLUMN
 
-__all__ = ["Field", "as_typed", "fields_of", "helped", "lacks", "misfit", "on_page", "private_table"]
+__all__ = ["Field", "as_typed", "fields_of", "helped", "lacks", "misfit", "offered", "on_page", "private_table"]
 
 _COLUMN, _COLUMNS, _TABLE = "COLUMN", "COLUMN,COLUMN", "TABLE"
 _SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only", "lang", "organisation"}
@@ -63,7 +64,7 @@ class Field:
         usual: What is taken when nothing is filled in.
         required: Whether something must be filled in.
         ending: For what is written: how its name ends.
-        declared: For a column: whether it must be in the schema.
+        taken: For a column: which ones can be meant, as its metavar says.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Field:
     usual: str = ""
     required: bool = False
     ending: str = field(default="", repr=False)
-    declared: bool = True
+    taken: str = ""
 
     @property
     def first(self) -> bool:
@@ -92,6 +93,14 @@ def fields_of(command: Any) -> list[Field]:
     """The fields of a command, in its own order; what the desk settles itself is left out."""
     made = [_field(option) for option in command.params if option.name not in _SETTLED]
     return [one for one in made if one is not None]
+
+
+def offered(one: Field, *, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a field can mean: of the table, of the schema, or those of it that hold what is wanted."""
+    if one.taken == ANY_COLUMN:
+        return tuple(names)
+    kind = {LABEL_COLUMN: CategoryColumn, NUMBER_COLUMN: NumberColumn}.get(one.taken)
+    return tuple(column.name for column in schema.columns if kind is None or isinstance(column, kind))
 
 
 def private_table(fields: Sequence[Field]) -> Field:
@@ -115,7 +124,7 @@ def _field(option: Any) -> Field | None:
         usual="" if usual is None or isinstance(usual, bool) else str(usual),
         required=bool(option.required) or option.name in _NEEDED,
         ending={"FOLDER": "", "": ".json"}.get(metavar, Path(metavar).suffix),
-        declared=metavar != ANY_COLUMN,
+        taken=metavar if kind in ("column", "columns") else "",
     )
 
 
@@ -138,7 +147,7 @@ def _kind(option: Any) -> str | None:
         return "flag"
     if option.multiple:
         return "lines"
-    if metavar in (_COLUMN, _COLUMNS, ANY_COLUMN):
+    if metavar in (_COLUMN, _COLUMNS, ANY_COLUMN, LABEL_COLUMN, NUMBER_COLUMN):
         return "columns" if metavar == _COLUMNS else "column"
     if "|" in metavar:
         return "choice"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from starlette.responses import Response
@@ -101,7 +101,7 @@ def columns(visitor: Visitor) -> Response:
         asked = [_asked(visitor, name, place, known) for place, name in enumerate(part.names())]
         if act == "look":
             for one in asked:
-                one.seen = looked_at(file_column(part, one.name))
+                one.seen = looked_at(file_column(part, one.name), form)
     except SabunError as error:
         wrong = on_page(str(error))
     if act == "save" and asked:
@@ -119,7 +119,7 @@ def columns(visitor: Visitor) -> Response:
         table=table,
         asked=asked,
         kinds=tuple(reversed(KINDS.values())),
-        form=_shown(form) if not (wrong and visitor.posts) else {name: visitor.field(name) for name in asdict(form)},
+        form=_shown(form) if not (wrong and visitor.posts) else {name: visitor.field(name) for name in form.parts},
         written=_written(table),
         wrong=wrong,
         advice=ADVICE,
@@ -130,8 +130,8 @@ def columns(visitor: Visitor) -> Response:
 
 
 def _form(visitor: Visitor) -> FileFormat:
-    said_ = {name: visitor.field(name) for name in asdict(FileFormat())}
-    return FileFormat(**{name: value for name, value in said_.items() if value})
+    said_ = {name: visitor.field(name) for name in FileFormat().parts}
+    return FileFormat.from_dict({name: value for name, value in said_.items() if value})
 
 
 def _written(table: Item) -> dict[str, tuple[str, ...]]:
@@ -142,7 +142,7 @@ def _written(table: Item) -> dict[str, tuple[str, ...]]:
 
 
 def _shown(form: FileFormat) -> dict[str, str]:
-    return {name: "tab" if value == "\t" else value for name, value in asdict(form).items()}
+    return {name: "tab" if value == "\t" else value for name, value in form.parts.items()}
 
 
 def _asked(visitor: Visitor, name: str, place: int, known: Schema | None) -> _Asked:

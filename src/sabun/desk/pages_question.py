@@ -16,7 +16,7 @@ from typing import Any, final
 from starlette.responses import Response
 
 from sabun.desk.errands import Foreseen
-from sabun.desk.fields import Field, as_typed, helped, lacks, misfit, on_page, private_table
+from sabun.desk.fields import Field, as_typed, helped, lacks, misfit, offered, on_page, private_table
 from sabun.desk.jobs import Job
 from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
@@ -126,6 +126,8 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
     except SabunError as error:
         form.complain(str(error), error)
     shelf, private = visitor.desk.shelf, private_table(form.job.fields)
+    schema = shelf.declared(form.table)
+    assert schema is not None  # a table without one was sent to be declared
     shown = [one for one in form.job.fields if one is not private and one.kind not in _APART and one.name not in _BESIDE]
     return visitor.page(
         "question.html",
@@ -141,8 +143,7 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
         filled=form.filled,
         wrong=form.wrong,
         chosen={name: file.name for name, file in form.files.items()},
-        schema=shelf.declared(form.table),
-        names=shelf.names(form.table),
+        offered=partial(offered, schema=schema, names=shelf.names(form.table)),
         tables=[one for one in shelf.tables() if one != form.table],
         ledgers=shelf.ledgers(),
         form_name=secrets.token_hex(16),

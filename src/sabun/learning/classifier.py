@@ -173,7 +173,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         with crew_of(getattr(choices.method, "processes", 1)) as crew:  # started before the charge: what can fail fails here
             run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)
             self._learned(self._released(choices.ask, run))
-        self._described(run)
+        self._described(run, target=y if isinstance(y, str) else getattr(y, "name", None))
         least = _at_least(run, self.release_)
         warn_of_delta(self.guarantee_, least, n_public=problem.n_public)  # last: a warning may be made to raise
         return self
@@ -228,7 +228,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             price=price_in(run.facts["account"]),
         )
 
-    def _described(self, run: Run) -> None:
+    def _described(self, run: Run, *, target: object) -> None:
         """Reads model, card and synthetic table off the release."""
         problem, method, release = run.problem, run.method, self.release_
         classes = tuple(release["model"]["classes"])  # of a release that a retry key brought back they may not be those of y
@@ -241,6 +241,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             classes=classes,
         )
         facts, warnings = _told(run, self.model_, _at_least(run, release))
+        facts |= {"target": target} if isinstance(target, str) else {}  # whoever measures the model need not say it again
         self.card_ = Card(
             guarantee=release.guarantee,
             account=method.account,

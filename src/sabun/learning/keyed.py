@@ -15,9 +15,7 @@ import pyarrow as pa
 from sabun.errors import DataError
 from sabun.learning.network import Floats
 from sabun.records import Column, FilePart, Persons, Schema, chunks, open_source, open_unbounded
-from sabun.records.cells import text_of
-from sabun.records.files import objects_of
-from sabun.records.ids import spelt
+from sabun.records.ids import id_texts, spelt
 from sabun.telling.terminal.asked import AskedPersons
 
 __all__ = ["Keyed", "as_trained", "keyed"]
@@ -70,7 +68,7 @@ def keyed(table: FilePart, asked: AskedPersons, schema: Schema) -> Keyed:
         mark += "'"
     seen, ids, pieces, left_out = dict[str, int](), list[str](), list[Any](), 0
     for piece in open_unbounded(table, columns=how.read(schema)).tables():
-        texts = [text_of(cell) for cell in objects_of(piece.column(how.id))]
+        texts = id_texts(piece.column(how.id), name=how.id)
         places = []
         for text in texts:
             name = spelt(text, how.spelling)

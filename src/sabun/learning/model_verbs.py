@@ -195,7 +195,9 @@ def predict(
 def evaluate(
     model: Model,
     table: typed.ToPredict,
-    target: Annotated[str, typer.Option("--target", help="The column with the true classes.")],
+    target: Annotated[
+        str | None, typer.Option("--target", help="The column with the true classes; the model's own when left out.")
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option("--by", help="Also for each public group: sex=F,M (or sex, where the model's schema lists it)."),
@@ -215,13 +217,14 @@ def evaluate(
 
         sabun learning train radar.csv --target class --classes b,g --schema radar.schema.json --epsilon 2 --out model
 
-        sabun learning evaluate model radar.csv --target class
+        sabun learning evaluate model radar.csv
     """
     from sabun.learning import load_model
     from sabun.learning.held_out import evaluate as measured
 
     typed.must_be_model(model)
     loaded = load_model(model)
+    target = typed.target_of(model, target)
     group, labels = typed.groups_of(by, loaded.features.schema)
     if persons.id is None:
         _people(model, loaded, table, persons)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, final
 
 import typer
 
@@ -88,6 +88,15 @@ def classes_for(whole: Schema | None, target: str | None, classes: str | None) -
     return classes_of_target(whole[target], labels) if known else labels  # type: ignore[index]
 
 
+@final
+class Answers(list[Any]):
+    """The cells of the column to be predicted, with its name, as a frame's column has one."""
+
+    def __init__(self, cells: Iterable[Any], *, name: str) -> None:
+        super().__init__(cells)
+        self.name = name
+
+
 def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunks, list[Any]]:
     """The inputs as they stand in a file, with the labels beside them; for the owner of the data.
 
@@ -100,7 +109,7 @@ def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunk
     if target not in table.names():
         raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
     rows, beside = read_beside(table, names, [target])
-    return rows, [label for (label,) in beside]
+    return rows, Answers((label for (label,) in beside), name=target)
 
 
 def read_asked(table: FilePart, persons: AskedPersons, classifier: PrivateClassifier, target: str) -> tuple[Any, Any, int]:
@@ -226,6 +235,22 @@ def quoted(label: Any) -> str:
     """A label as a cell of a CSV file."""
     text = str(label)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+
+
+def target_of(model: Path, target: str | None) -> str:
+    """The column that a model predicts: the one that was named, else what its card says.
+
+    Raises:
+        ParameterError: Neither says it.
+    """
+    from sabun.learning.folder import load_card
+
+    known = load_card(model).parameters.get("target") if target is None else target
+    if not isinstance(known, str):
+        raise ParameterError(
+            "target must be named for a model whose card does not say which column it predicts; got none. Pass --target."
+        )
+    return known
 
 
 def must_be_model(folder: Path) -> None:

@@ -172,7 +172,7 @@ def train(
         print_line(f"Warning: {words}.")
     print_line(
         "How often it is right was not measured. With a table that it was not trained on: sabun learning evaluate "
-        f"{shlex.quote(str(out))} OTHERS --target {shlex.quote(target)}. What that says is as private as its rows."
+        f"{shlex.quote(str(out))} OTHERS. What that says is as private as its rows."
     )
     payment.tell(classifier.release_)
 
@@ -276,6 +276,9 @@ def audit(
 
     if attack not in ("canaries", "membership"):
         raise ParameterError(f"attack must be 'canaries' or 'membership'; got {attack!r}.")
+    if attack == "membership" and model is not None and table is not None:
+        typed.must_be_model(model)
+        target = typed.target_of(model, target)
     if (table is None) != (target is None) and (table is not None or attack == "membership"):
         raise ParameterError("table and target must be given together. Pass a table and --target.")
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation, "n_public": n_public}
@@ -284,7 +287,6 @@ def audit(
             raise ParameterError(
                 "model and others must be given for the membership attack. Pass --model and --others, with a table."
             )
-        typed.must_be_model(model)
         loaded = load_model(model)
         members, strangers = (typed.read_once(one, loaded.features.names, target) for one in (table, others))
         like = None

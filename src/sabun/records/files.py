@@ -55,8 +55,8 @@ class FilePart(os.PathLike[str]):
         return self.path.name
 
     def written(self, form: FileFormat) -> Self:
-        """The same, read in that form unless it says how itself."""
-        return self if self.form is not None else replace(self, form=form)
+        """The same, read in that form but for what it says itself."""
+        return replace(self, form=form if self.form is None else self.form.over(form))
 
     def names(self) -> tuple[str, ...]:
         """The column names it (or the first file of a folder) declares.

@@ -6,7 +6,7 @@ import array
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 from sabun import checks
@@ -14,6 +14,7 @@ from sabun.errors import ParameterError
 
 __all__ = ["PLAIN", "FileFormat"]
 
+_PARTS = ("encoding", "separator", "decimal", "thousands", "sheet")
 _SPOKEN = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ",", "pipe": "|"}
 _DECIMALS = (".", ",", "٫")
 _THOUSANDS = ("", ",", ".", " ", "'", "’", "_", "\u00a0", "\u202f", "٬")
@@ -30,6 +31,7 @@ class FileFormat:
         decimal: What parts the whole from the fraction of a number: ``.`` or ``,``.
         thousands: What parts groups of three digits; nothing when empty.
         sheet: The sheet of a workbook; its first one when empty.
+        said: Which of these somebody said, where a schema may say the others; None for all of them.
 
     Example:
         >>> FileFormat(encoding="Shift-JIS", separator="tab").separator
@@ -41,9 +43,10 @@ class FileFormat:
     decimal: str = "."
     thousands: str = ""
     sheet: str = ""
+    said: frozenset[str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name, value in self.parts.items():
             checks.require(isinstance(value, str), "text", **{name: value})
         object.__setattr__(self, "separator", _SPOKEN.get(self.separator, self.separator))
         object.__setattr__(self, "thousands", _SPOKEN.get(self.thousands, self.thousands))
@@ -53,6 +56,20 @@ class FileFormat:
         checks.one_of(_DECIMALS, decimal=self.decimal)
         checks.one_of(_THOUSANDS, thousands=self.thousands)
         checks.require(self.thousands != self.decimal, "another sign than the decimal one", thousands=self.thousands)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Everything that a file says about itself, by name."""
+        return {name: getattr(self, name) for name in _PARTS}
+
+    @property
+    def own(self) -> dict[str, str]:
+        """Those of them that somebody said."""
+        return {name: value for name, value in self.parts.items() if self.said is None or name in self.said}
+
+    def over(self, declared: FileFormat) -> FileFormat:
+        """What was said here, and for the rest what is declared."""
+        return replace(declared, said=self.said, **self.own)
 
     @property
     def plain_numbers(self) -> bool:
@@ -68,15 +85,14 @@ class FileFormat:
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from a plain file, as plain JSON values."""
-        return {name: value for name, value in asdict(self).items() if value != getattr(PLAIN, name)}
+        return {name: value for name, value in self.parts.items() if value != getattr(PLAIN, name)}
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Self:
         """Reads what `to_dict` wrote."""
         checks.require(isinstance(mapping, Mapping), "a JSON object", file=mapping)
-        known = ("encoding", "separator", "decimal", "thousands", "sheet")
-        unknown = sorted(str(key) for key in mapping if key not in known)
-        checks.require(not unknown, f"some of {', '.join(known)}", **{"keys of file": unknown})
+        unknown = sorted(str(key) for key in mapping if key not in _PARTS)
+        checks.require(not unknown, f"some of {', '.join(_PARTS)}", **{"keys of file": unknown})
         return cls(**mapping)
 
 

@@ -6,18 +6,21 @@ one that is worked out for many plain ids at once, or a digest.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import os
 import re
+import sys
 import unicodedata
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.records.cells import Cells, folded, label_positions
+from sabun.records.cells import Cells, folded, label_positions, text_of
+from sabun.records.files import objects_of
 
-__all__ = ["SPELLINGS", "IdKeys", "Keys", "numbered", "spelt"]
+__all__ = ["SPELLINGS", "IdKeys", "Keys", "id_text", "id_texts", "numbered", "spelt"]
 
 Keys = NDArray[np.uint64]
 """Two words for each row; both 0 where there is no id."""
@@ -34,6 +37,9 @@ _PLAIN = {"text": (0x21, 0x7E), "caseless": (0x21, 0x7E), "number": (0x30, 0x39)
 
 _MARKS = np.frombuffer(b"\0" * 14 + b"\x40\x80", dtype=np.uint64), np.frombuffer(b"\0" * 14 + b"\0\x80", dtype=np.uint64)
 """The highest bit of the last byte is set in hashes alone: bytes of plain ids are below 128. One before it, in quick ones."""
+
+_UNITS = tuple((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
+"""What arrow reads of numpy's days and moments."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -83,10 +89,11 @@ class IdKeys:
         """The key of each cell of a column.
 
         Raises:
-            DataError: The column as a whole holds dates, bytes, lists or complex numbers.
+            DataError: The column as a whole holds times of a day, durations, bytes, lists or complex numbers.
         """
         pieces = cells.chunks if type(cells).__name__ == "ChunkedArray" else [cells]
-        return np.concatenate([np.empty((0, 2), dtype=np.uint64), *(self._of_piece(piece, name) for piece in pieces)])
+        found = [self._of_piece(_days_as_texts(piece), name) for piece in pieces or [_days_as_texts(cells)]]
+        return np.concatenate([np.empty((0, 2), dtype=np.uint64), *found])
 
     def _of_piece(self, cells: Any, name: str) -> Keys:
         texts = _as_texts(cells)
@@ -141,6 +148,49 @@ class IdKeys:
                 sums += word * weight
             found[:, place] = sums >> np.uint64(32)
         return _marked(found.view(np.uint64), 0)
+
+
+def id_text(cell: Any) -> str | None:
+    """The text of a cell that tells persons apart; a day as 2026-01-31, a moment with its time behind it."""
+    if type(cell) is datetime.date:
+        return cell.isoformat()
+    return cell.isoformat(" ") if type(cell) in _moments() else text_of(cell)
+
+
+def id_texts(column: Any, *, name: str) -> list[str | None]:
+    """The texts of a column of a file, for its owner.
+
+    Raises:
+        DataError: As `IdKeys.of`: a question would refuse the column too.
+    """
+    IdKeys("text").of(column.slice(0, 0), name=name)
+    return [id_text(cell) for cell in objects_of(column)]
+
+
+def _moments() -> tuple[type, ...]:
+    pandas = sys.modules.get("pandas")  # whoever has one of its moments has loaded it
+    return (datetime.datetime,) if pandas is None else (datetime.datetime, pandas.Timestamp)
+
+
+def _days_as_texts(cells: Any) -> Any:
+    """A column of days or moments as texts, each cell by itself; any other column as it is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind == "M" and np.datetime_data(cells.dtype) in _UNITS:
+            cells = pa.array(cells)
+        elif cells.dtype.kind == "O":
+            cells = cells.tolist()
+    if isinstance(cells, list):
+        dated = (datetime.date, *_moments())
+        return [id_text(cell) if type(cell) in dated else cell for cell in cells]
+    if not isinstance(cells, pa.Array | pa.ChunkedArray):
+        return cells
+    held: Any = cells.type
+    if not (pa.types.is_date(held) or pa.types.is_timestamp(held)):
+        return cells
+    return pc.cast(cells if pa.types.is_date(held) else pc.cast(cells, pa.timestamp(held.unit)), pa.large_string())
 
 
 def _as_texts(cells: Any) -> Any:

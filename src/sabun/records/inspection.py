@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import one_line, shown_width
-from sabun.records.cells import Cells, label_positions, text_of
+from sabun.records.cells import Cells, label_positions
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.forms import FileFormat
-from sabun.records.ids import spelt
+from sabun.records.ids import id_text, spelt
 from sabun.records.schema import Schema
 from sabun.records.sources import open_source
 from sabun.records.tables import as_table, cells_of
@@ -160,7 +160,7 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
             _count(column, fit, cells, opened.form)
     if ids is not None and len(ids) != rows:
         raise DataError("ids must be as many as the rows; they are not.")
-    known = [text for text in (spelt(text_of(each), "text") for each in ids or ()) if text]
+    known = [text for text in (spelt(id_text(each), "text") for each in ids or ()) if text]
     repeated = None if ids is None else len(known) - len(set(known))
     without = 0 if ids is None else rows - len(known)
     return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or ()), without_id=without)
@@ -169,7 +169,7 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
 def _alike(ids: Sequence[object]) -> tuple[tuple[str, ...], ...]:
     """Groups of ids that a person would take for one, and that are not compared as one anyway (as wide characters are)."""
     groups: dict[str, dict[str, str]] = {}
-    for text in dict.fromkeys(map(text_of, ids)):
+    for text in dict.fromkeys(map(id_text, ids)):
         if known := spelt(text, "text"):
             groups.setdefault(_ZEROS.sub("", known.casefold()), {}).setdefault(known, str(text))
     return tuple(tuple(group.values()) for group in groups.values() if len(group) > 1)

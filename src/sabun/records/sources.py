@@ -250,7 +250,7 @@ def _has_order(source: object) -> bool:
 def _form(source: object, declared: FileFormat) -> FileFormat:
     """How texts are written: as a file says itself, else as declared."""
     found = source if isinstance(source, Chunks) else stored(source)
-    return declared if found is None or found.form is None else found.form
+    return declared if found is None or found.form is None else found.form.over(declared)
 
 
 def _settled(source: object, names: Sequence[str] | None, form: FileFormat) -> Table | Chunks | Stored:

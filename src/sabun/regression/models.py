@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -14,9 +14,10 @@ import numpy as np
 
 from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, SimulatedError
-from sabun.foreign import padded, parse_json
+from sabun.foreign import parse_json
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import NumberColumn, open_source
+from sabun.regression.coefficients import coefficient_lines
 from sabun.regression.design import Floats
 from sabun.regression.falling import remarks_on
 from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
@@ -146,10 +147,11 @@ class _Model(abc.ABC):
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
     @renamed(level="confidence")
-    def intercept_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the constant."""
-        reach = float(self._reach(np.eye(len(self.coef_) + 1), confidence)[-1])
-        return self.intercept_ - reach, self.intercept_ + reach
+    def intercept_interval(self, confidence: float = 0.95, *, at: Mapping[str, float] | None = None) -> tuple[float, float]:
+        """Confidence interval of the constant, or of what it is where `at` puts some features, which are at 0 otherwise."""
+        row = np.array([*((at or {}).get(name, 0.0) for name in self.feature_names_), 1.0])
+        middle, reach = float(row @ self._original()), float(self._reach(row[None, :], confidence)[0])
+        return middle - reach, middle + reach
 
     def predict(self, X: object) -> Floats:
         """Predictions for records; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
@@ -202,15 +204,7 @@ class _Model(abc.ABC):
         return facts | {"organisations": list(self.organisations), "coefficients": rows, "findings": list(self.findings)}
 
     def __str__(self) -> str:
-        lines = [*self.warnings, self._headline()]
-        for row, measure in zip(self.to_dict()["coefficients"], self.measures, strict=True):
-            name, unit = padded(row["feature"], 24), f" {measure.word}" if measure.unit else ""
-            if "interval" not in row:
-                found = measure.exactly(row["coef"]) if measure.dates else f"{row['coef']:.5g}"
-                lines.append(f"  {name} {found:>12}{unit}")
-                continue
-            low, high = measure.bare_ends(*row["interval"])
-            lines.append(f"  {name} {measure.bare(row['coef'], *row['interval']):>12}   [{low}, {high}]{unit}")
+        lines = [*self.warnings, self._headline(), *coefficient_lines(self)]
         if self.covariance is not None:
             lines.append(_CAVEATS + self._assumed() + ".")
         return "\n".join([*lines, *self.findings])

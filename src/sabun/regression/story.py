@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sabun.errors import SabunError
+from sabun.regression.coefficients import constant_of
 from sabun.release import Release
 from sabun.telling.charts import dots
 from sabun.telling.generic import spread, stages
@@ -38,6 +39,7 @@ class _Line:
     measures: tuple[Measure, ...]
     goal: Measure
     steps: tuple[Measure, ...]
+    constant: str
 
     @property
     def moves(self) -> Floats:
@@ -131,7 +133,7 @@ def _nearest(ends: Floats) -> float:
 
 
 def _quantities(found: _Line) -> list[Quantity]:
-    names = (*found.names, said("(constant)"))
+    names = (*found.names, found.constant)
     ends = np.full((len(names), 2), np.nan) if found.ends is None else found.ends
     pairs = zip(names, found.coefficients, ends, found.measures, strict=True)
     return [
@@ -151,15 +153,17 @@ def _estimate(release: Release) -> _Line:
     except SabunError as error:
         raise Unfit(str(error)) from None
     study = model.study
-    ends = None if model.covariance is None else np.vstack([model.conf_int(), model.intercept_interval()])
+    constant = constant_of(model)
+    ends = None if constant.interval is None else np.vstack([model.conf_int(), constant.interval])
     return _Line(
         names=model.feature_names_,
-        coefficients=np.append(model.coef_, model.intercept_),
+        coefficients=np.append(model.coef_, constant.value),
         ends=ends,
         ranges=model.feature_ranges_,
         target=study.target.name,
         organisations=model.organisations,
         findings=model.findings,
+        constant=said("(constant at {where})", where=constant.where) if constant.where else said("(constant)"),
         **_measured(model.feature_names_, {c.name: Measure.of(c) for c in study.features.columns}, Measure.of(study.target)),
     )
 
@@ -181,9 +185,16 @@ def _model(release: Release) -> _Line:
         ranges=numbers_at(value, "ranges", size=len(names)),
         target=text_at(value, "target"),
         organisations=texts_at(value, "organisations"),
-        findings=(),
+        findings=(said("The constant is where every number is 0; a date is 0 on 1970-01-01."),)
+        if _dated(release, names)
+        else (),
+        constant=said("(constant)"),
         **_measured(names, {name: measure_in(release, name) for name in names}, measure_in(release, text_at(value, "target"))),
     )
+
+
+def _dated(release: Release, names: tuple[str, ...]) -> bool:
+    return any(measure_in(release, name).dates for name in names)
 
 
 def _measured(names: tuple[str, ...], features: Mapping[str, Measure], target: Measure) -> dict[str, Any]:
@@ -232,7 +243,7 @@ def _effects(found: _Line) -> Any:
 
 
 def _table(found: _Line) -> Grid:
-    names = (*found.names, said("(constant)"))
+    names = (*found.names, found.constant)
     title, columns = said("Coefficients in original units"), (said("column"), said("coefficient"))
     if found.ends is None:
         rows = tuple((name, found.told(place)) for place, name in enumerate(names))

@@ -13,6 +13,7 @@ import typer
 from sabun.errors import ParameterError
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.columns import declared, listed
+from sabun.telling.terminal.options import NUMBER_COLUMN
 from sabun.telling.terminal.output import new_file, print_json, print_line
 from sabun.telling.terminal.releases import private_key
 
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 Target: TypeAlias = Annotated[
-    str | None, typer.Option("--target", metavar="COLUMN", help="The column to predict; the others are features.")
+    str | None, typer.Option("--target", metavar=NUMBER_COLUMN, help="The column to predict; the others are features.")
 ]
 Epsilon: TypeAlias = Annotated[
     str | None, typer.Option("--epsilon", help="Privacy of each release, exactly as written: 1, 0.1 or 1/3.")

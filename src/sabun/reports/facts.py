@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import ModuleType
@@ -19,9 +19,9 @@ from sabun.release import Provenance, Release
 from sabun.release.signature import TrustedKeys
 from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
-from sabun.telling.field_words import term
+from sabun.telling.field_words import column_words, term
 from sabun.telling.language import retold, said, speaking
-from sabun.telling.measures import measure_in
+from sabun.telling.measures import labels_in, measure_in
 from sabun.telling.reading import Unfit
 from sabun.telling.rounding import day
 from sabun.telling.story import Answer, Chart, Grid, Story
@@ -32,6 +32,7 @@ __all__ = ["Chapter", "Facts", "Renderer", "charts_beside", "facts", "renderer_o
 Renderer = Callable[[Release], Story]
 
 _MOST_ROWS = 200
+_OURS = ("mechanism", "relation", "study.relation", "study.target.kind", "study.target.unit", "study.unit")
 _BIN = re.compile(r"(-?[\d.]+) to (-?[\d.]+)")
 
 
@@ -207,8 +208,8 @@ def _versions(release: Release) -> str:
 def _origin(release: Release) -> Grid:
     origin = release.provenance
     rows = [
-        (said("kind"), origin.kind),
-        (said("mechanism"), origin.mechanism),
+        (said("kind"), _kind(origin.kind)),
+        (said("mechanism"), _mechanism(origin.mechanism)),
         (said("made"), origin.time.replace("T", " ").replace("Z", " UTC")),
     ]
     rows.append((said("software"), ", ".join(f"{name} {number}" for name, number in origin.software.items())))
@@ -218,6 +219,21 @@ def _origin(release: Release) -> Grid:
         rows.append((said("ledger note"), origin.receipt.note or said("none")))
     rows.append((said("schema hash"), origin.schema_hash or said("none: the table came without a schema file")))
     return Grid(title=said("Origin"), columns=(said("fact"), said("value")), rows=tuple(rows))
+
+
+def _kind(kind: str) -> str:
+    """The kind as the file has it, behind the room's name where a reader of the page's language has another word for it."""
+    room = room_named(kind.partition(".")[0])
+    title = "" if room is None else room.title
+    return kind if (own := retold(title)) == title else said("{words} ({unit})", words=own, unit=kind)
+
+
+def _mechanism(words: str) -> str:
+    """A mechanism in the page's language; where a question stands before it, piece by piece."""
+    what, _, how = words.partition(": ")
+    if how and retold(what) != what and retold(how) != how:
+        return said("{what}: {how}", what=retold(what), how=retold(how))
+    return retold(words)
 
 
 def _charge(origin: Provenance) -> str:
@@ -237,12 +253,30 @@ def _parameters(release: Release) -> Grid:
 
 
 def _written(release: Release, name: str, leaf: Any) -> Any:
-    """A choice as people write it: what is compared with a column of dates as dates, a mechanism in the page's language."""
+    """A choice as people write it: labels and dates instead of their codes, our own words in the page's language."""
     first, _, rest = name.partition(".")
-    if name == "mechanism" and isinstance(leaf, str):
+    if name in _OURS and isinstance(leaf, str):
+        return retold(leaf)
+    if name == "groups" and release.provenance.parameters.get("by") is None and leaf == ("all",):
+        return said("all")
+    if name == "study.features.columns" and isinstance(leaf, tuple):
+        return [column_words(one) if isinstance(one, Mapping) else one for one in leaf]
+    if first == "where" and (labels := labels_in(release, rest)):
+        return list(labels)
+    if first == "where" and (ranges := _ranges(release, rest, leaf)):
+        return ranges
+    if first == "persons" and isinstance(leaf, str) and rest.startswith("rules."):
         return retold(leaf)
     column = release.provenance.parameters.get("column") if first in ("bins", "edges") else rest if first == "where" else None
     return _dated(leaf) if measure_in(release, column).dates else leaf
+
+
+def _ranges(release: Release, column: str, leaf: Any) -> list[str]:
+    """What a condition takes of a column, in words; nothing where the file has something else there."""
+    try:
+        return [measure_in(release, column).within(low, high) for low, high in leaf]
+    except (TypeError, ValueError, ArithmeticError):
+        return []
 
 
 def _dated(leaf: Any) -> Any:

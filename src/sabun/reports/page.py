@@ -39,6 +39,7 @@ def environment(*packages: str) -> Environment:
     )
     environment.globals.update(said=said, language=language, count=count, unit_word=unit_word)
     environment.filters["code"] = _code
+    environment.filters["short"] = _short
     environment.filters["scoped"] = scoped
     environment.filters["figure"] = _is_figure
     return environment
@@ -49,6 +50,18 @@ def _finalize(value: Any) -> Any:
     if hasattr(value, "__html__") or not isinstance(value, str):
         return value
     return tidy(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+
+
+def _short(text: str) -> Any:
+    """Escaped text in which digests stand by their first digits, with the whole of each where the pointer rests."""
+    from markupsafe import Markup
+
+    parts = re.split(r"\b([0-9a-f]{64})\b", tidy(text[:_LONGEST]))
+    pieces = [
+        Markup('<span title="{}">{}…</span>').format(part, part[:12]) if place % 2 else Markup("{}").format(part)
+        for place, part in enumerate(parts)
+    ]
+    return Markup("").join(pieces)
 
 
 def _is_figure(cell: str) -> bool:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from sabun.release import Release
 from sabun.telling.language import said
-from sabun.telling.measures import PLAIN, Measure, measure_in
-from sabun.telling.reading import has, numbers_at, texts_at
+from sabun.telling.measures import PLAIN, Measure, labels_in, measure_in
+from sabun.telling.reading import Unfit, has, numbers_at, texts_at
 
-__all__ = ["ANSWERS", "PARTS", "measured", "parts_in"]
+__all__ = ["ANSWERS", "PARTS", "condition_in", "measured", "parts_in"]
 
 ANSWERS: Mapping[str, str] = MappingProxyType(
     {
@@ -46,3 +47,19 @@ def parts_in(what: str, release: Release) -> tuple[str, ...]:
     # A bin begins with the first day that is in it: bins of one width begin within a day.
     starts = [column.exactly(math.ceil(edge)) for edge in numbers_at(facts, "edges", size=len(named) + 1)]
     return tuple(said("{low} to {high}", low=low, high=high) for low, high in pairwise(starts))
+
+
+def condition_in(release: Release) -> str:
+    """The condition in words: labels, dates, numbers with their unit; empty where there is none."""
+    where = release.provenance.parameters.get("where")
+    if not (isinstance(where, Mapping) and where):
+        return ""
+
+    def words(name: str, pairs: Any) -> str:
+        ranges = labels_in(release, name) or [measure_in(release, name).within(*pair) for pair in pairs]
+        return f"{name} {said(' or ').join(ranges)}"
+
+    try:
+        return said(" and ").join(words(name, pairs) for name, pairs in where.items())
+    except (TypeError, ValueError):
+        raise Unfit("where") from None

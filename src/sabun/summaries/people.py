@@ -98,6 +98,16 @@ class People:
         return tuple(dict.fromkeys(name for name in used if name is not None)) or self.schema.names[:1]
 
     @property
+    def labels(self) -> dict[str, dict[str, list[str]]]:
+        """The labels that the condition takes, as a release keeps them: its facts hold codes, which nobody can read."""
+        found = {
+            name: [column.categories[round(low + 0.5)] for low, _ in ranges]
+            for name, ranges in self.where
+            if isinstance(column := self.schema[name], CategoryColumn)
+        }
+        return {"labels": found} if found else {}
+
+    @property
     def dates(self) -> dict[str, list[str]]:
         """The columns among them whose numbers are days since 1970-01-01, as a release keeps them."""
         return dates_of({name: self.schema[name] for name in self.names})

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sabun.release import Release
-from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
+from sabun.summaries.people import EVERYBODY
 from sabun.telling.charts import dots
+from sabun.telling.field_words import term
 from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, retold, said
-from sabun.telling.measures import Measure, measure_in
+from sabun.telling.measures import Measure
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
 from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, plural, sentences, shown
@@ -67,7 +69,7 @@ def story(release: Release) -> Story:
         answer=_answer(what, lines, facts, _asked(release, people), measure),
         stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
         charts=tuple(chart for chart in [_chart(what, told, facts, measure)] if chart is not None),
-        grids=(_grid(lines, measure), results(release, measures={ANSWERS[what]: measure, "intervals": measure})),
+        grids=(_grid(lines, measure), _all(what, release, measure)),
         cautions=_cautions(what, lines, facts),
         quantities=tuple(
             Quantity(name=line.name, value=line.found, low=line.low, high=line.high, measure=measure) for line in lines
@@ -111,30 +113,13 @@ def _listed(group: str, parts: tuple[str, ...], answers: Mapping[str, Any], ends
 
 def _asked(release: Release, people: str) -> str:
     facts = release.provenance.parameters
-    where = facts.get("where")
-    if isinstance(where, Mapping) and where:
-        asked = said(" among the {people} with {condition}", people=people, condition=_condition(where, release))
-    else:
-        asked = said(" among the {people}", people=people)
+    condition = condition_in(release)
+    asked = (
+        said(" among the {people} with {condition}", people=people, condition=condition)
+        if condition
+        else said(" among the {people}", people=people)
+    )
     return asked + (said(", by {column}", column=text_at(facts, "by")) if has(facts, "by") else "")
-
-
-def _condition(where: Mapping[str, Any], release: Release) -> str:
-    def words(name: str, pair: Any) -> str:
-        low, high = pair
-        measure = measure_in(release, name)
-        number = measure.exactly
-        if low is None or high is None:
-            below = low is None and high is not None
-            return said("below {high}", high=number(high)) if below else said("at least {low}", low=number(low))
-        return said("from {low} to below {high}", low=measure.bare_exactly(low), high=number(high))
-
-    try:
-        return said(" and ").join(
-            f"{name} {said(' or ').join(words(name, pair) for pair in pairs)}" for name, pairs in where.items()
-        )
-    except (TypeError, ValueError):
-        raise Unfit("where") from None
 
 
 def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, measure: Measure) -> Answer:
@@ -198,6 +183,16 @@ def _grid(lines: list[_Line], measure: Measure) -> Grid:
     )
     columns = (said("of"), measure.named(said("answer")), said("from"), said("to"))
     return Grid(title=said("Answers"), columns=columns, rows=rows)
+
+
+def _all(what: str, release: Release, measure: Measure) -> Grid:
+    """Every result by name; the one group that there is without `by` needs none."""
+    single = not has(release.provenance.parameters, "by")
+    return results(
+        release,
+        measures={ANSWERS[what]: measure, "intervals": measure},
+        named=lambda name: term(name.removesuffix(f".{EVERYBODY}") if single else name),
+    )
 
 
 def _cautions(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -259,7 +259,7 @@ class Summary(Question):
         value["intervals"] = {name: group.interval for name, group in by_name.items()}
         if found[0].size is not None:
             value["sizes"] = {name: group.size for name, group in by_name.items()}
-        return value | people.dates
+        return value | people.dates | people.labels
 
     def _own(self, answers: Any) -> Any:
         """The answer of the one group there is; all of them by name where there are groups."""

@@ -10,6 +10,7 @@ from sabun import checks
 from sabun.errors import ParameterError
 from sabun.records import CategoryColumn, Column, NumberColumn, Schema
 from sabun.records.dates import days_of
+from sabun.telling.rounding import day
 
 __all__ = ["typed_bins", "typed_shares", "typed_where"]
 
@@ -23,6 +24,8 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
     Example:
         >>> typed_where(["age=65:"], Schema.of_bounds({"age": (0, 120)}))
         {'age': (65.0, None)}
+        >>> typed_where(["in=2025/4/1:"], Schema(columns=[Column.date("in", lower="2025-01-01", upper="2025-12-31")]))
+        {'in': ('2025-04-01', None)}
     """
     found: dict[str, Any] = {}
     for text in texts or ():
@@ -63,7 +66,7 @@ def typed_shares(text: str) -> list[str]:
     return [share.strip() for share in text.split(",")]
 
 
-def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float | None]:
+def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float | None] | tuple[str | None, str | None]:
     low, colon, high = (part.strip() for part in wanted.partition(":"))
     if isinstance(column, NumberColumn) and column.dates:
         ends = [days_of(end) if end else None for end in (low, high)]
@@ -71,7 +74,8 @@ def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float 
             raise ParameterError(
                 f"where must look like day=2026-01-01:2026-04-01 or day=2026-01-01: for dates; got {text!r:.60}."
             )
-        return ends[0], ends[1]
+        first, last = (None if end is None else day(end) for end in ends)
+        return first, last  # as a person would write them, for whoever is shown the same question elsewhere
     try:
         if not colon:
             raise ValueError

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.summaries.kinds import ANSWERS, PARTS, measured, parts_in
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.measures import Measure
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
@@ -17,6 +17,8 @@ from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import declared
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
+    LABEL_COLUMN,
+    NUMBER_COLUMN,
     Again,
     Bounds,
     Confidence,
@@ -83,8 +85,10 @@ class _Questions(TyperGroup):
 app = typer.Typer(help=_HELP, no_args_is_help=True, cls=_Questions)
 
 _Column = Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column in question.")]
+_Numbers = Annotated[str, typer.Option("--column", metavar=NUMBER_COLUMN, help="The column in question.")]
 _By = Annotated[
-    str | None, typer.Option("--by", metavar="COLUMN", help="A column of labels: one answer for each that the schema declares.")
+    str | None,
+    typer.Option("--by", metavar=LABEL_COLUMN, help="A column of labels: one answer for each that the schema declares."),
 ]
 _Where = Annotated[
     list[str] | None, typer.Option("--where", help="A public condition: age=18:65, age=65: or sex=F,M; all of them must hold.")
@@ -143,6 +147,8 @@ def _ask(
     if json:
         print_json(_plain(release.value) | told | payment.record(release, out))
         return
+    if condition := condition_in(release):
+        print_line(f"Only rows with {condition}:")
     for line in _lines(word, release):
         print_line(line, style="bold")
     level = release.provenance.parameters["confidence"]
@@ -171,7 +177,7 @@ def count(delta: _Delta = None) -> _Asked:
 
 @app.command(name="sum")
 @followed_by(_ask)
-def total(column: _Column, delta: _Delta = None) -> _Asked:
+def total(column: _Numbers, delta: _Delta = None) -> _Asked:
     """Release the sum of a column.
 
     Example:
@@ -185,7 +191,7 @@ def total(column: _Column, delta: _Delta = None) -> _Asked:
 
 @app.command()
 @followed_by(_ask)
-def mean(column: _Column, delta: _Delta = None) -> _Asked:
+def mean(column: _Numbers, delta: _Delta = None) -> _Asked:
     """Release the mean of a column.
 
     Example:
@@ -199,7 +205,7 @@ def mean(column: _Column, delta: _Delta = None) -> _Asked:
 
 @app.command()
 @followed_by(_ask)
-def variance(column: _Column, delta: _Delta = None) -> _Asked:
+def variance(column: _Numbers, delta: _Delta = None) -> _Asked:
     """Release the variance of a column.
 
     Example:
@@ -228,7 +234,7 @@ def histogram(column: _Column, bins: _Bins = None, delta: _Delta = None) -> _Ask
 @app.command()
 @followed_by(_ask)
 def quantiles(
-    column: _Column, shares: _Shares = "0.25,0.5,0.75", error_bar: _Bar = "0.5", resolution: _Resolution = None
+    column: _Numbers, shares: _Shares = "0.25,0.5,0.75", error_bar: _Bar = "0.5", resolution: _Resolution = None
 ) -> _Asked:
     """Release quantiles of a column, such as its median.
 
@@ -310,8 +316,9 @@ def _lines(word: str, release: Release) -> list[str]:
     answers = value[ANSWERS[word]]
     parts = parts_in(word, release) if word in PARTS else None
     lines, measure = [], measured(word, release)
+    what = word if facts["column"] is None else f"{word} of {facts['column']}"
     for group in facts["groups"]:
-        start = word if facts["by"] is None else f"{word} of {facts['by']} {group}"
+        start = what if facts["by"] is None else f"{what}, {facts['by']} {group}"
         if parts is None:
             lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure)}")
             continue

@@ -28,6 +28,7 @@ MOST_ROWS = 60
 _LARGEST = 1e15  # beyond this, ticks are no longer readable and float arithmetic on them overflows
 _MOST_BINS = 40
 _MOST_DATES = 3
+_MOST_TICKS, _LONG = 5, 1000
 
 
 def dots(
@@ -253,11 +254,16 @@ def _name_rows(axes: Axes, names: Sequence[str], axis: str) -> None:
 
 
 def _mark(axes: Axes, measure: Measure) -> None:
-    """Dates along an axis that counts days: few, for each is as wide as a word."""
-    if not measure.dates:
-        return
+    """Numbers as they are written elsewhere, or dates along an axis that counts days: few, for some are as wide as a word."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    if not measure.dates:
+        low, high = axes.get_xlim()
+        largest = max(abs(low), abs(high))
+        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+        if _LONG <= largest < 10 * _LONG**2 and high - low >= largest / _LONG:  # others have an exponent, or more digits
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.7g}"))
+        return
     axes.xaxis.set_major_locator(MaxNLocator(_MOST_DATES, integer=True, min_n_ticks=1))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: day(value)))
     for one in axes.get_xticklabels():  # beside long names there is little room

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sabun.telling.language import phrase, said
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["term"]
+from sabun.telling.language import phrase, retold, said
+
+__all__ = ["column_words", "term"]
 
 _TERMS = {
     "batch_size": phrase("records in a step, on average"),
@@ -85,9 +88,45 @@ _WHOLE = {
 """Names that are words, but say too little; only where they stand alone, for inside a result they may be labels."""
 
 
+_DECLARED = {
+    "categories": phrase("labels"),
+    "kind": phrase("kind"),
+    "log1p": phrase("logarithm of 1 + value"),
+    "lower": phrase("lower bound"),
+    "missing": phrase("what stands for an empty cell"),
+    "name": phrase("name"),
+    "unit": phrase("unit"),
+    "upper": phrase("upper bound"),
+}
+"""What is declared about a column."""
+
+_STUDY = {
+    "delta": phrase("delta"),
+    "epsilon": phrase("epsilon"),
+    "features.columns": phrase("feature columns"),
+    "features.format": phrase("format of the columns"),
+    "format": phrase("format"),
+    "mechanism": phrase("method"),
+    "name": phrase("name"),
+    "organisations": phrase("organisations that take part"),
+    "relation": phrase("relation"),
+    "ridge": phrase("penalty on large coefficients"),
+    "unit": phrase("whom a row speaks of"),
+}
+"""The terms of a regression study that say too little by themselves."""
+
+_PERSONS = {
+    "id": phrase("column that tells persons apart"),
+    "order": phrase("column that says what is first and last"),
+    "rules": phrase("how a person's cells become one"),
+    "spelling": phrase("how ids are read"),
+}
+"""How persons were made of several rows."""
+
 _FIRST = {
     "counts": phrase("count"),
     "intervals": phrase("interval"),
+    "labels": phrase("labels in the condition"),
     "means": phrase("mean"),
     "quantiles": phrase("quantiles"),
     "sizes": phrase("noisy size"),
@@ -106,9 +145,27 @@ def term(name: str) -> str:
         >>> term("noise_sd"), term("means.age_group")
         ('standard deviation of the noise', 'mean.age_group')
     """
-    if name in _WHOLE:
-        return said(_WHOLE[name])
     first, dot, rest = name.partition(".")
-    if dot and first in _FIRST:
+    if not dot and (alone := _WHOLE.get(name) or _FIRST.get(name)):
+        return said(alone)
+    if first in _FIRST:
         return f"{said(_FIRST[first])}.{rest}"
+    if first == "persons" and dot:
+        part, _, column = rest.partition(".")
+        return said(_PERSONS[part]) + (f".{column}" if column else "") if part in _PERSONS else name
+    if first == "study" and dot:
+        target, _, own = rest.partition(".")
+        if target == "target" and own in _DECLARED:
+            return said("study: {name}", name=said("target: {name}", name=said(_DECLARED[own])))
+        return said("study: {name}", name=said(_STUDY[rest]) if rest in _STUDY else term(rest))
     return ".".join(said(_TERMS[part]) if part in _TERMS else part for part in name.split("."))
+
+
+def column_words(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What is declared about a column, with words for the names and values that are ours."""
+    return {
+        said(_DECLARED[name]) if name in _DECLARED else name: retold(value)
+        if name in ("kind", "unit") and isinstance(value, str)
+        else value
+        for name, value in declared.items()
+    }

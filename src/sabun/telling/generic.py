@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +26,7 @@ _MOST_ROWS = 200
 _FEW = 40
 _NEARLY_ALL = 0.9
 _FEW_THINGS = 10
+_ENDS = ("interval", "intervals")
 _NONE: Mapping[str, Measure] = MappingProxyType({})
 
 
@@ -80,17 +81,24 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def results(release: Release, *, short: bool = False, measures: Mapping[str, Measure] = _NONE) -> Grid:
+def results(
+    release: Release,
+    *,
+    short: bool = False,
+    measures: Mapping[str, Measure] = _NONE,
+    named: Callable[[str], str] = term,
+) -> Grid:
     """All results by name, long ones in a few words; or the short ones only.
 
     Args:
         release: Whose.
         short: Whether single numbers are wanted only.
         measures: What the numbers in some of the results count, by their first names.
+        named: What stands for a dotted name.
     """
     found = [(name, leaf) for name, leaf in leaves(release.value) if not short or isinstance(leaf, int | float | Fraction)]
     rows = tuple(
-        (shown(term(name)), shown(_counted(leaf, measures.get(name.partition(".")[0], PLAIN))))
+        (shown(named(name)), shown(_counted(leaf, measures.get(first := name.partition(".")[0], PLAIN), ends=first in _ENDS)))
         for name, leaf in found[:_MOST_ROWS]
     )
     more = len(found) - _MOST_ROWS
@@ -99,11 +107,16 @@ def results(release: Release, *, short: bool = False, measures: Mapping[str, Mea
     return Grid(title=title, columns=(said("name"), said("result")), rows=rows, note=note)
 
 
-def _counted(leaf: Any, measure: Measure) -> Any:
-    """The numbers of a result with their unit, or as dates."""
-    if measure == PLAIN or isinstance(leaf, bool) or not isinstance(leaf, int | float | tuple):
+def _counted(leaf: Any, measure: Measure, *, ends: bool) -> Any:
+    """The numbers of a result with their unit, or as dates; an interval as everywhere on the page, rounded outwards."""
+    if ends and isinstance(leaf, tuple) and len(leaf) == 2 and all(isinstance(end, int | float) for end in leaf):
+        low, high = measure.ends(*leaf)
+        return said("{low} to {high}", low=low, high=high)
+    if isinstance(leaf, tuple):
+        return tuple(_counted(one, measure, ends=ends) for one in leaf)
+    if measure == PLAIN or isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return leaf
-    return tuple(_counted(one, measure) for one in leaf) if isinstance(leaf, tuple) else measure.exactly(leaf)
+    return measure.exactly(leaf)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

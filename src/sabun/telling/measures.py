@@ -12,7 +12,7 @@ from sabun.telling.language import phrase, said
 from sabun.telling.rounding import between, day, days_between, give_or_take, rounded
 from sabun.telling.words import number, tidy
 
-__all__ = ["PLAIN", "Measure", "dates_of", "measure_in", "units_of"]
+__all__ = ["PLAIN", "Measure", "dates_of", "labels_in", "measure_in", "units_of"]
 
 _UNITS = tuple(map(phrase, ("days", "weeks", "months", "years", "hours", "minutes", "seconds", "yen")))
 """Units that pages in other languages have a word for; any other stays as it was declared."""
@@ -96,6 +96,22 @@ class Measure:
         least, most = self.bare_ends(low, high)
         return least, self.beside(most)
 
+    def within(self, low: float | None, high: float | None) -> str:
+        """What a condition takes: from its lower end on, and not its upper one.
+
+        Raises:
+            ValueError: It has neither, so that everybody meets it.
+        """
+        if low is None and high is None:
+            raise ValueError
+        if self.dates:
+            words = ("from {low} on", "before {high}", "from {low} on and before {high}")
+        else:
+            words = ("at least {low}", "below {high}", "from {low} to below {high}")
+        text = words[0] if high is None else words[1] if low is None else words[2]
+        first = "" if low is None else self.bare_exactly(low) if high is not None else self.exactly(low)
+        return said(text, low=first, high="" if high is None else self.exactly(high))
+
     def off(self, error: float) -> str:
         """An error with its unit."""
         return self.apart.beside(give_or_take(error))
@@ -137,3 +153,10 @@ def measure_in(release: Release, column: object) -> Measure:
     dates = release.value.get("dates")
     dated = isinstance(dates, list | tuple) and column in dates
     return Measure(unit=tidy(unit)[:LONGEST_UNIT] if isinstance(unit, str) and not dated else "", dates=dated)
+
+
+def labels_in(release: Release, column: str) -> tuple[str, ...]:
+    """The labels that a condition takes of a column; none of numbers, nor where an earlier version kept codes."""
+    labels = release.value.get("labels")
+    found = labels.get(column) if isinstance(labels, Mapping) else None
+    return tuple(map(tidy, found)) if isinstance(found, tuple) and all(isinstance(one, str) for one in found) else ()

@@ -16,8 +16,20 @@ async function plan() {
   try {
     const answer = await fetch(location.href, { method: "POST", body: sent, signal: asked.signal, redirect: "error" });
     swapped(await answer.text()); // nothing, where a newer plan was asked for meanwhile
+    marked();
   } catch {
     // a newer plan is on its way, or the desk is closed: the page stays as it is
+  }
+}
+
+/** A field is marked as wrong exactly as long as something is said about it. */
+function marked() {
+  for (const field of form.querySelectorAll(".field")) {
+    const wrong = field.querySelector(".wrong").textContent !== "";
+    field.classList.toggle("misfit", wrong);
+    const control = field.querySelector("[aria-describedby]");
+    if (wrong) control.setAttribute("aria-invalid", "true");
+    else control.removeAttribute("aria-invalid");
   }
 }
 
@@ -56,5 +68,6 @@ for (const fold of document.querySelectorAll("section.column")) {
     for (const part of parts) part.hidden = !part.classList.contains(`of-${kind}`);
   };
   for (const one of kinds) one.addEventListener("change", show);
+  fold.addEventListener("input", () => fold.classList.remove("misfit")); // what it is now is looked at when it is saved
   show();
 }

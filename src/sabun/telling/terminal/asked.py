@@ -36,7 +36,11 @@ _Order: TypeAlias = Annotated[
 ]
 _Spelling: TypeAlias = Annotated[
     str | None,
-    typer.Option("--spelling", help="With --id: text; caseless, where A12 and a12 are one id; or number, where 007 and 7 are."),
+    typer.Option(
+        "--spelling",
+        metavar="text|caseless|number",
+        help="With --id: text; caseless, where A12 and a12 are one id; or number, where 007 and 7 are.",
+    ),
 ]
 _Memory: TypeAlias = Annotated[
     str | None,

@@ -80,7 +80,7 @@ def asked_name(table: FilePart, label: str | None, again: bool) -> str:
     if label is not None:
         checks.text(label=label)
     name = label or (str(table) if "*" in table.name else table.name)
-    written = {} if table.form is None else table.form.to_dict()
+    written = {} if table.form is None else table.form.to_dict() if table.form.said is None else table.form.own
     said = ", ".join(f"{part} {value!r}" for part, value in written.items())
     return "" if again else f"{name} ({said})" if said else name
 

@@ -11,11 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import typer
 
 from sabun.errors import ParameterError, SabunError
 from sabun.foreign import one_line
 from sabun.records import Column, FileFormat, FilePart, NumberColumn
+from sabun.records.cells import numbers
 from sabun.records.files import file_column
 from sabun.telling.terminal.output import remark
 
@@ -53,7 +55,7 @@ def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | Non
     found = list[Column]()
     for name in _typed_names(known) if part is None else [name for name in part.names() if name not in known]:
         if look and part is not None:
-            remark(f"{one_line(name)}: {looked_at(file_column(part, name))}")
+            remark(f"{one_line(name)}: {looked_at(file_column(part, name), form or FileFormat())}")
         column = _asked_column(name)
         if column is not None:
             found.append(column)
@@ -211,18 +213,11 @@ def _prompt(question: str, default: str | None = None) -> str:
             return line.strip() or str(default)
 
 
-def looked_at(cells: list[Any]) -> str:
-    """How the cells of a column look, without one of them."""
-    texts = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
-    numbers = sum(_is_number(text) for text in texts)
-    kinds = len(set(texts))
-    share = f"{numbers / len(texts):.0%} of the cells are numbers, {kinds} different ones" if texts else "no cell is filled"
-    return f"{len(cells) - len(texts)} of {len(cells)} cells are empty; {share}."
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def looked_at(cells: list[Any], form: FileFormat) -> str:
+    """How the cells of a column look, without one of them: numbers are those that a question would read."""
+    filled = [cell for cell in cells if cell is not None and str(cell).strip()]
+    read = ~np.isnan(numbers(filled, name="", form=form))
+    found = sum(known and str(cell).strip().lower() not in ("true", "false") for known, cell in zip(read, filled, strict=True))
+    kinds = len({str(cell).strip() for cell in filled})
+    share = f"{found / len(filled):.0%} of the cells are numbers, {kinds} different ones" if filled else "no cell is filled"
+    return f"{len(cells) - len(filled)} of {len(cells)} cells are empty; {share}."

@@ -4,6 +4,7 @@ The first name of an option is its name; the others are older spellings, which w
 stands in its metavar, in the same words everywhere, for people and for the desk, which draws its forms from them:
 
     COLUMN, COLUMN,COLUMN    a column's name, several     TABLE       a table (the first one of a command is the private one)
+    COLUMN OF LABELS         one that groups              COLUMN OF NUMBERS    one that can be added up
     one|another              one of these                 FILE.csv, FOLDER    what is written
 """
 
@@ -22,6 +23,8 @@ from sabun.telling.terminal.output import Json
 from sabun.telling.terminal.written import PrivateTable, as_written
 
 __all__ = [
+    "LABEL_COLUMN",
+    "NUMBER_COLUMN",
     "Again",
     "Bounds",
     "Columns",
@@ -46,6 +49,8 @@ __all__ = [
     "as_written",
     "followed_by",
 ]
+
+LABEL_COLUMN, NUMBER_COLUMN = "COLUMN OF LABELS", "COLUMN OF NUMBERS"
 
 Epsilon: TypeAlias = Annotated[str, typer.Option(help="Privacy loss of the release, exactly as written: 1, 0.1 or 1/3.")]
 SchemaFile: TypeAlias = Annotated[

@@ -6,14 +6,17 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from sabun.errors import SabunError
-from sabun.records import DatabaseTable, FileFormat, FilePart
+from sabun.records import DatabaseTable, FileFormat, FilePart, Schema
 from sabun.records.databases import is_database
 from sabun.records.files import same_file
+from sabun.records.forms import PLAIN
+from sabun.telling.terminal.output import remark
 
 __all__ = [
     "Decimal",
@@ -63,27 +66,42 @@ Decimal: TypeAlias = Annotated[str | None, typer.Option("--decimal", help="The d
 Thousands: TypeAlias = Annotated[
     str | None, typer.Option("--thousands", help="What groups digits by three: ',' for 1,234,567.")
 ]
-Sheet: TypeAlias = Annotated[str | None, typer.Option("--sheet", help="The sheet of a workbook; its first one when left out.")]
+Sheet: TypeAlias = Annotated[
+    str | None, typer.Option("--sheet", help="The sheet of a workbook; the schema's, else its first one, when left out.")
+]
 _OPTIONS = {"encoding": Encoding, "separator": Separator, "decimal": Decimal, "thousands": Thousands, "sheet": Sheet}
 
 
 def form_of(**said: str | None) -> FileFormat | None:
     """How a table is written, of what was said; None where nothing was."""
     told = {name: value for name, value in said.items() if value is not None}
-    return FileFormat(**told) if told else None
+    return FileFormat(**told, said=frozenset(told)) if told else None
 
 
 def as_written(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options that say how its tables are written; what they say goes before what a schema says."""
+    """Gives a command the options that say how its tables are written; each goes before what a schema says of that."""
 
     def told(given: dict[str, Any]) -> dict[str, Any]:
         form = form_of(**{name: given.pop(name, None) for name in _OPTIONS})
+        if form is not None and given.get("study") is None:
+            form = _beside(form, given.get("schema"))
         return {
             name: replace(value, form=form) if form is not None and isinstance(value, FilePart) else value
             for name, value in given.items()
         }
 
     return widened(command, _OPTIONS, told)
+
+
+def _beside(form: FileFormat, schema: Path | None) -> FileFormat:
+    """What was said, less what goes without saying; says aloud where it goes before what the schema says."""
+    declared = PLAIN if schema is None else Schema.load(schema).file
+    form.over(declared)  # signs that do not go together are refused here
+    for name in sorted(form.said or ()):
+        own, other = form.parts[name], declared.parts[name]
+        if own != other and other != PLAIN.parts[name]:
+            remark(f"--{name} goes before the schema: the table is read with {name} {own!r}, not {other!r}.")
+    return replace(form, said=frozenset(name for name in form.said or () if form.parts[name] != declared.parts[name]))
 
 
 def widened(
