@@ -84,7 +84,9 @@ def keep(run: str, of: str, found: dict[str, Any]) -> None:
     told = {"total": len(faults), "audit": by.count("audit"), "tests": by.count("tests"), "survived": by.count(None)}
     runs = kept()
     runs[run] = {"list": of} | told | {"date": datetime.now(UTC).date().isoformat(), "faults": faults}
-    KEPT.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    whole = KEPT.with_suffix(".new")
+    whole.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    whole.replace(KEPT)  # a run that is stopped while it writes loses nothing
 
 
 def tests_of(fault: Exhibit, place: Path, *, far: bool) -> list[str]:
