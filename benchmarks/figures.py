@@ -236,6 +236,12 @@ def _worst(keys: int, what: str) -> str:
     return _one("keyvalue_fresh", f"RMSE of {what} over the best of mle, posterior, em, fresh, d = {keys}: largest").note
 
 
+def _adverse(which: str, what: str, *, note: bool = False) -> str:
+    """The worst cell among populations that were sought because they hurt: how bad, or where."""
+    figure = _one("keyvalue_estimators", f"RMSE of {what} over the best of mle, posterior, em, {which}")
+    return figure.note if note else f"{figure.ours:.2f}"
+
+
 def _top(words: str) -> str:
     return f"{_one('keyvalue_top', words).ours:.2f}"
 
@@ -272,6 +278,16 @@ _ESTIMATED |= {
 }
 _ESTIMATED = {name.replace("frequencies by holders", "by-holders"): value for name, value in _ESTIMATED.items()}
 _ESTIMATED |= {f"keyvalue.cells.{keys}.worst": partial(_worst, keys, "frequencies") for keys in (5, 50, 300, 2000)}
+_ESTIMATED |= {
+    f"keyvalue.adverse.{what}{'.where' if note else ''}": partial(
+        _adverse, "adverse populations, d = 50: largest", what, note=note
+    )
+    for what in ("frequencies", "means")
+    for note in (False, True)
+}
+_ESTIMATED |= {
+    f"keyvalue.adverse.zero.{peer}": partial(_adverse, f"all means 0, d = 50: over {peer}", "means") for peer in ("em", "mle")
+}
 _ESTIMATED |= {
     f"keyvalue.top.{low}.{what}": partial(_top, f"keys said to be among the most frequent with {low} to {high}: {what}")
     for low, high in (("0.3", "0.6"), ("0.6", "0.9"), ("0.9", "1"))

@@ -57,6 +57,8 @@ class Cell:
     reports: int
     epsilon: float
     errors: dict[str, tuple[float, float, float, float]]
+    luck: tuple[float, ...]
+    """Standard errors of `ratios`."""
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -99,7 +101,19 @@ def measured(
         for method, kept in squares.items():
             kept.append(_squares(point_estimates(method, study.channel, counts), f, m))
     errors = {method: tuple(np.sqrt(np.mean(kept, axis=0)).tolist()) for method, kept in squares.items()}
-    return Cell(population=name, keys=keys, reports=reports, epsilon=epsilon, errors=errors)  # type: ignore[arg-type]
+    return Cell(population=name, keys=keys, reports=reports, epsilon=epsilon, errors=errors, luck=_luck(squares))
+
+
+def _luck(squares: dict[str, list[tuple[float, ...]]]) -> tuple[float, ...]:
+    """Standard errors of the ratios, by the differences on the same counts; which of the others was best is taken as given."""
+    ours, peers = np.array(squares["shrunk"]), np.array([squares[peer] for peer in PEERS])
+    if len(ours) < 2:
+        return (float("nan"),) * ours.shape[1]
+    best = np.take_along_axis(peers, peers.mean(axis=1).argmin(axis=0)[None, None], axis=0)[0]
+    level = np.maximum(best.mean(axis=0), 1e-24)
+    ratio = np.sqrt(np.maximum(ours.mean(axis=0) / level, 1e-24))
+    off = (ours - ratio**2 * best).std(axis=0, ddof=1) / np.sqrt(len(ours))
+    return tuple(float(one) for one in off / (2 * ratio * level))
 
 
 def _squares(found: tuple[_Floats, _Floats], f: _Floats, m: _Floats) -> tuple[float, ...]:
@@ -300,9 +314,7 @@ def main() -> None:
             print(f"{label:<6} d = {keys:<5} {_told(found)}", flush=True)
             worst = sorted(found, key=lambda cell: -cell.ratios[0])[:3]
             for cell in worst:
-                print(
-                    f"         {cell.ratios[0]:.3f}  {cell.population}, {cell.reports} reports a key, epsilon {cell.epsilon:g}"
-                )
+                print(f"         {cell.ratios[0]:.3f} ± {cell.luck[0]:.3f}  {where(cell)}")
             kept += [asdict(cell) | {"kind": label, "protocol": asked.protocol, "ratios": cell.ratios} for cell in found]
     if asked.json is not None:
         asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

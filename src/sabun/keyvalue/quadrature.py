@@ -197,9 +197,13 @@ def _integrate_means(slope: float, window: tuple[float, float, float, float], ta
         low, high = max(-1.0, t_low / slope), min(1.0, (t_low + _TABLE * step) / slope)
     width = (high - low) / _ACROSS
     if width > 0:
+        start, pace = (
+            (slope * low - t_low) / step,
+            slope * width / step,
+        )  # no division for each point: they are most of the time
         for i in range(_ACROSS):
             m = low + (i + 0.5) * width
-            h = _interpolated((slope * m - t_low) / step, table) * width * per
+            h = _interpolated(start + (i + 0.5) * pace, table) * width * per
             j = min(int((m + 1) * per), MEANS - 2)
             right = h * ((m + 1) * per - j)
             columns[j, 0] += h - right

@@ -1,8 +1,8 @@
 """Stacked empirical Bayes over keys: what the other keys look like says something about each key.
 
 The prior of (frequency, mean) is learned from all keys' counts, in eight ways that differ in how much they let the keys say;
-they are weighed by how well each foretells a key from the others alone. With few keys the flat prior has most of the weight,
-so that a study of one key is estimated nearly as by `posterior`. Counts are published already: this spends no privacy.
+they are weighed by how well each foretells keys that it was not learned from. With few keys the flat prior has most of the
+weight, so that a study of one key is estimated nearly as by `posterior`. Counts are published already: this spends no privacy.
 
 Notation: a prior is a matrix of shares, by part of the frequency and part of the mean (see `quadrature`); u is flat, p learned,
 S smooths.
@@ -29,8 +29,8 @@ _PSEUDO = 2.0
 """Keys that the flat prior counts as, in each direction and in the stack."""
 _OTHERS = 0.25
 """Keys that each other prior counts as in the stack."""
-_FLATTERED = 0.05
-"""By how much, in logarithms, the sharp joint prior foretells a key too well: the others were learned beside that key."""
+_FOLDS = 5
+"""Parts of the keys that are foretold from the rest, each in turn."""
 _EMPTY, _FULL, _EXTREME = 0.05, 0.025, 0.025
 """Shares of the flat prior at f = 0, at f = 1 and at each end of the mean."""
 
@@ -185,45 +185,48 @@ def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes:
     from sabun.keyvalue.quadrature import part_likelihoods
 
     scale, keys = 1.0, len(counts.total)
+    rows = np.lexsort((counts.total, counts.plus, (counts.plus + counts.minus) / counts.total))
     if keys > _FITTED:
-        order = np.argsort((counts.plus + counts.minus) / counts.total, kind="stable")
-        rows = order[((np.arange(_FITTED) + 0.5) * keys / _FITTED).astype(np.int64)]
-        counts, best, scale = _those(counts, rows), (best[0][rows], best[1][rows]), _FITTED / keys
-    parts = part_likelihoods(channel, counts, best, nodes)
+        rows, scale = rows[((np.arange(_FITTED) + 0.5) * keys / _FITTED).astype(np.int64)], _FITTED / keys
+    parts = part_likelihoods(channel, _those(counts, rows), (best[0][rows], best[1][rows]), nodes)
     largest = parts.max(axis=(1, 2))
     parts = parts[largest > 0] / largest[largest > 0, None, None]
     return _stacked(parts, *_flat(nodes), scale)
 
 
 def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
-    """Eight priors, weighed by what each says of a key when it has learned from the others alone.
+    """Eight priors, weighed by what each says of keys that it was not learned from; keys come in order of their shares.
+
+    Each fold is foretold by priors learned anew without it: to take a key's own part out of a prior that was learned beside it
+    is cheaper, and flatters the sharp ones. In order, every fold has keys of all kinds, however the study numbers them.
+    """
+    ways = _ways(parts, u_f, u_m, scale)
+    told = np.empty((len(parts), len(ways)))
+    for fold in range(min(_FOLDS, len(parts))):
+        without = _ways(np.delete(parts, np.s_[fold::_FOLDS], axis=0), u_f, u_m, scale)
+        told[fold::_FOLDS] = np.tensordot(parts[fold::_FOLDS], without, axes=([1, 2], [1, 2]))
+    base = scale * np.array([_PSEUDO] + [_OTHERS] * (len(ways) - 1))
+    weights = _learned(told, base / base.sum(), base.sum())
+    return np.asarray(np.tensordot(weights, ways, axes=1))
+
+
+def _ways(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
+    """The eight priors that these keys teach.
 
     Two are joint. Where frequencies come in sharp clusters the smoothed one fits them badly, and products alone would carry
     the means of the frequent keys to the rare ones: hence one that is sharp in the frequency and begins without a mean.
     """
     smooth_f, smooth_m = _smoother(len(u_f) - 2, 2, 1.5), _smoother(len(u_m) - 2, 2, 1.0)
     pseudo = _PSEUDO * scale
-    of_f = parts @ u_m
-    p_f, without_f = _learned(of_f, u_f, pseudo)
-    p_m, without_m = _learned(np.einsum("kij,i->kj", parts, p_f), u_m, pseudo)
+    p_f = _learned(parts @ u_m, u_f, pseudo)
+    p_m = _learned(p_f @ parts, u_m, pseudo)
     sp_f, sp_m = smooth_f @ p_f, smooth_m @ p_m
-    joint, of_joint = _smoothed_joint(parts, np.outer(sp_f, sp_m), smooth_f, smooth_m, 2 * pseudo)
-    sharp, of_sharp = _smoothed_joint(parts, np.outer(p_f, u_m), np.eye(len(u_f)), smooth_m, 2 * pseudo)
-    of_sm = np.einsum("kij,kj->ki", parts, without_m @ smooth_m.T)
-    without_sf = without_f @ smooth_f.T
+    joint, sharp = (
+        _learned(parts.reshape(len(parts), base.size), base.ravel(), 2 * pseudo).reshape(base.shape)
+        for base in (np.outer(sp_f, sp_m), np.outer(p_f, u_m))
+    )
     pairs = ((u_f, u_m), (p_f, u_m), (sp_f, u_m), (p_f, sp_m), (sp_f, sp_m), (u_f, sp_m))
-    told = [of_f @ u_f, (of_f * without_f).sum(axis=1), (of_f * without_sf).sum(axis=1)]
-    told += [
-        (of_sm * without_f).sum(axis=1),
-        (of_sm * without_sf).sum(axis=1),
-        of_sm @ u_f,
-        of_joint,
-        np.exp(-_FLATTERED) * of_sharp,
-    ]
-    priors = [*(np.outer(*pair) for pair in pairs), joint, sharp]
-    base = scale * np.array([_PSEUDO] + [_OTHERS] * (len(priors) - 1))
-    weights, _ = _learned(np.column_stack(told), base / base.sum(), base.sum())
-    return np.asarray(sum(weight * prior for weight, prior in zip(weights, priors, strict=True)))
+    return np.stack([*(np.outer(*pair) for pair in pairs), smooth_f @ joint @ smooth_m.T, sharp @ smooth_m.T])
 
 
 def _smoother(size: int, points: int, width: float) -> Floats:
@@ -235,23 +238,13 @@ def _smoother(size: int, points: int, width: float) -> Floats:
     return matrix
 
 
-def _learned(likelihoods: Floats, base: Floats, pseudo: float) -> tuple[Floats, Floats]:
-    """Shares of parts by expectation maximisation, with so many pseudo-keys at the base; and as learned without each key."""
+def _learned(likelihoods: Floats, base: Floats, pseudo: float) -> Floats:
+    """Shares of parts by expectation maximisation, with so many pseudo-keys at the base."""
     shares, keys = base, len(likelihoods)
     for _ in range(_STEPS):
         evidence = np.maximum(likelihoods @ shares, 1e-300)
         new = (shares * (likelihoods.T @ (1 / evidence)) + pseudo * base) / (keys + pseudo)
-        moved, shares, before = np.abs(new - shares).sum(), new, shares
+        moved, shares = np.abs(new - shares).sum(), new
         if moved < _SETTLED:
             break
-    # The very responsibilities that add up to the shares, so that what is left without one of them is never negative.
-    own = likelihoods * before / np.maximum(likelihoods @ before, 1e-300)[:, None]
-    return shares, ((keys + pseudo) * shares - own) / (keys + pseudo - 1)
-
-
-def _smoothed_joint(parts: Floats, base: Floats, smooth_f: Floats, smooth_m: Floats, pseudo: float) -> tuple[Floats, Floats]:
-    """The smoothed joint prior of both, and what it says of each key without that key."""
-    shares, without = _learned(parts.reshape(len(parts), -1), base.ravel(), pseudo)
-    spread = smooth_f.T @ parts @ smooth_m
-    told = np.einsum("kij,kij->k", spread, without.reshape(parts.shape))
-    return smooth_f @ shares.reshape(base.shape) @ smooth_m.T, told
+    return shares
