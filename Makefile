@@ -51,8 +51,9 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-dev: pyproject.toml
 	$(an_environment)
 	@echo "Installing the tools and extras of the test suite into $(VENV) ..."
-	@$(BIN)/python $(PIP) '$(TORCH)'
-	@$(BIN)/python $(PIP) -e '.[dev,learning]'
+	@$(BIN)/python $(PIP) --no-compile '$(TORCH)'
+	@$(BIN)/python $(PIP) --no-compile -e '.[dev,learning]'
+	@$(BIN)/python -W ignore -m compileall -qq -j 2 $(VENV)/lib || true  # pip would do it on one core
 	@touch $(VENV)/.installed $@
 
 # Flower pins older versions of what the command line needs, so it lives apart; it only carries files.

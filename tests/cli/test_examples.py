@@ -41,6 +41,7 @@ def test_every_example_in_a_help_text_works(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     first = demo.jobs()[:1]
     monkeypatch.setattr(demo, "jobs", lambda: first)  # all of them are in test_demo
+    monkeypatch.setattr("sabun.outliers.reproduction._QUICK_DRAWS", 1)  # a quick run is in the room's own tests
     for line in examples(ALL[name]):
         assert exit_code(*shlex.split(line)[1:]) == 0, capsys.readouterr().err
 

@@ -277,7 +277,7 @@ def test_settings_are_searched_and_travel_through_pipelines_and_pickles() -> Non
     X, y = points(120)
     # With everybody in every step the noise does not depend on the number of rows, and is looked for twice, not six times.
     all_rows = DpSgdSettings(sampling_rate=1)
-    clf = PrivateClassifier(epsilon=8, delta=1e-4, method=all_rows, hidden=(), epochs=1, classes=[0, 1], random_state=1)
+    clf = PrivateClassifier(epsilon=1, delta=1e-4, method=all_rows, hidden=(), epochs=1, classes=[0, 1], random_state=1)
     whole: dict[str, list[Any]] = {"method": ["laplace-sgd", all_rows], "delta": [None]}
     for grid in ({"method__clip_norm": [0.5, 1.0]}, {"clip_norm": [0.5, 1.0]}, whole):
         found = GridSearchCV(clf, grid, cv=2).fit(X, y)
