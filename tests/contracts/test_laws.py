@@ -1,7 +1,6 @@
 """The laws of the house on every mechanism of every room, on ledger, release and composition.
 
-Here each law is tried on the first setting of a mechanism and, where that takes long, in a thorough run on the last one, too;
-`sabun audit` tries them all.
+Here each law is tried on the first and the last setting of a mechanism; `sabun audit` tries them all.
 """
 
 from __future__ import annotations
@@ -18,19 +17,12 @@ from sabun.audit.catalogue import catalogue
 ELSEWHERE = {"proofs", "commands"}
 """Digests are tested with the proofs, commands in test_charging_verbs.py."""
 
-LONG = ("huge noise drowns", "neighbours replayed")
 HALL = (*books.CHECKS, *books.OF_COMPOSITION, *leaving.CHECKS)
 
 
 def _chosen(check: Check) -> list[tuple[int, Mapping[str, Any]]]:
     cases = list(enumerate(check.cases))
     return cases if any(check is one for one in HALL) else cases[:1] + cases[1:][-1:]
-
-
-def _marks(check: Check, number: int) -> list[pytest.MarkDecorator]:
-    """The last setting differs from the first in the neighbours' relation, which the room's own checks try in every setting."""
-    missing = pytest.mark.skipif(not installed(check.needs), reason=f"needs the extra: pip install 'sabun[{check.needs}]'")
-    return [missing, pytest.mark.long] if number and any(words in check.claim for words in LONG) else [missing]
 
 
 def _is_law(check: Check) -> bool:
@@ -43,7 +35,9 @@ CASES = [
         one.check,
         case,
         id=f"{one.room}: {one.check.name}: {one.check.claim} {number}",
-        marks=_marks(one.check, number),
+        marks=pytest.mark.skipif(
+            not installed(one.check.needs), reason=f"needs the extra: pip install 'sabun[{one.check.needs}]'"
+        ),
     )
     for one in catalogue()
     if _is_law(one.check) and not one.check.thorough and not ELSEWHERE & set(one.check.mechanisms)
