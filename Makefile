@@ -1,5 +1,6 @@
 # make demo     installs what it needs, then runs the main jobs on data that comes with the package
 # make test     installs what it needs, then passes the whole suite (style, types, contracts, docs, tests)
+# make thorough the suite with what takes minutes more: papers run again on whole tables, engines of other makers, long grids
 # make check    style and types only
 # make bench    speed and accuracy beside other libraries, which get an environment of their own (BENCH=--quick: a first look)
 # make docs     the documentation site, in site/
@@ -32,7 +33,7 @@ ifneq ($(EPOCH),)
 export SOURCE_DATE_EPOCH := $(EPOCH)
 endif
 
-.PHONY: demo test check bench docs package lock locked museum fuzz clean
+.PHONY: demo test thorough check style types suite bench docs package lock locked museum fuzz clean
 .DELETE_ON_ERROR:
 
 define an_environment
@@ -50,8 +51,9 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-dev: pyproject.toml
 	$(an_environment)
 	@echo "Installing the tools and extras of the test suite into $(VENV) ..."
-	@$(BIN)/python $(PIP) '$(TORCH)'
-	@$(BIN)/python $(PIP) -e '.[dev,learning]'
+	@$(BIN)/python $(PIP) --no-compile '$(TORCH)'
+	@$(BIN)/python $(PIP) --no-compile -e '.[dev,learning]'
+	@$(BIN)/python -W ignore -m compileall -qq -j 2 $(VENV)/lib || true  # pip would do it on one core
 	@touch $(VENV)/.installed $@
 
 # Flower pins older versions of what the command line needs, so it lives apart; it only carries files.
@@ -64,13 +66,26 @@ $(FLOWER)/.installed:
 demo: $(VENV)/.installed
 	@$(BIN)/sabun demo
 
-check: $(VENV)/.installed-dev
+style: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/ruff check $(LINTED)
+
+types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-test: check $(FLOWER)/.installed
-	$(BIN)/pytest -n 2 --dist worksteal
+check: style types
+
+# An installer and mypy keep one core busy each: the two environments are filled at once, and the tests do not wait for the
+# types, whose errors fail the whole all the same.
+test thorough:
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.installed-dev $(FLOWER)/.installed
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory -j2 types suite TESTS="$(TESTS)"
+
+thorough: TESTS := -m ''
+
+suite: $(VENV)/.installed-dev $(FLOWER)/.installed
+	$(BIN)/pytest -n 2 --dist worksteal $(TESTS)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 
 NOISE = os.environ.get("SABUN_TEST_NOISE", "")
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    # Before numpy is imported: two workers whose matrix products wait for each other's threads take thrice as long as alone.
+    os.environ.setdefault(name, "1")
 os.environ["LC_ALL"] = "C.UTF-8"  # pages speak the language of the locale; the tests read English wherever they run
 SYSTEM: Callable[[int], bytes] = os.urandom
 

@@ -124,14 +124,12 @@ def test_it_releases_and_reports(place: Path) -> None:
 
 
 def test_the_contracts_find_it(place: Path) -> None:
-    probe = "from contracts.registry import ENTRIES; print(*[entry.name for entry in ENTRIES if entry.room.name == 'shares'])"
-    assert python(place, "-c", probe).stdout == "YesShare\n"
     laws = [str(ROOT / "tests" / "contracts" / name) for name in ("test_estimators.py", "test_charging_verbs.py")]
     run = python(
         place,
         "-m",
         "pytest",
-        "-q",
+        "-v",
         "-p",
         "no:cacheprovider",
         "-c",
@@ -142,6 +140,8 @@ def test_the_contracts_find_it(place: Path) -> None:
     )
     assert run.returncode == 0, run.stdout[-2000:]
     assert int(re.findall(r"(\d+) passed", run.stdout)[0]) > 20
+    assert re.search(r"test_estimators\.py::\S*YesShare\S* PASSED", run.stdout), "its question is one of the registry's"
+    assert re.search(r"test_charging_verbs\.py::\S*shares.* PASSED", run.stdout), "and so is its command"
 
 
 def test_an_audit_finds_it(place: Path) -> None:

@@ -31,6 +31,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
+def test_the_whole_demo_runs_on_all_of_its_data(tmp_path: Path) -> None:
+    assert exit_code("demo", "--folder", tmp_path / "demo") == 0
+    assert {job.name for job in jobs()} <= {file.stem for file in (tmp_path / "demo").glob("*.json")}
+
+
 def test_every_job_is_charged_signed_and_saved(whole: Path) -> None:
     key = load_key(whole / "publisher.pub.pem")
     for job in jobs():

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from cli.terminal import exit_code
-from sabun.cli import build
+from sabun.cli import build, demo
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -39,6 +39,9 @@ def test_every_example_in_a_help_text_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first = demo.jobs()[:1]
+    monkeypatch.setattr(demo, "jobs", lambda: first)  # all of them are in test_demo
+    monkeypatch.setattr("sabun.outliers.reproduction._QUICK_DRAWS", 1)  # a quick run is in the room's own tests
     for line in examples(ALL[name]):
         assert exit_code(*shlex.split(line)[1:]) == 0, capsys.readouterr().err
 

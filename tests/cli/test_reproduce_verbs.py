@@ -222,8 +222,9 @@ def test_the_page_is_opened_on_request(tiny: None, tmp_path: Path, monkeypatch: 
     assert opened == [(tmp_path / "out" / "tiny.html").resolve().as_uri()]
 
 
-def test_a_real_paper_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The quickest one; the others are run in the tests of their rooms."""
+def test_a_real_paper_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quickest one, with a single draw; it and the others have their quick runs in the tests of their rooms."""
+    monkeypatch.setattr("sabun.outliers.reproduction._QUICK_DRAWS", 1)
     assert exit_code("reproduce", "outliers", "--quick", "--out", tmp_path / "out", "--json") == 0
     record = json.loads(capsys.readouterr().out)
     page = Page(Path(record["page"]).read_text(encoding="utf-8"))

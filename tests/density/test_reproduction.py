@@ -28,7 +28,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, list[Outcome]]:
-    """Seeded from end to end, so that a pass stays a pass."""
+    """Seeded from end to end, so that a pass stays a pass.
+
+    As many as the figures choose from. A positive number with a long tail has a standard deviation of about its
+    median, and a median of 40 then one of 1.25 / sqrt(40), a fifth: noise of half or twice the size is 2.5 of them away.
+    """
+    return run_trials(40)
+
+
+@pytest.fixture(scope="module")
+def hundred() -> dict[str, list[Outcome]]:
     return run_trials(100)
 
 
@@ -38,7 +47,13 @@ def median(found: list[Outcome], field: str) -> float:
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_medians_agree_with_an_independent_implementation(results: dict[str, list[Outcome]], name: str) -> None:
-    assert median(results[name], "integrated") == pytest.approx(REFERENCE[name], rel=0.25)
+    assert median(results[name], "integrated") == pytest.approx(REFERENCE[name], rel=0.4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", REFERENCE)
+def test_medians_of_a_hundred_are_nearer(hundred: dict[str, list[Outcome]], name: str) -> None:
+    assert median(hundred[name], "integrated") == pytest.approx(REFERENCE[name], rel=0.25)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -63,6 +63,14 @@ def anchors(page: Path) -> set[str]:
     return {html.unescape(found) for found in re.findall(r"""\b(?:id|name)=["']?([^"'\s>]+)""", text(page))}
 
 
+@cache
+def place_of(folder: Path, target: str) -> Path | None:
+    """The page that a link leads to, looked for once: most links of a page stand on every page."""
+    goal = (folder / target).resolve()
+    goal = goal / "index.html" if goal.is_dir() else goal
+    return goal if goal.is_file() else None
+
+
 def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:
     lost = []
     for page in pages(site):
@@ -70,9 +78,8 @@ def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:
             if re.match(r"[a-z]+:", link):
                 continue
             target, _, anchor = unquote(html.unescape(link)).partition("#")
-            goal = (page.parent / target).resolve() if target else page
-            goal = goal / "index.html" if goal.is_dir() else goal
-            if not goal.is_file() or (anchor and not anchor.startswith("__") and anchor not in anchors(goal)):
+            goal = place_of(page.parent, target) if target else page
+            if goal is None or (anchor and not anchor.startswith("__") and anchor not in anchors(goal)):
                 lost.append(f"{page.relative_to(site)} -> {link}")
     assert lost == []
 

@@ -173,7 +173,9 @@ def test_processes_are_started_once_for_all_readings_and_go_with_the_engine(tabl
     assert pickle.loads(pickle.dumps(engine))._kept == []
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver", "loky"])
+@pytest.mark.parametrize(
+    "start", ["fork", "spawn", *(pytest.param(one, marks=pytest.mark.long) for one in ("forkserver", "loky"))]
+)
 def test_a_script_that_starts_processes_by_itself_is_charged_once(table: Path, tmp_path: Path, start: str) -> None:
     """However they are started, and though the script does its work outside of `if __name__ == "__main__":`."""
     Ledger.create(tmp_path / "book", name="book", relation="replace-one", epsilon=9)
@@ -196,7 +198,7 @@ def test_a_script_that_starts_processes_by_itself_is_charged_once(table: Path, t
     assert len(Ledger.open(tmp_path / "book").entries()) == 1
 
 
-@pytest.mark.parametrize("engine", ["processes:2", "dask"])
+@pytest.mark.parametrize("engine", ["processes:2", pytest.param("dask", marks=pytest.mark.long)])
 def test_a_script_that_its_own_workers_would_run_again_is_charged_once(table: Path, tmp_path: Path, engine: str) -> None:
     if engine == "dask":
         pytest.importorskip("distributed", reason="needs the extra: pip install 'sabun[dask]'")

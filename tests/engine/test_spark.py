@@ -87,10 +87,11 @@ def test_what_an_executor_says_of_bad_data_arrives(session: Any, tmp_path: Path)
     assert "SECRET" not in str(caught.value)
 
 
-def test_outliers_of_files_and_frames_are_those_of_one_machine(session: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [pytest.param("files", marks=pytest.mark.long), "frame"])
+def test_outliers_of_files_and_frames_are_those_of_one_machine(session: Any, tmp_path: Path, kind: str) -> None:
     points = cloud(tmp_path / "points")
-    assert outliers(spread(points, engine=session), "abc") == outliers(points, "abc")
-    assert outliers(spread(session.read.parquet(str(points)), engine=session), "abcdef") == outliers(points, "abcdef")
+    asked, columns = (points, "abc") if kind == "files" else (session.read.parquet(str(points)), "abcdef")
+    assert outliers(spread(asked, engine=session), columns) == outliers(points, columns)
 
 
 def test_persons_and_reports_meet_on_the_executors(session: Any, tmp_path: Path) -> None:
@@ -149,11 +150,18 @@ def test_the_page_about_scale_leads_to_a_release(session: Any, tmp_path: Path, m
     assert Release.load("age.json").guarantee.epsilon == 1
 
 
-def test_spark_connect_gives_the_bits_of_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "done"),
+    [
+        pytest.param("a frame", ["frame"], id="a frame"),
+        pytest.param("everything", ["frame", "files", "none", "refused", "met"], id="everything", marks=pytest.mark.long),
+    ],
+)
+def test_spark_connect_gives_the_bits_of_one_process(tmp_path: Path, asked: str, done: list[str]) -> None:
     """A real server, in a process of its own: a session of one kind cannot live beside one of the other."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "engine.connected", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split() == ["files", "frame", "none", "refused", "met"]
+    command = [sys.executable, "-m", "engine.connected", str(tmp_path), asked]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.stdout.split() == done

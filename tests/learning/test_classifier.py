@@ -55,7 +55,7 @@ def test_a_private_model_learns() -> None:
 
 def test_plain_numbers_as_they_come_are_learned() -> None:
     X, y = points(800)
-    clf = PrivateClassifier(epsilon=8, delta=1e-4, hidden=(8,), **QUICK).fit(X, y)
+    clf = PrivateClassifier(epsilon=1, delta=1e-4, hidden=(8,), **QUICK).fit(X, y)
     assert clf.classes_.tolist() == [0, 1]
     assert clf.n_features_in_ == 3
     assert any("taken from y" in words for words in clf.guarantee_.assumptions)

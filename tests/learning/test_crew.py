@@ -134,7 +134,7 @@ def test_whatever_decides_how_torch_rounds_is_taken_over() -> None:
         usual.settle()
 
 
-@pytest.mark.parametrize("before", [None, "eth7"])
+@pytest.mark.parametrize("before", [pytest.param(None, marks=pytest.mark.long), "eth7"])
 def test_a_group_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
     if before is None:
         monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)

@@ -66,7 +66,9 @@ def constants(epsilon: float, relation: str = "replace-one") -> tuple[float, flo
     return float(ridge), float(left / gradient_diameter(Fraction(1), relation))
 
 
-@pytest.mark.parametrize(("width", "epsilon"), [(1, 1.0), (2, 0.1), (2, 1.0), (2, 4.0)])
+@pytest.mark.parametrize(
+    ("width", "epsilon"), [(1, 1.0), (2, 0.1), *(pytest.param(2, one, marks=pytest.mark.long) for one in (1.0, 4.0))]
+)
 def test_no_density_ratio_exceeds_epsilon_and_the_bound_is_nearly_met(width: int, epsilon: float) -> None:
     ridge, rate = constants(epsilon)
     found = worst_ratio(width, ridge=ridge, rate=rate, bound=1.0, restarts=8)
@@ -232,7 +234,9 @@ def test_extreme_epsilons_end(epsilon: str) -> None:
     assert np.linalg.norm(theta) <= 1.00001
 
 
-@pytest.mark.parametrize(("epsilon", "bound"), [("20", "1e9"), ("100", "1e9"), ("50", "1e7")])
+@pytest.mark.parametrize(
+    ("epsilon", "bound"), [("20", "1e9"), ("50", "1e7"), pytest.param("100", "1e9", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("cell", [0.0, 1.0])
 def test_a_very_large_ball_never_ends_in_an_error(epsilon: str, bound: str, cell: float) -> None:
     study = unit_study(1, epsilon=epsilon, method="objpert", coef_bound=bound)

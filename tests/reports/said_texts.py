@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -17,6 +18,7 @@ CODE = [*sorted(SOURCE.rglob("*.py")), Path(__file__).resolve().parents[2] / "to
 TEMPLATES = sorted(SOURCE.glob("*/templates/*.html"))
 
 
+@cache
 def said_texts() -> dict[str, str]:
     """Every text that `said`, `phrase` or `count` is called with, and where."""
     found: dict[str, str] = {}
@@ -32,6 +34,7 @@ def said_texts() -> dict[str, str]:
     return found
 
 
+@cache
 def constants() -> set[str]:
     """Every text that stands in the code or in a template, as far as it is written down whole."""
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in CODE)

@@ -49,8 +49,11 @@ def test_every_text_of_a_page_has_its_japanese() -> None:
 def test_no_japanese_is_left_of_a_text_that_is_gone() -> None:
     known = set(said_texts()) | constants()
     assert [text for text in JAPANESE if text not in known and text not in LATER] == []
-    written = "\n".join(sorted(known))
-    assert [text for text in LATER - known if not all(part in written for part in fixed_parts(text))] == []
+    parts = {part for text in LATER - known for part in fixed_parts(text)} - known
+    for size in (300, 1_000_000):  # what is left after the short texts is looked for in docstrings and the like
+        written = "\n".join(text for text in known if len(text) <= size)
+        parts = {part for part in parts if part not in written}
+    assert [text for text in LATER - known if parts & set(fixed_parts(text))] == []
 
 
 def fixed_parts(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ source tree beyond that (their shape, their tags) is in the project's tests.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def digest(module: Path, name: str | None = None) -> str | None:
 
 def span(module: Path, name: str) -> tuple[int, int] | None:
     """First and last line of a function, class or constant, decorators included."""
-    node: ast.AST = ast.parse(module.read_text(encoding="utf-8"))
+    node: ast.AST = _parsed(module.read_text(encoding="utf-8"))
     for part in name.split("."):
         found = [child for child in getattr(node, "body", []) if part in _names(child)]
         if not found:
@@ -73,6 +74,12 @@ def span(module: Path, name: str) -> tuple[int, int] | None:
         node = found[-1]
     first = min([node.lineno, *(line.lineno for line in getattr(node, "decorator_list", []))])  # type: ignore[attr-defined]
     return first, node.end_lineno  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> ast.Module:
+    """A module's tree: a proof asks for one name after another."""
+    return ast.parse(text)
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -85,16 +92,17 @@ def resting(call: Callable[[], object]) -> list[Path]:
     home, seen = str(package()), set[str]()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
-        del argument
-        if event == "call" and frame.f_code.co_filename.startswith(home):
+        """Hears of calls alone, since no frame gets a watcher of its own: a profiler would hear of every return besides."""
+        del event, argument
+        if frame.f_code.co_filename.startswith(home):
             seen.add(frame.f_code.co_filename)
 
-    before = sys.getprofile()
-    sys.setprofile(watch)
+    before = sys.gettrace()
+    sys.settrace(watch)
     try:
         call()
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     return [proof for proof in proof_files() if str(proved_module(proof)) in seen]
 
 

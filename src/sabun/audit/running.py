@@ -133,7 +133,7 @@ def _claims(one: Listed, words: str) -> bool:
 
 
 def _each(wanted: Sequence[int], *, thorough: bool, workers: int, progress: Progress) -> Iterator[tuple[int, Finding]]:
-    if workers <= 1:
+    if min(workers, len(wanted)) <= 1:  # for one check alone, a process would spend most of its time on loading
         for done, place in enumerate(wanted):
             one = catalogue()[place]
             progress(done / len(wanted), f"{one.room}: {one.check.claim}")
