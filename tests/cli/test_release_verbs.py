@@ -116,7 +116,7 @@ def test_a_promise_that_is_not_the_one_paid_for_is_no_release(
 
 def test_a_file_cannot_vouch_for_itself(paid: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("release", "verify", paid / "count.json") == 2
-    assert "--trusted-key or ledger must be given, for a file cannot vouch for itself" in capsys.readouterr().err
+    assert "--trusted-key or --ledger must be given, for a file cannot vouch for itself" in capsys.readouterr().err
     assert exit_code("release", "sign", paid / "count.json", "--key", paid / "clinic.pub.pem", "--out", paid / "s.json") == 2
     assert "holds a public one" in capsys.readouterr().err
     assert not (paid / "s.json").exists()

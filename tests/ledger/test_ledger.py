@@ -37,7 +37,8 @@ def test_a_refusal_says_what_is_left_and_leaves_nothing(ledger, promise):
     with pytest.raises(BudgetExceeded) as caught:
         ledger.reserve(promise(0.5), purpose="second")
     assert str(caught.value) == (
-        "'clinic-2026' has epsilon 0.3 of 2 left; this release needs 0.5. Nothing was released, nothing was charged."
+        "'clinic-2026' has epsilon 0.3 of 2 left; this release needs 0.5. Nothing was released, nothing was charged. "
+        "Ask for a smaller epsilon."
     )
     assert caught.value.remaining_epsilon == Fraction(3, 10)
     assert caught.value.requested_epsilon == Fraction(1, 2)

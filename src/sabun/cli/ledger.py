@@ -127,6 +127,8 @@ def show(
         print_json(_record(path, ledger, last=last) | more)
     else:
         print_line(ledger.show(last=listed, epsilon=size))
+        if html is not None:
+            print_line(f"Wrote {str(html)!r}.", style="bold")
 
 
 @app.command()

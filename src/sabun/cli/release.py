@@ -121,7 +121,7 @@ def verify(
         sabun release verify demo/count.json --trusted-key demo/publisher.pub.pem
     """
     if not trusted_key and ledger is None:
-        raise ParameterError("trusted_key or ledger must be given, for a file cannot vouch for itself; got neither.")
+        raise ParameterError("--trusted-key or --ledger must be given, for a file cannot vouch for itself; got neither.")
     release = load_release(file)
     signer = release.verify([public_key(path) for path in trusted_key]) if trusted_key else None
     booking = None if ledger is None else booked(release, Ledger.open(ledger))

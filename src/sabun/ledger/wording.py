@@ -78,7 +78,9 @@ def refusal(terms: Terms, remaining: Budget, asked: Asked, *, whole: Budget | No
         else " (no finite epsilon bounds all it publishes together, so no ledger can pay for it)"
     )
     restated = f" ({asked.note})" if asked.note else ""
-    advice = "" if short != ["delta"] else " Ask for a smaller delta, or use a mechanism that needs none."
+    advice = " Ask for a smaller delta, or use a mechanism that needs none." if short == ["delta"] else ""
+    if short == ["epsilon"] and not why:
+        advice = " Ask for a smaller epsilon." if remaining.epsilon > 0 else " No further question fits."
     return BudgetExceeded(
         f"{holder} has {left} left; this release needs {needs}{why}{restated}. "
         f"Nothing was released, nothing was charged.{advice}",

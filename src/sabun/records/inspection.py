@@ -28,7 +28,7 @@ from sabun.records.tables import as_table, cells_of
 __all__ = ["ColumnFit", "TableFit", "inspect_table"]
 
 NOT_PRIVATE = "NOT PRIVATE: these counts are about your own rows. They are for your eyes; do not publish them."
-_MANY = 0.2
+_MANY = 0.1
 _ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
 
 
@@ -64,7 +64,7 @@ class ColumnFit:
 
     @property
     def verdict(self) -> str:
-        """A word for the owner: "ok", "look here" when more than a fifth does not fit, or "NO CELL FITS"."""
+        """A word for the owner: "ok", "look here" when more than a tenth does not fit, or "NO CELL FITS"."""
         if self.rows and not self.fitting:
             return "NO CELL FITS"
         return "look here" if self.rows - self.fitting > _MANY * self.rows else "ok"

@@ -93,15 +93,13 @@ class Persons:
         return any(self.rule(column) in ("first", "last") for column in schema.columns)
 
     def check(self, names: Sequence[str], declared: Sequence[str] = ()) -> None:
-        """Refuses a rule about a column that the table lacks, and suggests one, of those declared where these are known.
-
-        What is counted need not be there.
+        """Refuses a rule about a column that the table lacks, and suggests a declared one; what is counted need not be there.
 
         Raises:
             ParameterError: There is one.
         """
         unknown = [name for name, rule in self.rules if rule != "count" and name not in names]
-        advice = checks.meant(unknown[0], declared or names) if unknown else ""
+        advice = checks.meant(unknown[0], declared) if unknown else ""
         checks.require(not unknown, "about columns of the table", advice, rules=unknown[:1])
 
     def read(self, schema: Schema) -> tuple[str, ...]:
