@@ -132,6 +132,7 @@ def _equal_sums_in_two_steps_or_two_runs_get_different_noise_of_every_kind(bench
         facts: dict[str, Any] = {"delta": 1e-3, "sampling_rate": 1.0, "epochs": 3, "noise": noise, "relation": "replace-one"}
         for _ in range(2):
             TorchTrainer(nn.Linear(3, 2), **facts).fit(ROWS, LABELS)
-        numbers = torch.stack(found).reshape(-1).tolist()
-        bench.must(len(found) == 6 and len(set(numbers)) == len(numbers), f"{noise}: a number came in two steps or places.")
+        steps = [tuple(one.reshape(-1).tolist()) for one in found]  # on a grid, a single number may come twice by chance
+        bench.must(len(set(steps)) == 6, f"{noise}: the noise of one step came again.")
+        bench.must(all(len(set(step)) > len(step) // 2 for step in steps), f"{noise}: one number came in many places.")
     return ", ".join(kinds)
