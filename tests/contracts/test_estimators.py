@@ -15,6 +15,7 @@ from sklearn.base import clone
 from contracts.registry import CASES, Entry
 from sabun import Guarantee, Ledger, Release
 from sabun.asking.evidence import Bench
+from sabun.asking.settings import Settings
 from sabun.audit.questions import checks_of
 from sabun.errors import BudgetExceeded, ParameterError, SimulatedError
 from sabun.privacy.renyi import grouped
@@ -144,3 +145,30 @@ def test_a_spoiled_parameter_is_noticed_before_data_is_touched(entry: Entry) -> 
     model = entry.make()
     with pytest.raises(ParameterError, match="epsilon must be"):
         entry.fit(model.set_params(epsilon=-1))
+
+
+def test_changing_one_setting_of_a_group_leaves_the_others_as_they_were(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its short name or with its group's, at once or one after the other: what was set before is still set."""
+    usual = entry.make()
+    groups = {name: value for name, value in usual.get_params(deep=False).items() if isinstance(value, Settings)}
+    for group, held in groups.items():
+        inner = held.get_params()
+        if hasattr(type(held), "__post_init__"):  # what a value may be is not the point here
+            monkeypatch.setattr(type(held), "__post_init__", lambda _: None)
+        for changed in inner:
+            for name in (changed, f"{group}__{changed}"):
+                model = entry.make()
+                model.set_params(**{f"{group}__{other}": _Marked(other) for other in inner if other != changed})
+                model.set_params(**{name: _Marked("new")})
+                found = getattr(model, group).get_params()
+                assert {other: str(value) for other, value in found.items()} == {other: other for other in inner} | {
+                    changed: "new"
+                }
+                for other, before in groups.items():
+                    assert other == group or getattr(model, other) is before or getattr(model, other) == before
+
+
+class _Marked(str):
+    """A value that no setting has by default."""
+
+    __slots__ = ()

@@ -13,6 +13,12 @@ TESTS = (
 
 MUTANTS = (
     (
+        "a fingerprint of the rows without a key",
+        "learning/checkpoint.py",
+        "digest = hmac.new(key, digestmod=hashlib.sha256)",
+        "digest = hashlib.sha256()",
+    ),
+    (
         "shards: a row in two",
         "learning/shards.py",
         "start, end = np.searchsorted(batch, (first, last))",

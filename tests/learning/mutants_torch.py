@@ -9,6 +9,18 @@ TESTS = (
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    (
+        "torch's noise of one step for all",
+        "learning/torch_modules/loop.py",
+        "self._stream.words(NOISE, self.step, 1)",
+        "self._stream.words(NOISE, 0, 1)",
+    ),
+    (
+        "one setting takes back the others",
+        "asking/settings.py",
+        "fold(given, lambda group: getattr(self, group))",
+        "fold(given, usual.__getitem__)",
+    ),
     ("margin of norms gone", "learning/torch_modules/ghost.py", "MARGIN = 2.0**-30", "MARGIN = 0.0"),
     (
         "clipping removed",

@@ -15,6 +15,18 @@ TESTS = (
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    (
+        "a copy's folder is not synced",
+        "ledger/sqlite_store.py",
+        "journal.sync_folder(copy.parent)",
+        "journal.sync_folder(self._path.parent)",
+    ),
+    (
+        "one key for two public tables",
+        "release/publish.py",
+        "draft.promise.to_json(), apart)",
+        "draft.promise.to_json())",
+    ),
     ("writes not synced", "ledger/sqlite_store.py", '"synchronous=EXTRA"', '"synchronous=OFF"'),
     (
         "writes as in WAL mode",

@@ -6,6 +6,12 @@ TESTS = ("contracts/test_calibration.py -k outliers", "outliers/test_calibration
 """Who is asked whether they notice, in this order."""
 
 MUTANTS = (
+    (
+        "regions: a rung that grows by one",
+        "outliers/sensitivity.py",
+        "2 * t + 2 + max(int(bands.most[t]), old) + new",
+        "t + 2 + max(int(bands.most[t]), old) + new",
+    ),
     ("slabs: a rim of one radius", "outliers/slabs.py", "for _ in range(radii):", "for _ in range(min(radii, 1)):"),
     ("slabs: a rim too narrow", "outliers/slabs.py", "self.radius * _SLACK", "self.radius * 0.99"),
     ("slabs: bands of one slab only", "outliers/slabs.py", "np.maximum(left.most, right.most),", "right.most,"),

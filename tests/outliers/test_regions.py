@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import math
 import pickle
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from outliers import brute
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.outliers import RegionCount
+from sabun.outliers.sensitivity import measure_regions
 from sabun.records import Column, Schema
 
 HALVES = {"left": {"x0": (None, 0)}, "right": {"x0": (0, None)}}
@@ -84,3 +88,21 @@ def test_the_estimator_protocol_holds() -> None:
     assert pickle.loads(pickle.dumps(estimator.fit(table()))).counts_ == estimator.counts_
     with pytest.raises(ParameterError):
         estimator.set_params(error_bar=2).fit(np.zeros((40, 1)))
+
+
+@pytest.mark.parametrize("cover", ["degeneracy", "link-core", "exact"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_bound_by_region_holds_and_is_smooth_on_every_small_table(cover: str, k: int) -> None:
+    """By definition: S bounds what one replacement moves in regions as fine as can be, and changes by at most e^beta."""
+    beta, domain = Fraction(1, 5), brute.line(4)
+    found: dict[brute.Database, tuple[np.ndarray, Fraction]] = {}
+    for database in brute.databases(domain, 6):
+        points = np.array(database)
+        out, bound = measure_regions(points, k=k, radius=1.0, beta=beta, cover=cover)
+        assert out.tolist() == brute.is_outlier(database, k, 1.0)
+        found[database] = np.bincount(points[out, 0].astype(int), minlength=len(domain)), bound
+    for database, (counts, bound) in found.items():
+        for other in brute.replaced(database, domain):
+            there, its = found[other]
+            assert abs(counts - there).sum() <= bound
+            assert float(bound) <= math.exp(beta) * float(its) * (1 + 1e-9)

@@ -7,6 +7,18 @@ TESTS = ("privacy", "distribution")
 
 MUTANTS = (
     (
+        "Laplace losses of one step of the grid",
+        "privacy/events.py",
+        "sensitivity=self.sensitivity, value_discretization_interval",
+        "sensitivity=1, value_discretization_interval",
+    ),
+    (
+        "a sum tells the first one's assumptions",
+        "privacy/guarantee.py",
+        "assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),",
+        "assumptions=self.assumptions,",
+    ),
+    (
         "cube: one geometric too few",
         "privacy/noise/cubical.py",
         "for _ in range(size + 1)",

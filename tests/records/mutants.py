@@ -7,6 +7,12 @@ TESTS = ("records", "contracts/test_several_rows.py", "engine/test_persons.py")
 
 MUTANTS = (
     (
+        "days of Greenwich",
+        "records/dates.py",
+        "piece = pc.local_timestamp(piece)",
+        "piece = pc.cast(piece, pa.timestamp(kind.unit))",
+    ),
+    (
         "arrays not clipped",
         "records/matrix.py",
         "        np.clip(block, lower, upper, out=block)\n        block += 0.0",

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import datetime
 import math
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from sabun.errors import BoundsError, DataError, ParameterError
-from sabun.records import CategoryColumn, Column, NumberColumn, Schema
+from sabun.records import CategoryColumn, Column, NumberColumn, Schema, open_source
 
 
 def test_missing_bounds_are_an_error_that_says_what_to_do() -> None:
@@ -191,3 +198,42 @@ def test_a_unit_that_cannot_stand_beside_a_number_is_refused(unit: object) -> No
 def test_a_column_of_dates_counts_days() -> None:
     with pytest.raises(ParameterError, match=r"unit must be left out for a column of dates, which counts days; got 'kg'\."):
         NumberColumn(name="d", lower=0, upper=9, missing=1, dates=True, unit="kg")
+
+
+def _doors_of_moments() -> dict[str, Any]:
+    """One moment late in the evening and one early in the morning, each on another day in UTC."""
+    zones = (ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York"))
+    made: dict[str, Any] = {}
+    for zone in zones:
+        moments = [datetime.datetime(2024, 3, 1, hour, 30, tzinfo=zone) for hour in (0, 23)]
+        texts = [moment.isoformat() for moment in moments]
+        stamps = pa.array(moments, pa.timestamp("us", tz=zone.key))
+        frame = pd.DataFrame({"d": pd.Series(moments).dt.tz_convert(zone)})
+        made |= {
+            f"list {zone}": [[moment] for moment in moments],
+            f"objects {zone}": np.array([[moment] for moment in moments], dtype=object),
+            f"texts {zone}": [[text] for text in texts],
+            f"frame {zone}": frame,
+            f"frame of objects {zone}": frame.astype(object),
+            f"frame of arrow {zone}": pd.DataFrame({"d": pd.Series(stamps, dtype=pd.ArrowDtype(stamps.type))}),
+            f"polars {zone}": pl.DataFrame({"d": moments}, schema={"d": pl.Datetime("us", zone.key)}),
+            f"arrow {zone}": pa.table({"d": stamps}),
+            f"arrow in chunks {zone}": pa.table({"d": pa.chunked_array([stamps[:1], stamps[1:]])}),
+            f"arrow with a list of labels {zone}": pa.table({"d": stamps.dictionary_encode()}),
+            f"arrow texts {zone}": pa.table({"d": texts}),
+            f"csv {zone}": "d\n" + "".join(f"{text}\n" for text in texts),
+        }
+    return made
+
+
+MOMENTS = _doors_of_moments()
+
+
+@pytest.mark.parametrize("door", MOMENTS)
+def test_a_moment_with_a_zone_has_the_day_of_its_zone_by_every_door(door: str, tmp_path: Path) -> None:
+    table, schema = MOMENTS[door], Schema(columns=(Column.date("d", lower="2000-01-01", upper="2040-01-01"),))
+    if isinstance(table, str):
+        (tmp_path / "t.csv").write_text(table)
+        table = tmp_path / "t.csv"
+    wanted = float(datetime.date(2024, 3, 1).toordinal() - datetime.date(1970, 1, 1).toordinal())
+    assert open_source(table, schema=schema).matrix()[:, 0].tolist() == [wanted, wanted]

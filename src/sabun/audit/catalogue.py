@@ -9,13 +9,13 @@ from typing import final
 
 from sabun.asking.directory import Room, rooms
 from sabun.asking.evidence import Check, Checklist, Finding
-from sabun.audit import admissions, books, commands, entering, keeping, leaving, proofs, questions, samplers
+from sabun.audit import admissions, books, commands, composing, entering, keeping, leaving, proofs, questions, samplers
 from sabun.privacy import noise
 
 __all__ = ["Listed", "catalogue", "gaps", "known"]
 
 HALL: dict[str, tuple[Checklist, ...]] = {
-    "privacy": (samplers.CHECKS, books.OF_COMPOSITION),
+    "privacy": (samplers.CHECKS, books.OF_COMPOSITION, composing.CHECKS),
     "release": (leaving.CHECKS,),
     "ledger": (books.CHECKS, admissions.CHECKS, keeping.CHECKS),
     "records": (entering.CHECKS,),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import sabun
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit.altered import altered
 from sabun.errors import BudgetExceeded, SabunError, SimulatedError
@@ -201,3 +204,106 @@ def _a_name_that_is_taken_while_the_file_is_written_stays_with_whoever_took_it(b
             bench.must([file.read_bytes() for file in Path(folder).iterdir()] == [b"precious"], "a refusal changed files.")
             return
         bench.fail("a file of another writer was written over.")
+
+
+_NAMING = re.compile(r"os\.(?:link|replace|rename)\(|\.rename\(")
+_OUTSIDE = {"engine/scratch.py", "datasets/adult_full.py"}
+"""They name what may be lost with the power: scratch files, and copies of public tables."""
+
+
+def _saved(folder: Path, elsewhere: Path) -> None:
+    del folder
+    _published(None, lambda: {"count": 1}).save(elsewhere / "out.json")
+
+
+def _backed_up(folder: Path, elsewhere: Path) -> None:
+    Ledger.create(folder / "book", name="book", unit="record", epsilon=1).backup(elsewhere / "copy")
+
+
+def _reported(folder: Path, elsewhere: Path) -> None:
+    del folder
+    from sabun.keyvalue.batches import write_reports
+
+    write_reports(elsewhere / "reports", [b"one"])
+
+
+def _waiting(folder: Path, elsewhere: Path) -> None:
+    del folder
+    from sabun.keyvalue.client.outbox import Outbox
+
+    Outbox(elsewhere).promise("task", "ticket")
+
+
+_NAMED_BY: dict[str, Callable[[Path, Path], None]] = {
+    "release/files.py": _saved,
+    "ledger/sqlite_store.py": _backed_up,
+    "keyvalue/batches.py": _reported,
+    "keyvalue/client/outbox.py": _waiting,
+}
+"""Every module that gives a finished file its name, with a call that has it do so."""
+
+
+@CHECKS("files", module=tuple(_NAMED_BY))
+def _the_folder_of_a_new_name_is_brought_to_disk_after_it(bench: Bench, module: str) -> None:
+    package = Path(sabun.__file__).parent
+    naming = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if "audit" not in path.parts and _NAMING.search(path.read_text(encoding="utf-8"))
+    }
+    bench.must(naming <= _NAMED_BY.keys() | _OUTSIDE, f"other modules name files: {sorted(naming - _NAMED_BY.keys())}.")
+    with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as other:
+        steps: list[str] = []
+        place = os.stat(other)
+        for name in ("link", "replace", "rename"):
+            true = getattr(os, name)
+
+            def named(source: Any, target: Any, *more: Any, true: Any = true, **how: Any) -> Any:
+                if Path(os.path.dirname(os.path.abspath(target))).samefile(other):
+                    steps.append("named")
+                return true(source, target, *more, **how)
+
+            bench.replace(os, name, named)
+        sync = os.fsync
+
+        def synced(handle: int) -> None:
+            if os.path.samestat(os.fstat(handle), place):
+                steps.append("synced")
+            sync(handle)
+
+        bench.replace(os, "fsync", synced)
+        _NAMED_BY[module](Path(own), Path(other))
+    bench.must("named" in steps, "nothing was named there.")
+    bench.must(steps[-1] == "synced" or os.name != "posix", f"its folder is not synced after it: {steps}.")
+
+
+_ANOTHER: dict[str, Any] = {
+    "kind": "made.otherwise",
+    "guarantee": Guarantee(epsilon=Fraction(1, 3), unit="record", mechanism="made up"),
+    "parameters": {"k": 2},
+    "subject": ("age",),
+    "schema_hash": "0" * 64,
+    "notes": ("A note.",),
+    "apart": "another public table",
+}
+_NO_QUESTION = {"draw", "ledger", "coin", "key", "price"}
+"""What publishes, and where; not what is asked."""
+
+
+@CHECKS("publishing", part=tuple(name for name in signature(publish).parameters if name not in _NO_QUESTION))
+def _questions_that_differ_in_anything_public_get_answers_of_their_own(bench: Bench, part: str) -> None:
+    """About a table of a public name, without a key: only the very same question gets the same answer again, for nothing."""
+    bench.must(part in _ANOTHER, "no question that differs in it is tried.")
+    drawn: list[int] = []
+
+    def draw() -> dict[str, Any]:
+        drawn.append(1)
+        return {"count": len(drawn)}
+
+    with tempfile.TemporaryDirectory() as folder:
+        terms: dict[str, Any] = {"epsilon": 9, "delta": Fraction(1, 100), "accounting": "sums"}
+        Ledger.create(Path(folder) / "book", name="book", unit="record", **terms)
+        ledger = Ledger.open(Path(folder) / "book", table="patients")
+        for how in ({}, {part: _ANOTHER[part]}) * 2:
+            _published(ledger, draw, **how)
+        bench.must(len(drawn) == 2 == len(ledger.entries()), f"two questions, {len(drawn)} draws.")

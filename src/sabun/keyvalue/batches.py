@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sabun.errors import DataError
 from sabun.keyvalue.client import ClientError, from_json, report_size
 from sabun.keyvalue.client.terms import Terms
+from sabun.ledger.journal import sync_folder
 
 if TYPE_CHECKING:
     from sabun.keyvalue.study import Study
@@ -46,6 +47,7 @@ def write_reports(path: str | os.PathLike[str], reports: Iterable[bytes]) -> int
             file.flush()
             os.fsync(file.fileno())
         _publish(part, place)
+        sync_folder(place.parent)
     finally:
         part.unlink(missing_ok=True)
     return written

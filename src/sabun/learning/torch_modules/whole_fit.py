@@ -109,3 +109,30 @@ def _rounding_never_makes_a_summand_longer_than_the_clip_norm(bench: Bench, fall
         bench.must(length <= 1)
         long += length > Fraction(99, 100)
     bench.must(long > 50)
+
+
+@CHECKS("torch-modules", needs="learning")
+def _equal_sums_in_two_steps_or_two_runs_get_different_noise_of_every_kind(bench: Bench) -> str:
+    """Sums are made to be nothing, so that what is added to the weights is the noise itself."""
+    import torch
+    from torch import nn
+
+    from sabun.learning import TorchTrainer
+    from sabun.learning.torch_modules import loop, trainer
+
+    kinds, noisy = tuple(trainer._NOISE), loop.Training._noisy
+    for noise in kinds:
+        found: list[Any] = []
+
+        def noted(self: Any, total: Any, found: list[Any] = found) -> Any:
+            found.append(noisy(self, torch.zeros_like(total)))
+            return found[-1]
+
+        bench.replace(loop.Training, "_noisy", noted)
+        facts: dict[str, Any] = {"delta": 1e-3, "sampling_rate": 1.0, "epochs": 3, "noise": noise, "relation": "replace-one"}
+        for _ in range(2):
+            TorchTrainer(nn.Linear(3, 2), **facts).fit(ROWS, LABELS)
+        steps = [tuple(one.reshape(-1).tolist()) for one in found]  # on a grid, a single number may come twice by chance
+        bench.must(len(set(steps)) == 6, f"{noise}: the noise of one step came again.")
+        bench.must(all(len(set(step)) > len(step) // 2 for step in steps), f"{noise}: one number came in many places.")
+    return ", ".join(kinds)
