@@ -50,6 +50,13 @@ def test_a_schema_from_options_is_the_schema_from_python(tmp_path: Path, run: Ca
     assert "age: a number from 0 to 120; unreadable cells count as 40" in run("schema", "show", out).stdout
 
 
+def test_labels_on_the_command_line_are_parted_as_at_the_desk(tmp_path: Path, run: Callable[..., Said]) -> None:
+    given = ("--category", "地区=中央、東部，西部", "--category", 'who="Doe, Jane",Poe')
+    assert run("schema", "new", tmp_path / "s.json", *given).code == 0
+    found = [column["categories"] for column in Schema.load(tmp_path / "s.json").to_dict()["columns"]]
+    assert found == [["中央", "東部", "西部"], ["Doe, Jane", "Poe"]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,6 +132,11 @@ def test_the_owner_sees_what_does_not_fit_before_paying(tmp_path: Path, table: P
     assert "Groups of ids that differ only in case or leading zeros: 1." in run(*asked).stdout
     assert "P07" not in run(*asked).stdout
     assert "These ids look alike: 'P07', 'p7'" in run(*asked, "--labels").stdout
+    twice.write_text("who,age,bmi,smoker\nP7,30,20,no\np7,31,21,no\n", encoding="utf-8")
+    assert "1 rows repeat an id" in (told := run(*asked, "--spelling", "caseless").stdout)
+    assert "Groups of ids" not in told, "what the check recommends can be tried with it"
+    assert "--spelling must come with --id" in run(*asked[:-2], "--spelling", "caseless").stderr
+    assert "spelling must be one of 'text', 'caseless', 'number'" in run(*asked, "--spelling", "loud").stderr
     record = json.loads(run("schema", "check", table, "--schema", out, "--json").stdout)
     assert record["undeclared"] == ["ward"]
     assert [column["fitting"] for column in record["columns"]] == [2, 2, 2]

@@ -21,7 +21,7 @@ from sabun.records.cells import numbers
 from sabun.records.files import file_column
 from sabun.telling.terminal.output import remark
 
-__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "typed_labels"]
+__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "read_labels", "typed_labels"]
 
 _Answer = TypeVar("_Answer")
 
@@ -132,7 +132,7 @@ def column_of(
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return Column.category(name, _labels(labels), missing=missing.strip() or None)
+        return Column.category(name, read_labels(labels), missing=missing.strip() or None)
     if kind == "date":
         return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
     return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing), unit=unit.strip())
@@ -150,7 +150,16 @@ def typed_labels(labels: Iterable[str]) -> str:
     )
 
 
-def _labels(typed: str) -> list[str]:
+def read_labels(typed: str) -> list[str]:
+    """Labels as `typed_labels` writes them.
+
+    Raises:
+        ParameterError: They stand in more than one line.
+
+    Example:
+        >>> read_labels('中央、東部, "Doe, Jane"')
+        ['中央', '東部', 'Doe, Jane']
+    """
     try:
         plain = _WIDE_COMMA.sub(lambda found: "," if found[0] in "、，" else found[0], typed)
         return [label.strip() for label in next(csv.reader([plain], skipinitialspace=True), [""])]
