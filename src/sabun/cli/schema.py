@@ -169,8 +169,8 @@ def check(
         raise ParameterError("--spelling must come with --id, the column that tells persons apart.")
     declared = Schema.load(schema)
     data = data.written(declared.file)
-    ids = None if person is None else _cells(data, person)
-    found = inspect_table(data, schema=declared, ids=ids, spelling=spelling or "text")
+    owners = None if person is None else _cells(data, person)
+    found = inspect_table(data, schema=declared, ids=owners, spelling=spelling or "text")
     unused = [name for name in data.names() if name not in declared.names and name != person]
     if json:
         shown = {"labels": _strange(found), "ids": [list(ids) for ids in found.alike_ids[:_MOST_SHOWN]]} if labels else {}
