@@ -197,6 +197,25 @@ def test_an_id_is_known_to_the_questions_and_stays_out_of_the_schema(
     assert "987" not in out + err
 
 
+def test_who_is_asked_about_a_workbook_hears_of_its_sheets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., Said]
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl, which writes the workbook of this test, is not installed")
+    book = openpyxl.Workbook()
+    book.active.title = "cover"
+    book.active.append(["Figures of the month"])
+    book.create_sheet("North").append(["age"])
+    book.save(tmp_path / "t.xlsx")
+    asked = ("--ask", "--names-of", tmp_path / "t.xlsx")
+    _answering(monkeypatch, "s")
+    told = "t.xlsx has the sheets 'cover', 'North'; the columns are those of the first. For another: --sheet."
+    assert told in run("schema", "new", tmp_path / "a.json", *asked).stderr
+    _answering(monkeypatch, "n", "0", "120", "", "", "n")
+    found = run("schema", "new", tmp_path / "a.json", *asked, "--sheet", "North")
+    assert found.code == 0, found.stderr
+    assert "has the sheets" not in found.stderr
+
+
 def test_names_are_asked_for_where_no_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _answering(monkeypatch, "age", "n", "0", "120", "40", "", "", "age", "")

@@ -19,6 +19,7 @@ from sabun.foreign import one_line
 from sabun.records import Column, FileFormat, FilePart, NumberColumn
 from sabun.records.cells import numbers
 from sabun.records.files import file_column
+from sabun.records.workbooks import is_workbook, sheets_of
 from sabun.telling.terminal.output import remark
 
 __all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "read_labels", "typed_labels"]
@@ -50,6 +51,9 @@ def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | Non
         raise ParameterError("--look must come with --names-of, the table to look at.")
     remark(ADVICE)
     part = None if table is None else FilePart.of(table).written(form or FileFormat())
+    if table is not None and is_workbook(table) and not (form and form.sheet) and len(sheets := sheets_of(table)) > 1:
+        named = ", ".join(f"{sheet!r:.60}" for sheet in sheets)
+        remark(f"{table.name} has the sheets {named}; the columns are those of the first. For another: --sheet.")
     if look:
         remark(NOT_PRIVATE)
     found = list[Column]()
