@@ -29,6 +29,7 @@ __all__ = [
     "in_earnest",
     "meant",
     "non_negative",
+    "offered",
     "one_of",
     "positive",
     "probability",
@@ -42,6 +43,8 @@ _LONGEST_SHOWN = 500
 
 _LONGEST_NAME = 200
 """Names beyond it are compared with none: the time that takes grows with the square of their length."""
+
+_MOST_OFFERED = 10
 
 MAIN = 'In a script, put its work under `if __name__ == "__main__":`, for every process that it starts reads it again.'
 """What to do about a script that its own helpers would run."""
@@ -121,12 +124,30 @@ def meant(name: object, known: Iterable[str]) -> str:
     Example:
         >>> meant("Wieght", ["age", "weight"]), meant("cost", ["age", "cost (yen)"]), meant("sex", ["age", "weight"])
         ("Did you mean 'weight'?", "Did you mean 'cost (yen)'?", '')
+        >>> meant("年令", ["年齢", "地区"]), meant("中部", ["東部", "西部"])
+        ("Did you mean '年齢'?", '')
     """
     alike = {unicodedata.normalize("NFKC", one).casefold(): one for one in known}
     wanted = unicodedata.normalize("NFKC", name).casefold()[:_LONGEST_NAME] if isinstance(name, str) else ""
-    near = get_close_matches(wanted, [one for one in alike if len(one) <= _LONGEST_NAME], n=1)
+    short = [one for one in alike if len(one) <= _LONGEST_NAME]
+    near = get_close_matches(wanted, short, n=1)
+    # Words of two characters are half alike at best; then only one of its kind is near.
+    near = near or ([] if wanted.isascii() else get_close_matches(wanted, short, n=2, cutoff=0.5))
     near = near or [one for one in alike if wanted and one.startswith(wanted)]
     return f"Did you mean {alike[near[0]]!r}?" if len(near) == 1 else ""
+
+
+def offered(name: object, known: Iterable[str]) -> str:
+    """What to write instead of a name that is none of some public ones: the nearest, or else those there are.
+
+    Example:
+        >>> offered("Wieght", ["age", "weight"]), offered("中部", ["東部", "西部"])
+        ("Did you mean 'weight'?", "Choose one of '東部', '西部'.")
+    """
+    names = tuple(known)
+    more = f" and {len(names) - _MOST_OFFERED} more" if len(names) > _MOST_OFFERED else ""
+    listed = ", ".join(f"{one!r:.60}" for one in names[:_MOST_OFFERED])
+    return meant(name, names) or (f"Choose one of {listed}{more}." if names else "")
 
 
 def is_finite(value: float | Fraction) -> bool:

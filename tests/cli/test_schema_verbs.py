@@ -50,6 +50,13 @@ def test_a_schema_from_options_is_the_schema_from_python(tmp_path: Path, run: Ca
     assert "age: a number from 0 to 120; unreadable cells count as 40" in run("schema", "show", out).stdout
 
 
+def test_labels_on_the_command_line_are_parted_as_at_the_desk(tmp_path: Path, run: Callable[..., Said]) -> None:
+    given = ("--category", "地区=中央、東部，西部", "--category", 'who="Doe, Jane",Poe')
+    assert run("schema", "new", tmp_path / "s.json", *given).code == 0
+    found = [column["categories"] for column in Schema.load(tmp_path / "s.json").to_dict()["columns"]]
+    assert found == [["中央", "東部", "西部"], ["Doe, Jane", "Poe"]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,6 +132,11 @@ def test_the_owner_sees_what_does_not_fit_before_paying(tmp_path: Path, table: P
     assert "Groups of ids that differ only in case or leading zeros: 1." in run(*asked).stdout
     assert "P07" not in run(*asked).stdout
     assert "These ids look alike: 'P07', 'p7'" in run(*asked, "--labels").stdout
+    twice.write_text("who,age,bmi,smoker\nP7,30,20,no\np7,31,21,no\n", encoding="utf-8")
+    assert "1 rows repeat an id" in (told := run(*asked, "--spelling", "caseless").stdout)
+    assert "Groups of ids" not in told, "what the check recommends can be tried with it"
+    assert "--spelling must come with --id" in run(*asked[:-2], "--spelling", "caseless").stderr
+    assert "spelling must be one of 'text', 'caseless', 'number'" in run(*asked, "--spelling", "loud").stderr
     record = json.loads(run("schema", "check", table, "--schema", out, "--json").stdout)
     assert record["undeclared"] == ["ward"]
     assert [column["fitting"] for column in record["columns"]] == [2, 2, 2]
@@ -183,6 +195,25 @@ def test_an_id_is_known_to_the_questions_and_stays_out_of_the_schema(
     assert Schema.load("a.json").names == ("age",)
     assert "ask with --id 'patient no'" in err
     assert "987" not in out + err
+
+
+def test_who_is_asked_about_a_workbook_hears_of_its_sheets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., Said]
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl, which writes the workbook of this test, is not installed")
+    book = openpyxl.Workbook()
+    book.active.title = "cover"
+    book.active.append(["Figures of the month"])
+    book.create_sheet("North").append(["age"])
+    book.save(tmp_path / "t.xlsx")
+    asked = ("--ask", "--names-of", tmp_path / "t.xlsx")
+    _answering(monkeypatch, "s")
+    told = "t.xlsx has the sheets 'cover', 'North'; the columns are those of the first. For another: --sheet."
+    assert told in run("schema", "new", tmp_path / "a.json", *asked).stderr
+    _answering(monkeypatch, "n", "0", "120", "", "", "n")
+    found = run("schema", "new", tmp_path / "a.json", *asked, "--sheet", "North")
+    assert found.code == 0, found.stderr
+    assert "has the sheets" not in found.stderr
 
 
 def test_names_are_asked_for_where_no_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import pytest
 from sabun.cli._frame import run, whole
 from sabun.desk.fields import as_typed, fields_of, helped, misfit, offered, on_page, private_table
 from sabun.desk.jobs import jobs
-from sabun.desk.picture import in_short
 from sabun.records import Column, Schema
 from sabun.records.ids import SPELLINGS
+from sabun.reports.purposes import in_full, in_short
 from sabun.telling.language import retold, speaking
 from sabun.telling.terminal.output import heard, print_line
 
@@ -64,6 +64,7 @@ def test_the_digest_in_a_purpose_is_for_machines() -> None:
     assert in_short("nobody.knows on age") == "nobody.knows on age"
     with speaking("ja"):
         assert in_short("outliers.count on 年齢, 性別, 日数 and 2 more") == "外れ値：件数（年齢, 性別, 日数、ほか 2 列）"
+        assert in_full(f"summaries.mean on 年齢 (parameters {'0' * 64})") == f"要約：平均（年齢）［設定 {'0' * 64}］"
     assert in_short("by hand (parameters unknown)") == "by hand (parameters unknown)"
 
 

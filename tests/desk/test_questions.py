@@ -198,6 +198,24 @@ def test_columns_that_are_saved_as_they_were_are_the_same_schema(clinic: Clinic,
     assert _typed(guest.get(path).text)["labels-0"] == 'A, B, "C、D"'
 
 
+def test_the_sheets_of_a_workbook_are_offered(clinic: Clinic, guest: Guest) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl, which writes the workbook of this test, is not installed")
+    book = openpyxl.Workbook()
+    book.active.title = "Read me"
+    book.active.append(["Figures of the month"])
+    book.create_sheet("North").append(["age", "ward"])
+    book.save(clinic.folder / "gym.xlsx")
+    path = f"tables/{guest.handle('gym.xlsx')}"
+    page = guest.get(path).text
+    assert "This workbook has 2 sheets, and the columns are those of the first, Read me." in page
+    assert re.findall(r"<option([^>]*)>([^<]*)</option>", page)[:2] == [(' value=""', "the first: Read me"), ("", "North")]
+    page = guest.send(path, sheet="North", act="names").text
+    assert "<bdi>age</bdi>" in page
+    assert '<option selected="">North</option>' in page
+    assert "Figures of the month" not in page
+    assert "If that is a cover" not in page
+
+
 def _typed(page: str) -> dict[str, str]:
     """What stands in the fields of a page, and which of its choices are made."""
     inputs = [dict(re.findall(r'([\w-]+)="([^"]*)"', one)) for one in re.findall(r"<input ([^>]*)>", page)]

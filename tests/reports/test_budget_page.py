@@ -84,13 +84,19 @@ def test_ledger_show_draws_a_page_too(tmp_path: Path, ledger: Ledger, capsys: py
 
 
 def test_a_budget_is_drawn_in_japanese(tmp_path: Path, ledger: Ledger) -> None:
+    asked = f"summaries.mean on 年齢 (parameters {'0123456789abcdef' * 4})"
+    ledger.reserve(Guarantee(epsilon="0.1", unit="patient"), purpose=asked).commit(b"kept")
     page = budget(ledger, lang="ja")
     assert problems(page) == []
+    assert "<td>確定</td>" in page
+    assert "committed" not in page
     words = " ".join(" ".join(Page(page).words).split())
     for said in (
-        "40 % 予算のうち使われた割合です。",
+        "43.4 % 予算のうち使われた割合です。",
         "これまでに認められた分 ε 3",
-        "患者 (置き換え（replace-one）)",
+        "患者。隣接関係は置き換え（replace-one）",
+        "要約：平均（年齢）［設定 0123456789ab…",
+        " 取り消し ",
         "残りの回数",
         "最近の記帳",
     ):

@@ -15,6 +15,7 @@ from sabun.privacy.renyi import pure_cost
 from sabun.records import Column, Schema
 from sabun.reports import facts
 from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance
+from sabun.summaries.typed import typed_where
 
 SCHEMA = Schema(
     columns=[
@@ -82,13 +83,21 @@ def test_a_condition_that_makes_no_sense_is_refused(where: Any) -> None:
         Count(epsilon=1, schema=SCHEMA, where=where)
 
 
+def test_a_condition_on_a_label_that_is_none_is_told_which_there_are() -> None:
+    with pytest.raises(
+        ParameterError, match=r"where must be labels of column 'sex', each once; got 'X'. Choose one of 'F', 'M'."
+    ):
+        Count(epsilon=1, schema=SCHEMA, where={"sex": "X"})
+    assert typed_where(["sex=F、M"], SCHEMA) == {"sex": ["F", "M"]}
+
+
 def test_columns_must_be_declared_and_of_the_right_kind() -> None:
-    with pytest.raises(ParameterError, match="by must be a column of labels"):
+    with pytest.raises(ParameterError, match=r"by must be a column of labels; got 'age'.*Choose one of 'sex'"):
         Count(epsilon=1, schema=SCHEMA, by="age")
     with pytest.raises(ParameterError, match="column must be one of"):
         Mean(column="weight", epsilon=1, schema=SCHEMA)
     for asked in (Sum, Mean, Variance, Quantiles):
-        with pytest.raises(ParameterError, match="column must be a column of numbers"):
+        with pytest.raises(ParameterError, match=r"column must be a column of numbers; got 'sex'. Choose one of 'age'"):
             asked(column="sex", epsilon=1, schema=SCHEMA)
     with pytest.raises(ParameterError, match="schema must be a Schema"):
         Mean(column="age", epsilon=1, schema=None)  # type: ignore[arg-type]

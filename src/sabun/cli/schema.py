@@ -25,7 +25,8 @@ from sabun.records import (
 from sabun.records.codebooks import read_code_book
 from sabun.records.ids import id_texts
 from sabun.release.files import write_whole
-from sabun.telling.terminal.interview import asked_columns
+from sabun.telling.terminal.asked import Spelling
+from sabun.telling.terminal.interview import asked_columns, read_labels
 from sabun.telling.terminal.options import Json, Overwrite, PrivateTable, as_written
 from sabun.telling.terminal.output import new_file, print_json, print_line, remark
 from sabun.telling.terminal.written import Decimal, Encoding, Separator, Sheet, Thousands, form_of
@@ -49,7 +50,12 @@ def new(
     out: Annotated[Path, typer.Argument(help="The JSON file to write.")],
     number: Annotated[list[str] | None, typer.Option(help="A column of numbers: name=low:high; repeat it.")] = None,
     date: Annotated[list[str] | None, typer.Option(help="A column of dates: name=2020-01-01:2024-12-31; repeat it.")] = None,
-    category: Annotated[list[str] | None, typer.Option(help="A column of labels: name=label,label; repeat it.")] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column of labels: name=label,label (、 parts them too; a label with a comma in double quotes); repeat it."
+        ),
+    ] = None,
     missing: Annotated[
         list[str] | None, typer.Option(help="What stands for a cell that cannot be read: name=value; repeat it.")
     ] = None,
@@ -90,8 +96,7 @@ def new(
     pairs = [_split(text, "number") for text in number or []]
     columns: list[Column] = [_number(name, ends, constants.pop(name, None), name in tailed) for name, ends in pairs]
     for name, labels in (_split(text, "category") for text in category or []):
-        listed = [label.strip() for label in labels.split(",")]
-        columns.append(Column.category(name, listed, missing=constants.pop(name, None)))
+        columns.append(Column.category(name, read_labels(labels), missing=constants.pop(name, None)))
     for name, ends in (_split(text, "date") for text in date or []):
         low, _, high = ends.partition(":")
         columns.append(Column.date(name, lower=low, upper=high, missing=constants.pop(name, None)))
@@ -149,6 +154,7 @@ def check(
         typer.Option(help="Also print labels that are not in the lists, cells that cannot be read, ids that look alike."),
     ] = False,
     person: Annotated[str | None, typer.Option("--id", help="The column that says whose row it is.")] = None,
+    spelling: Spelling = None,
     json: Json = False,
 ) -> None:
     """Count the cells of your own table that do not fit, before any budget is spent. NOT PRIVATE.
@@ -159,9 +165,12 @@ def check(
 
         sabun schema check cells.csv --schema cells.schema.json
     """
+    if person is None and spelling is not None:
+        raise ParameterError("--spelling must come with --id, the column that tells persons apart.")
     declared = Schema.load(schema)
     data = data.written(declared.file)
-    found = inspect_table(data, schema=declared, ids=None if person is None else _cells(data, person))
+    owners = None if person is None else _cells(data, person)
+    found = inspect_table(data, schema=declared, ids=owners, spelling=spelling or "text")
     unused = [name for name in data.names() if name not in declared.names and name != person]
     if json:
         shown = {"labels": _strange(found), "ids": [list(ids) for ids in found.alike_ids[:_MOST_SHOWN]]} if labels else {}

@@ -160,7 +160,7 @@ def _column(table: Any, name: str) -> Any:
         raise ParameterError(f"column must be a whole number; got {name!r}. {advice}")
     frame = nw.from_native(table, eager_only=True)
     if name not in frame.columns:
-        raise DataError(f"the public table has no column {name!r}. {checks.meant(name, frame.columns)}".rstrip())
+        raise DataError(f"the public table has no column {name!r}. {checks.offered(name, frame.columns)}".rstrip())
     return frame[name].to_numpy()
 
 

@@ -115,7 +115,7 @@ class Expression:
         if not self.what:
             return np.ones(len(table))
         if self.what in table.columns and self.kind not in ("share", "count"):
-            return _numbers(table[self.what], self.what)
+            return _numbers(table, self.what)
         return self._condition(table, self.what).astype(np.float64)
 
     def is_share(self, table: Any) -> bool:
@@ -234,10 +234,15 @@ def _compared(table: Any, text: str, *, part: bool) -> Rows:
     column = table[name]
     if column.dtype.kind in "biuf":
         right = _WORDS.get(value.lower()) if column.dtype.kind == "b" else None
-        return np.asarray(_COMPARE[sign](_numbers(column, name), _number(value, text) if right is None else right))
+        return np.asarray(_COMPARE[sign](_numbers(table, name), _number(value, text) if right is None else right))
     if sign not in ("=", "!="):
         raise ParameterError(f"{name!r} must be compared with = or !=, for it holds labels; got {text!r}.")
     same = column.notna() & (_texts(column) == value)  # a missing cell is no label called "None"
+    if not same.any():
+        # Most often a misspelling; and of a label that it lacks a public table can tell nothing, least of all 0.
+        instead = checks.offered(value, dict.fromkeys(_texts(column.dropna())))
+        why = f"no public row has {name!r} = {value!r}, so that weights say nothing about it."
+        raise DataError(f"{why} {instead}".rstrip() + advice)
     return np.asarray(same if sign == "=" else ~same, dtype=np.bool_)
 
 
@@ -285,13 +290,16 @@ def _number(value: str, text: str) -> float:
 
 def _no_column(name: str, table: Any) -> str:
     """The table is the public one, so that its names may be told."""
-    return f"the table has no column {name!r}. {checks.meant(name, map(str, table.columns))}".rstrip()
+    return f"the table has no column {name!r}. {checks.offered(name, map(str, table.columns))}".rstrip()
 
 
-def _numbers(column: Any, name: str) -> Floats:
+def _numbers(table: Any, name: str) -> Floats:
+    column = table[name]
     if column.dtype.kind not in "biuf":
+        numbers = [str(other) for other, kind in table.dtypes.items() if kind.kind in "biuf"]
+        others = f" {checks.offered(None, numbers)}".rstrip()
         raise DataError(
             f"column {name!r} must hold numbers in every row; at least one cell is a text (1,234 is one). "
-            f"Compare it when the weights are made (--columns), or ask for a share, such as share({name} = X)."
+            f"Compare it when the weights are made (--columns), or ask for a share, such as share({name} = X).{others}"
         )
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
 from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page
-from sabun.desk.picture import in_short, spent_on
+from sabun.desk.picture import spent_on
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_least, at_most, percent
 from sabun.release import Release, recovered
 from sabun.reports import facts, report
+from sabun.reports.purposes import in_short
 from sabun.telling.language import phrase, said
 from sabun.telling.terminal.output import heard
 

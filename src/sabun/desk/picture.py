@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-from sabun.asking.directory import room_named
 from sabun.desk.errands import Foreseen
 from sabun.errors import SabunError
 from sabun.ledger import Ledger
 from sabun.ledger.wording import at_most, percent
 from sabun.privacy.amounts import plain
-from sabun.telling.language import phrase, retold, said
+from sabun.reports.purposes import in_short
+from sabun.telling.language import retold
 from sabun.telling.words import guess, number
 
-__all__ = ["Budget", "Outlook", "Sight", "budget_after", "in_short", "outlook", "spent_on"]
+__all__ = ["Budget", "Outlook", "Sight", "budget_after", "outlook", "spent_on"]
 
-_KINDS = {
-    "subspace": phrase("choice of columns"),
-    "classifier": phrase("classifier"),
-    "regression": phrase("linear model"),
-}
-"""What is released, where its own word is for programs; by its room where that word is a method's."""
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
 
@@ -144,19 +137,6 @@ def _sight(plan: Any, epsilon: Fraction, chosen: bool) -> Sight | None:
 def _rounded(error: float) -> str:
     """Two digits: nobody knows an error better."""
     return number(float(f"{error:.2g}")) if math.isfinite(error) else "∞"
-
-
-def in_short(purpose: str) -> str:
-    """A purpose as people say it, without the digest of its parameters, which is for machines."""
-    text = re.sub(r" \(parameters [0-9a-f]{64}\)$", "", purpose)
-    found = re.fullmatch(r"([a-z]+)\.([a-z-]+)(?: on (.+))?", text)
-    room = None if found is None else room_named(found[1])
-    if found is None or room is None:
-        return text
-    told = {"room": retold(room.title), "what": retold(_KINDS.get(room.name) or _KINDS.get(found[2], found[2]))}
-    if found[3] is None:
-        return said("{room}: {what}", **told)
-    return said("{room}: {what} ({columns})", **told, columns=retold(found[3]))
 
 
 def spent_on(book: Ledger) -> dict[str, Fraction]:

@@ -219,7 +219,9 @@ def _labels(column: CategoryColumn, labels: object) -> tuple[_Side, ...]:
     chosen = [labels] if isinstance(labels, str) else list(labels) if isinstance(labels, list | tuple | set) else []
     known = list(column.features)
     codes = [known.index(f"{column.name}={label}") if f"{column.name}={label}" in known else -1 for label in chosen]
-    checks.require(bool(codes) and min(codes) >= 0, f"labels of column {column.name!r}", labels=labels)
+    strange = next((str(label) for label, code in zip(chosen, codes, strict=True) if code < 0), None)
+    advice = checks.offered(strange, column.categories)
+    checks.require(bool(codes) and min(codes) >= 0, f"labels of column {column.name!r}", advice, labels=labels)
     return tuple(_Side(code - 0.5, code + 0.5) for code in codes)
 
 

@@ -15,12 +15,13 @@ from typing import Any, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun import checks
 from sabun.errors import DataError, ParameterError
 from sabun.foreign import one_line, shown_width
 from sabun.records.cells import Cells, label_positions
 from sabun.records.columns import CategoryColumn, Column, NumberColumn
 from sabun.records.forms import FileFormat
-from sabun.records.ids import id_text, spelt
+from sabun.records.ids import SPELLINGS, id_text, spelt
 from sabun.records.schema import Schema
 from sabun.records.sources import open_source
 from sabun.records.tables import as_table, cells_of
@@ -119,7 +120,7 @@ class TableFit:
             lines.append(
                 f"Groups of ids that differ only in case or leading zeros: {len(self.alike_ids):,}. "
                 "If one is of one person, that person is protected as several: write them alike first, or ask with --spelling "
-                "caseless (upper and lower case) or --spelling number (leading zeros)."
+                "caseless (upper and lower case) or --spelling number (leading zeros); this check takes them too."
             )
         return "\n".join(lines)
 
@@ -133,15 +134,17 @@ class TableFit:
         raise ParameterError(f"{NOT_PRIVATE} They must not be stored.")
 
 
-def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | None = None) -> TableFit:
+def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | None = None, spelling: str = "text") -> TableFit:
     """Counts the cells of a table that do not fit its schema. NOT PRIVATE: for the owner, before any budget is spent.
 
     Args:
         source: As in `open_source`.
         schema: The public facts.
         ids: Whose row each one is, to find people with several rows.
+        spelling: How ids are read, as in `persons`.
 
     Raises:
+        ParameterError: The spelling is not known.
         DataError: The table does not fit the schema at all: a column is absent, or of a type that is refused.
 
     Example:
@@ -150,6 +153,7 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
         >>> fit.columns[0].unreadable, fit.columns[0].above, fit.columns[0].verdict
         (1, 1, 'look here')
     """
+    checks.one_of(SPELLINGS, spelling=spelling)
     fits = tuple(ColumnFit(name=column.name, kind=_kind(column)) for column in schema.columns)
     rows = 0
     opened = open_source(source, schema=schema)
@@ -160,17 +164,17 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
             _count(column, fit, cells, opened.form)
     if ids is not None and len(ids) != rows:
         raise DataError("ids must be as many as the rows; they are not.")
-    known = [text for text in (spelt(id_text(each), "text") for each in ids or ()) if text]
+    known = [text for text in (spelt(id_text(each), spelling) for each in ids or ()) if text]
     repeated = None if ids is None else len(known) - len(set(known))
     without = 0 if ids is None else rows - len(known)
-    return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or ()), without_id=without)
+    return TableFit(rows=rows, columns=fits, repeated_ids=repeated, alike_ids=_alike(ids or (), spelling), without_id=without)
 
 
-def _alike(ids: Sequence[object]) -> tuple[tuple[str, ...], ...]:
+def _alike(ids: Sequence[object], spelling: str) -> tuple[tuple[str, ...], ...]:
     """Groups of ids that a person would take for one, and that are not compared as one anyway (as wide characters are)."""
     groups: dict[str, dict[str, str]] = {}
     for text in dict.fromkeys(map(id_text, ids)):
-        if known := spelt(text, "text"):
+        if known := spelt(text, spelling):
             groups.setdefault(_ZEROS.sub("", known.casefold()), {}).setdefault(known, str(text))
     return tuple(tuple(group.values()) for group in groups.values() if len(group) > 1)
 

@@ -20,6 +20,7 @@ from sabun.release.outsiders import Statement
 from sabun.release.signature import TrustedKeys
 from sabun.reports.facts import Chapter, charts_beside, facts
 from sabun.reports.page import render
+from sabun.reports.purposes import in_full
 from sabun.telling.language import speaking
 from sabun.telling.story import Chart, Grid
 
@@ -139,12 +140,15 @@ def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | Non
                 (name, _drawn(share), _drawn(accounts.get(name, Fraction(0))), _drawn(ledger.delta_used(name)))
                 for name, share in ledger.accounts().items()
             ],
-            purposes=[(words, _drawn(share)) for words, share in shown.items()],
+            purposes=[(in_full(words), _drawn(share)) for words, share in shown.items()],
             others=(len(purposes) - len(shown), _drawn(sum(purposes.values(), Fraction(0)) - sum(shown.values(), Fraction(0)))),
             forecasts=[
                 (plain(one.epsilon), _drawn(min(one.share, Fraction(1))), percent(one.share), one.left) for one in forecasts
             ],
-            entries=[(entry, at_least(entry.epsilon), at_least(entry.delta)) for entry in reversed(ledger.entries(last=last))],
+            entries=[
+                (entry, in_full(entry.purpose), at_least(entry.epsilon), at_least(entry.delta))
+                for entry in reversed(ledger.entries(last=last))
+            ],
             version=version("sabun"),
         )
 

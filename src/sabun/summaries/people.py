@@ -64,7 +64,9 @@ class People:
                 checks.column(schema.names, **{name: value})
         if by is not None:
             good = isinstance(schema[str(by)], CategoryColumn)
-            checks.require(good, "a column of labels", "Groups are the labels that the schema declares.", by=by)
+            labels = [column.name for column in schema.columns if isinstance(column, CategoryColumn)]
+            advice = f"Groups are the labels that the schema declares. {checks.offered(None, labels)}".rstrip()
+            checks.require(good, "a column of labels", advice, by=by)
         return cls(
             schema=schema,
             column=None if column is None else str(column),
@@ -87,7 +89,10 @@ class People:
     def summed(self) -> NumberColumn:
         """The column that is summed up, which must hold numbers."""
         found = self.schema[str(self.column)]
-        checks.require(isinstance(found, NumberColumn), "a column of numbers", column=self.column)
+        numbers = [column.name for column in self.schema.columns if isinstance(column, NumberColumn)]
+        checks.require(
+            isinstance(found, NumberColumn), "a column of numbers", checks.offered(None, numbers), column=self.column
+        )
         assert isinstance(found, NumberColumn)
         return found
 
@@ -165,10 +170,10 @@ def _ranges(column: Column, wanted: object) -> tuple[_Range, ...]:
     """Labels as ranges of their codes; a range as it is."""
     if isinstance(column, CategoryColumn):
         labels = [wanted] if isinstance(wanted, str) else list(wanted) if isinstance(wanted, list | tuple) else []
-        good = (
-            len(labels) > 0 and len(set(map(str, labels))) == len(labels) and all(str(x) in column.categories for x in labels)
-        )
-        checks.require(good, f"labels of column {column.name!r}, each once", where=wanted)
+        strange = [str(label) for label in labels if str(label) not in column.categories]
+        good = len(labels) > 0 and len(set(map(str, labels))) == len(labels) and not strange
+        advice = checks.offered(next(iter(strange), None), column.categories)
+        checks.require(good, f"labels of column {column.name!r}, each once", advice, where=wanted)
         return tuple((code - 0.5, code + 0.5) for code in sorted(column.categories.index(str(label)) for label in labels))
     rule = f"a pair (low, high) of numbers with low < high for column {column.name!r}, None for no limit"
     checks.require(isinstance(wanted, tuple | list) and len(wanted) == 2, rule, where=wanted)

@@ -11,6 +11,7 @@ from sabun.errors import ParameterError
 from sabun.records import CategoryColumn, Column, NumberColumn, Schema
 from sabun.records.dates import days_of
 from sabun.telling.rounding import day
+from sabun.telling.terminal.interview import read_labels
 
 __all__ = ["typed_bins", "typed_shares", "typed_where"]
 
@@ -36,7 +37,7 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
             advice = checks.meant(name, known.names) or f"Add --bounds '{name}=low:high'."
             raise ParameterError(f"where must be about declared columns; got {name!r}. {advice}")
         labels = isinstance(known[name], CategoryColumn)
-        found[name] = [label.strip() for label in wanted.split(",")] if labels else _range(text, wanted, known[name])
+        found[name] = read_labels(wanted) if labels else _range(text, wanted, known[name])
     return found or None
 
 

@@ -15,7 +15,7 @@ from sabun.records import FilePart, Persons
 from sabun.telling.terminal.progress import busy, progress_bar
 from sabun.telling.terminal.written import widened
 
-__all__ = ["ANY_COLUMN", "EVERY_ROW", "AskedPersons", "as_persons", "asked_files", "asked_table", "reading"]
+__all__ = ["ANY_COLUMN", "EVERY_ROW", "AskedPersons", "Spelling", "as_persons", "asked_files", "asked_table", "reading"]
 
 ANY_COLUMN = "ANY COLUMN"
 """What an option takes that names a column of the table, declared or not."""
@@ -34,7 +34,7 @@ _Order: TypeAlias = Annotated[
         "--order", metavar=ANY_COLUMN, help="With --id, the column of numbers or dates that says what is first and last."
     ),
 ]
-_Spelling: TypeAlias = Annotated[
+Spelling: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--spelling",
@@ -46,7 +46,7 @@ _Memory: TypeAlias = Annotated[
     str | None,
     typer.Option("--memory", help="With --id, about how much persons may take until others wait on disk: 500M, 4G."),
 ]
-_OPTIONS = {"id": _Id, "rule": _Rules, "order": _Order, "spelling": _Spelling, "memory": _Memory}
+_OPTIONS = {"id": _Id, "rule": _Rules, "order": _Order, "spelling": Spelling, "memory": _Memory}
 
 _SIZE = re.compile(r"([0-9]{1,12}) ?([kmgt]?)i?b?", re.IGNORECASE)
 

@@ -19,9 +19,10 @@ from sabun.foreign import one_line
 from sabun.records import Column, FileFormat, FilePart, NumberColumn
 from sabun.records.cells import numbers
 from sabun.records.files import file_column
+from sabun.records.workbooks import is_workbook, sheets_of
 from sabun.telling.terminal.output import remark
 
-__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "typed_labels"]
+__all__ = ["ADVICE", "KINDS", "NOT_PRIVATE", "asked_columns", "column_of", "looked_at", "read_labels", "typed_labels"]
 
 _Answer = TypeVar("_Answer")
 
@@ -50,6 +51,9 @@ def asked_columns(table: Path | None, *, known: set[str], form: FileFormat | Non
         raise ParameterError("--look must come with --names-of, the table to look at.")
     remark(ADVICE)
     part = None if table is None else FilePart.of(table).written(form or FileFormat())
+    if table is not None and is_workbook(table) and not (form and form.sheet) and len(sheets := sheets_of(table)) > 1:
+        named = ", ".join(f"{sheet!r:.60}" for sheet in sheets)
+        remark(f"{table.name} has the sheets {named}; the columns are those of the first. For another: --sheet.")
     if look:
         remark(NOT_PRIVATE)
     found = list[Column]()
@@ -132,7 +136,7 @@ def column_of(
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return Column.category(name, _labels(labels), missing=missing.strip() or None)
+        return Column.category(name, read_labels(labels), missing=missing.strip() or None)
     if kind == "date":
         return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
     return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing), unit=unit.strip())
@@ -150,7 +154,16 @@ def typed_labels(labels: Iterable[str]) -> str:
     )
 
 
-def _labels(typed: str) -> list[str]:
+def read_labels(typed: str) -> list[str]:
+    """Labels as `typed_labels` writes them.
+
+    Raises:
+        ParameterError: They stand in more than one line.
+
+    Example:
+        >>> read_labels('中央、東部, "Doe, Jane"')
+        ['中央', '東部', 'Doe, Jane']
+    """
     try:
         plain = _WIDE_COMMA.sub(lambda found: "," if found[0] in "、，" else found[0], typed)
         return [label.strip() for label in next(csv.reader([plain], skipinitialspace=True), [""])]
