@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from sabun import checks
 from sabun.density.typed import Accept, Basis, Method, MethodSettings, read_columns, typed_method
-from sabun.density.weighting import weighted
+from sabun.density.weighting import restored, weighted
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
@@ -275,13 +274,10 @@ def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[st
 
 def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Means:
     """What the release knows of its error, or (without one) the weights alone, which know nothing of it."""
-    from sabun.density import CoverageWarning, DensityRatio
     from sabun.density.figures import Weighted
 
     if release is not None and _has_noise(release):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CoverageWarning)  # the answers are wider for it, and `density weights` said so
-            return DensityRatio.restore(release, public=frame).means
+        return restored(release, frame).means
     if release is None:
         return Weighted(mass=mass, reason=f"there is no {missing}, which holds the noise and the share of uncovered rows")
     reason = f"method {release.provenance.parameters.get('method')!r} does not release how far answers may be off"

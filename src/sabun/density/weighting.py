@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError
@@ -13,8 +15,27 @@ from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
     from sabun.density import DensityRatio
+    from sabun.release import Release
 
-__all__ = ["weighted"]
+__all__ = ["restored", "weighted"]
+
+
+def restored(release: Release, public: Any) -> DensityRatio:
+    """What was released, beside its public table."""
+    from sabun.density import DensityRatio
+
+    with _coverage_told_later():
+        return DensityRatio.restore(release, public=public)
+
+
+@contextmanager
+def _coverage_told_later() -> Iterator[None]:
+    """No warning of Python about uncovered rows: the result says so, or its wider intervals do."""
+    from sabun.density import CoverageWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)
+        yield
 
 
 def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json: bool) -> dict[str, Any]:
@@ -23,10 +44,7 @@ def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json:
     Raises:
         DataError: A table does not fit, or persons come without a schema.
     """
-    from sabun.density import CoverageWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoverageWarning)  # said in the result
+    with _coverage_told_later():
         if str(ratio.method) != "rkhs":
             told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
             with reading(private, "Reading the private table, drawing noise, weighting the public table"):
