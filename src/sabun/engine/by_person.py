@@ -85,7 +85,7 @@ def by_person(statistic: Statistic[State], how: Persons, *, form: FileFormat | N
     counted = cast(OfTables[State], statistic)  # whoever takes persons says what is read
     names = how.table.names(counted.schema.file) if isinstance(how.table, Elsewhere) else None
     if names is not None:
-        how.check(names)
+        how.check(names, counted.schema.names)
     return ByPerson(statistic=counted, how=bare, form=form)
 
 
