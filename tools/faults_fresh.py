@@ -2,7 +2,7 @@
 
     python tools/faults_fresh.py --run first      a run under that name; what it holds already is left alone
     python tools/faults_fresh.py --run second --after first      only what the first run did not notice
-    python tools/faults_fresh.py --run third --list faults_fresh_again      another list of tests/audit
+    python tools/faults_fresh.py --run third --list faults_by_another_reader      another list of tests/audit
     python tools/faults_fresh.py --page           writes what is kept into docs/audit.md (then: tools/docs/wrap.py)
 
 Each fault is planted in a copy. The quick checks of `sabun audit` are asked first, those of the room concerned (see
@@ -203,7 +203,7 @@ def figures() -> str:
     runs = kept()
     told = f"In the first run {_noticed(runs['first'])}. With the laws that were missing then, {_noticed(runs['second'])}."
     if "third" in runs:
-        told += f" Of a second list, by somebody else, {_noticed(runs['third'])}, again in their first run."
+        told += f" Of another reader's list (`tests/audit/{runs['third']['list']}.toml`) {_noticed(runs['third'])}, in its first run."
     return told
 
 
