@@ -203,7 +203,8 @@ def figures() -> str:
     runs = kept()
     told = f"In the first run {_noticed(runs['first'])}. With the laws that were missing then, {_noticed(runs['second'])}."
     if "third" in runs:
-        told += f" Of another reader's list (`tests/audit/{runs['third']['list']}.toml`) {_noticed(runs['third'])}, in its first run."
+        third = runs["third"]
+        told += f" Of another reader's list (`tests/audit/{third['list']}.toml`) {_noticed(third)}, in its first run."
     return told
 
 
