@@ -259,9 +259,9 @@ def _model(world: World, study: Study, truth: np.ndarray[Any, Any], dice: np.ran
     sums, moments = [sums_of(study, value) for value in _released(study, tables, dice)], Moments(design=study.design)
     facts: dict[str, Any] = {"study": study, "method": "pool", "organisations": tuple(map(str, range(len(sums))))}
     if world.home_rows is None:
-        return PublicModel(**facts, **facts_of(public_posterior(study, sums)))
+        return PublicModel(**facts, **facts_of(public_posterior(study, sums), study, sums))
     home = home_sums(study, state_of(moments, Labelled(*_table(world, truth, dice, world.home_rows, None))))
-    return HomeModel(**facts, **facts_of(pooled(study, sums, home)))
+    return HomeModel(**facts, **facts_of(pooled(study, sums, home), study, sums, home))
 
 
 def _released(study: Study, tables: Sequence[Labelled], dice: np.random.Generator) -> list[dict[str, Any]]:

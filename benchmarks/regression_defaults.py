@@ -3,11 +3,11 @@
     python -m benchmarks.regression_defaults [--quick] [--json docs/results/regression/defaults.json] [PART ...]
 
 Parts: `cells` (made-up tables, yes-or-no features among them), `tables` (real ones, held-out rows), `pilots` (the same
-tables, with and without a fifth of epsilon on a pilot), `rounds` (one file beside two rounds), `time` (a small table beside
-scikit-learn). Errors of cells are those of the public model's predictions
-beside the true ones, in variances of those; a cell's figure is the geometric mean over runs of the ratio of the two methods'
-errors. What a first draw puts above 1.1 is drawn anew, with five times as many runs, and the second draw counts. Cells whose
-plan is refused as noise are told apart. With --json, what the file has about other parts stays.
+tables, with and without a fifth of epsilon on a pilot), `rounds` (one file beside two rounds), `tails` (skewed residuals and
+curves: `benchmarks.regression_tails`), `time` (a small table beside scikit-learn). Errors of cells are those of the public
+model's predictions beside the true ones, in variances of those; a cell's figure is the geometric mean over runs of the ratio
+of the two methods' errors. What a first draw puts above 1.1 is drawn anew, with five times as many runs, and the second draw
+counts. Cells whose plan is refused as noise are told apart. With --json, what the file has about other parts stays.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import cpu_seconds, run_peer
 from benchmarks.regression import TABLE_PEER, held_out_errors, held_out_tables
+from benchmarks.regression_tails import tails_part
 from sabun.asking import state_of
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
@@ -258,6 +259,7 @@ PARTS: dict[str, Callable[[bool], Any]] = {
     "tables": tables_part,
     "pilots": pilots_part,
     "rounds": rounds_part,
+    "tails": tails_part,
     "time": time_part,
 }
 

@@ -225,7 +225,7 @@ def test_outside_a_study_privacy_may_differ_but_bounds_may_not() -> None:
     one = PrivateRidge(epsilon=1, **terms).fit(X, y).release_
     two = PrivateRidge(epsilon=2, **terms).fit(X, y).release_
     assert np.isfinite(combine([one, two]).coef_).all()
-    with pytest.raises(ReleaseError, match="Agree on bounds, radius and method first"):
+    with pytest.raises(ReleaseError, match="Agree on columns, target, bounds, radius and method first"):
         combine([one, PrivateRidge(epsilon=1, x_bounds=[(0, 121), (10, 60)], y_bounds=(0, 100)).fit(X, y).release_])
     with pytest.raises(ReleaseError, match="of another than"):
         combine([one, PrivateRidge(epsilon=1, method="objpert", **terms).fit(X, y).release_])

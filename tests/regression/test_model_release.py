@@ -145,7 +145,7 @@ def test_a_saved_model_keeps_what_it_does_not_know(tmp_path: Path) -> None:
 def test_a_page_says_what_its_intervals_assume() -> None:
     for release in (ONE, joined(ONE, TWO).release()):
         page = report(release)
-        assert "residuals may vary more in one organisation than in another" in page
+        assert "residuals may have any tails and vary more in one organisation than in another" in page
         assert "with coefficients no longer than" in page
 
 

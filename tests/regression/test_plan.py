@@ -104,6 +104,8 @@ def test_forecasts_are_a_pair_where_nothing_is_told_and_one_where_the_shape_is()
     kind, unkind = plan_of(study, n_records=2000, organisations=3).forecasts
     assert kind.middle < unkind.middle
     assert "explains 80%" in kind.assumed[0]
+    assert kind.assumed[0].endswith("residuals are normal")
+    assert unkind.assumed[0].endswith("all on one side")
     told = plan_of(study, n_records=2000, organisations=3, shape=Shape(spread=0.3, r_squared=0.4))
     [one] = told.forecasts
     assert kind.middle < one.middle < unkind.middle
@@ -112,6 +114,16 @@ def test_forecasts_are_a_pair_where_nothing_is_told_and_one_where_the_shape_is()
     assert one.assumed[0] in str(told)
     assert isinstance(told, Planned)
     assert [len(plan_of(unit_study(2, method=m), n_records=300).forecasts) for m in MECHANISMS] == [2] * len(MECHANISMS)
+
+
+def test_targets_far_to_one_side_cost_what_the_first_sums_cost() -> None:
+    """Cut residuals say nothing of them: the error lies between that of normal residuals and that of sums alone."""
+    terms = {"features": Schema.of_bounds([(-1, 1)] * 3), "target": Column.number("y", lower=-1, upper=1), "epsilon": 1}
+    found = {}
+    for method, tail in (("staged", 0.0), ("staged", 2.0), ("ssp-gauss", 2.0)):
+        shape = Shape(spread=0.4, r_squared=0.02, deviation=0.15, tail=tail)
+        found[method, tail] = plan_of(Study(**terms, method=method), n_records=30_000, shape=shape).forecasts[0].middle
+    assert 1.5 * found["staged", 0.0] < found["staged", 2.0] < 3 * found["ssp-gauss", 2.0]
 
 
 def test_noise_is_vacuous_and_a_clear_answer_is_not() -> None:
@@ -127,6 +139,7 @@ def test_noise_is_vacuous_and_a_clear_answer_is_not() -> None:
         ({"correlation": 1}, "correlation must be"),
         ({"centre": 2}, "centre must be"),
         ({"deviation": "x"}, "deviation must be"),
+        ({"tail": -1}, "tail must be"),
     ],
 )
 def test_a_shape_must_be_possible(wrong: dict[str, Any], message: str) -> None:

@@ -109,6 +109,17 @@ def test_the_bisection_asks_at_most_four_lengths_and_finds_the_radius() -> None:
         assert _chosen(Tally(rows=10, sums=sums), shares, [0] * QUERIES) == min(first, RADII - 1)
 
 
+def test_a_large_table_shortens_less_and_in_the_end_nothing() -> None:
+    """Weights make another line the best one where none is true: that is to vanish as rows grow, whatever it costs a little."""
+    assert [shares_of(boxed(4), rows).back for rows in (70_000, 72_000, 144_000, 10**6)] == [0, 1, 2, 4]
+    assert shares_of(boxed(4, records_per_person=2), 288_000).back == 1  # as noisy as with a quarter of mu**2
+    assert shares_of(boxed(4, relation="add-remove"), None).back == 0
+    study, (X, y) = boxed(4, epsilon=30), table(4000, 4)
+    longer, chosen = shares_of(study, 4000).back, Reading.of(study, Labelled(X / 8, y))
+    value = add_staged_noise(study, chosen, seeded_coin(1))
+    assert 1 < longer == 8 - value["radius"]
+
+
 def test_each_length_of_the_bisection_has_a_draw_of_its_own() -> None:
     """Lengths alike for every radius: the draws alone decide, each once, in their order."""
     shares, alike = shares_of(boxed(), 10**6), Tally(rows=10, sums=(0,) * RADII)

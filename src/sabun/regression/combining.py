@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, s
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.sound import sound_of
 from sabun.regression.statistic import Moments, Totals
 from sabun.regression.study import STATISTICS, Study
-from sabun.regression.sums import home_sums
+from sabun.regression.sums import Home, Sums, home_sums
 from sabun.regression.twice import without_own
 from sabun.release import Release
 
@@ -202,12 +204,15 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
         return pooled(study, [*sums[:place], *sums[place + 1 :]], own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    return {"influences": found, **facts_of(fallen(study, sums, whole) if own is None else whole)}
+    facts = facts_of(fallen(study, sums, whole) if own is None else whole, study, sums, own)
+    return {"influences": found, **facts}
 
 
-def facts_of(posterior: Posterior) -> dict[str, Any]:
-    """What a model of the pool keeps of its posterior."""
-    return {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt", "moved")}
+def facts_of(posterior: Posterior, study: Study, releases: Sequence[Sums], home: Home | None = None) -> dict[str, Any]:
+    """What a model of the pool keeps of its posterior, and how to find what its intervals lie around."""
+    found = {name: getattr(posterior, name) for name in ("beta", "covariance", "error", "variance", "doubt", "moved")}
+    cut = any(one.refined is not None for one in releases)
+    return found | {"sound": partial(sound_of, study, releases, home) if cut else None}
 
 
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def _must_agree(first: Contribution, other: Contribution) -> None:
     if first.study.organisations or other.study.organisations or _terms(first.study) != _terms(other.study):
         raise ReleaseError(
             f"releases must be made for one study; {other.organisation!r} is of another than {first.organisation!r}. "
-            "Agree on bounds, radius and method first."
+            "Agree on columns, target, bounds, radius and method first."
         )
 
 

@@ -21,7 +21,7 @@ from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.sensitivity import residual_weights
 from sabun.regression.sharing import Shares, shares_of
 from sabun.regression.simulation import normals
-from sabun.regression.staged import level_for
+from sabun.regression.staged import free_level, level_for
 from sabun.regression.stages import RADII, SHARE, level_of, radius_of
 from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
@@ -46,6 +46,8 @@ class Shape:
         r_squared: Which share of the target's variance a linear model explains.
         deviation: Standard deviation of the target.
         between: Which share of a feature's variance lies between organisations.
+        tail: How far from all others the few targets lie that make up its residuals, all on one side, and what the line
+            explains is how many they are (money, counts that are mostly 0); 0 where residuals are normal.
     """
 
     spread: float = 0.45
@@ -54,6 +56,7 @@ class Shape:
     r_squared: float = 0.8
     deviation: float = 0.35
     between: float = 0.0
+    tail: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("spread", "deviation"):
@@ -63,19 +66,23 @@ class Shape:
         for name in ("correlation", "between"):
             value = getattr(self, name)
             checks.require(checks.is_number(value) and 0 <= value < 1, "at least 0 and below 1", **{name: value})
+        good = checks.is_number(self.tail) and 0 <= self.tail <= 2
+        checks.require(good, "at least 0 and at most 2", tail=self.tail)
         good = checks.is_number(self.r_squared) and 0 < self.r_squared < 1
         checks.require(good, "above 0 and below 1", r_squared=self.r_squared)
 
     def __str__(self) -> str:
+        far = f"residuals are a few targets that lie {self.tail:g} away, all on one side"
         return (
             f"features spread by {self.spread:g} around {self.centre:g} (in half ranges of their bounds), correlated by "
             f"{self.correlation:g}, {self.between:.0%} of their variance between organisations; a linear model explains "
-            f"{self.r_squared:.0%} of a target that spreads by {self.deviation:g}"
+            f"{self.r_squared:.0%} of a target that spreads by {self.deviation:g}; "
+            f"{far if self.tail else 'residuals are normal'}"
         )
 
 
 OPTIMISTIC = Shape()
-PESSIMISTIC = Shape(spread=0.12, centre=0.3, correlation=0.5, r_squared=0.1, deviation=0.15, between=0.3)
+PESSIMISTIC = Shape(spread=0.12, centre=0.3, correlation=0.5, r_squared=0.1, deviation=0.15, between=0.3, tail=1.0)
 
 
 def errors_to_expect(study: Study, shape: Shape, *, n_records: int, organisations: int, runs: int = _RUNS) -> Floats:
@@ -98,7 +105,7 @@ def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin
         tables.append(np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn)
     residual = shape.deviation**2 * (1 - shape.r_squared)
     times = organisations / len(tables)
-    made = [_Made.of(study, one, truth, residual, rows) for one in tables]
+    made = [_Made.of(study, one, truth, residual, rows, shape.tail) for one in tables]
     first = [one.drawn(times, coin) for one in made]
     if study.method == "rounds":
         model = pooled(study, [sums for sums, _, _ in first])
@@ -129,6 +136,7 @@ class _Made:
         weight: Sum of the squared weights.
         near: The radius in units of the study's own.
         noise: Of the first sums.
+        tail: How far the few targets lie that make up the residuals; 0 where those are normal.
     """
 
     study: Study
@@ -141,17 +149,22 @@ class _Made:
     weight: float
     near: float
     noise: NoiseLevel
+    tail: float
 
     @classmethod
-    def of(cls, study: Study, rows: Floats, truth: Floats, residual: float, count: int) -> _Made:
+    def of(cls, study: Study, rows: Floats, truth: Floats, residual: float, count: int, tail: float) -> _Made:
         """What a table of `count` rows like these is like."""
         staged, scale = study.method in STAGED, study.design.scale
         shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
         lengths = np.linalg.norm(rows, axis=1)
         radius = scale if shares is None or study.clip_radius is not None else radius_of(study.design, 0)
         if shares is not None and shares.length is not None:
-            ladder, enough = [radius_of(study.design, step) for step in range(RADII)], 0.75 - shares.lean / SHARE / count
-            radius = next((r for r in ladder if np.minimum((lengths / r) ** 2, 1).mean() >= enough), ladder[-1])
+            ladder, enough = (
+                [radius_of(study.design, step) for step in range(RADII)],
+                0.75 - shares.lean / SHARE / count,
+            )
+            filled = (step for step, r in enumerate(ladder) if np.minimum((lengths / r) ** 2, 1).mean() >= enough)
+            radius = ladder[max(next(filled, RADII - 1) - shares.back, 0)]
         weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
         lift, units = count / len(rows), rows * weights[:, None] / scale
         twice = units * weights[:, None]
@@ -166,6 +179,7 @@ class _Made:
             weight=lift * float(weights @ weights),
             near=radius / scale,
             noise=noise_level(study) if shares is None else near_radius(gauss_level(study, shares.first), radius / scale),
+            tail=tail,
         )
 
     def drawn(self, many: float, coin: Coin) -> _Drawn:
@@ -195,7 +209,8 @@ class _Made:
         assert self.shares is not None
         assert self.shares.second is not None
         paid = float(np.sum(model.covariance * self.gram)) / self.count
-        tau, start, gram = level_of(level_for(model.variance, paid)), model.beta, times * self.gram
+        free = free_level(self.study, self.shares, replace(sums, gram=self.gram), model.variance)
+        tau, start, gram = level_of(level_for(model.variance, paid, free)), model.beta, times * self.gram
         level, (on_square, on_weight) = (
             times * float(self.shares.second) / UNIT**4,
             map(float, residual_weights(self.study.relation)),
@@ -203,7 +218,10 @@ class _Made:
         spreads = level * (tau * self.near / self.study.design.shrink) ** 2, level * tau**4 / on_square, level / on_weight
         off = moment - gram @ start + math.sqrt(spreads[0]) * normals(coin, start.shape)
         around = float(square - 2 * start @ moment + start @ gram @ start)
+        away, squares = self._cut(tau)
+        off, around = off - times * away, around - times * squares
         around += math.sqrt(spreads[1]) * float(normals(coin, (1,))[0])
+        long = float(start @ start)
         refined = Refined(
             start=start,
             moment=off + sums.gram @ start,
@@ -211,7 +229,23 @@ class _Made:
             weight=max(times * self.weight, 1.0),
             noise=spreads,
         )
-        return replace(sums, refined=refined)
+        larger = float(sums.square - 2 * start @ sums.moment + start @ sums.gram @ start) - around
+        unsure = sums.noise.square + 4 * long * sums.noise.moment + long**2 * sums.noise.gram + spreads[1]
+        return replace(sums, refined=refined, tail=(larger, unsure))
+
+    def _cut(self, tau: float) -> tuple[Floats, float]:
+        """What cutting at tau takes from c and from the squares of such a table.
+
+        A share of q = s2 / h**2 of all targets lies h away, and q moves with the line: a cut to tau takes 1 - tau / h of the
+        line and of its mean q h.
+        """
+        if self.tail <= tau:
+            return 0 * self.beta, 0.0
+        share = self.residual / self.tail**2
+        line = self.gram @ self.beta
+        if self.study.fit_intercept:
+            line = line + share * self.tail * self.study.design.scale * self.gram[:, -1]
+        return (1 - tau / self.tail) * line, share * (self.tail**2 - tau**2) * self.weight
 
 
 def _root(matrix: Floats) -> Floats:

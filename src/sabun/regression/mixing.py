@@ -12,6 +12,18 @@ N meets beta - l b twice over. With v on the diagonal and v / 2 above it, E |N N
 |beta|**2 for w coefficients, against (w + 1)**2 v**2 / 4 |beta|**2 if the two N were independent (moments of the Gaussian
 orthogonal ensemble). The latter is also the square of its mean, which adds up over organisations with starts of their own.
 `meets` holds both, for the share of the start's error that N stands for.
+
+Residuals are cut, and where their tails differ (a few large ones on one side) the c of the residuals is off by what was cut,
+however many rows there are. Nothing is cut from the first c. The two differ by that bias d and by noise that is known: each
+number of d has the variance D = v_c + v_c2 + g |b|**2. So whoever reads a release can tell a bias that is larger than the noise
+of the first sums, and takes the first c there: the share l is multiplied by k D / |d|**2, for the k directions that are looked
+at together (James and Stein 1961). Skewed residuals that have nothing to do with the features move c along A's column of the
+constant; that direction is looked at by itself. Where noise alone makes d, taking the first c costs D for each direction, which
+can be many times what is at stake, so it is taken where |d|**2 / D is above T only: E[|d|**2 / D; |d|**2 / D > T] is
+k P(chi2(k + 2) > T), and T is where that costs a twentieth of the error that there is without it. In a large table even D is
+little beside that error, and T falls to 0. It is 0 too where squares around the start are clearly larger in the first sums
+than in those of the residuals (with what cutting normal ones takes away): then there are tails, and only whether they differ is
+open.
 """
 
 from __future__ import annotations
@@ -22,11 +34,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import chdtri
 
 from sabun.regression.design import Floats
 from sabun.regression.sums import Sums
 
-__all__ = ["Axes", "Mixed", "Together", "even"]
+__all__ = ["Axes", "Mixed", "Together", "even", "tails_shown"]
+
+_SPENT = 0.05
+"""Which share of the error without it a look for bias may cost where there is none."""
+_TAILS = 3.3
+"""Squares that are larger by so many deviations of their noise are taken for tails: noise alone does that once in 2,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +81,15 @@ class Mixed:
     Args:
         moment: c.
         noise_gram: Variance of the noise on the diagonal of A.
-        noise_moment: Of c by itself.
-        meets: The squared length of the coefficients that the noise of A meets, on average over organisations.
+        noise_moment: Of c by itself, along each direction of A.
+        meets: The squared length of the coefficients that the noise of A meets, likewise, on average over organisations.
         shift: How much longer than the coefficients they can be.
     """
 
     moment: Floats
     noise_gram: float
-    noise_moment: float
-    meets: float
+    noise_moment: Floats
+    meets: Floats
     shift: float = 0.0
 
 
@@ -80,66 +98,125 @@ class Together:
     """Sums of several organisations, ready to be mixed for any coefficients.
 
     Args:
+        axes: Their A.
         moment: Their own c.
-        back: How the c of the residuals, moved back, differs from it.
+        back: How the c of the residuals, moved back by A as it is seen, differs from it.
+        apart: The same, moved back by A as it came: bias, and noise of known size.
         noise_gram: Variance of the noise on the diagonal of A.
         once: Variance of the noise of c where there are no residuals.
         plain: The same where there are some.
         cut: That of the residuals.
         starts: The starts, each times the noise of its A.
-        long: Their squared lengths, likewise.
+        crossed: Their outer products, likewise.
         longest: The length of the longest.
-        apart: How many different starts there are.
+        different: How many different starts there are.
+        tails: Whether squares around the starts are clearly larger in the first sums than in those of the residuals.
     """
 
+    axes: Axes
     moment: Floats
-    back: Floats | float
+    back: Floats
+    apart: Floats
     noise_gram: float
     once: float
     plain: float
     cut: float
-    starts: Floats | float
-    long: float
+    starts: Floats
+    crossed: Floats
     longest: float
-    apart: int
+    different: int
+    tails: bool
 
     @classmethod
     def of(cls, releases: Sequence[Sums], axes: Axes) -> Together:
         """What is the same for all coefficients."""
         twice = [(one, one.refined) for one in releases if one.refined is not None]
-        back: Floats | float = 0.0
-        if twice:
-            middle = sum(again.start for _, again in twice) / len(twice)
-            back = sum(again.moment - one.moment for one, again in twice) + (axes.seen - axes.gram) @ middle
+        none = np.zeros(len(axes.values))
+        apart = sum((again.moment - one.moment for one, again in twice), start=none)
+        middle = sum((again.start for _, again in twice), start=none) / max(len(twice), 1)
         return cls(
+            axes=axes,
             moment=np.asarray(sum(one.moment for one in releases)),
-            back=back,
+            back=apart + (axes.seen - axes.gram) @ middle,
+            apart=apart,
             noise_gram=max(sum(one.noise.gram for one in releases), 1e-300),
             once=sum(one.noise.moment for one in releases if one.refined is None),
             plain=sum(one.noise.moment for one, _ in twice),
             cut=sum(again.noise[0] for _, again in twice),
-            starts=sum((one.noise.gram * again.start for one, again in twice), start=0.0),
-            long=sum(one.noise.gram * float(again.start @ again.start) for one, again in twice),
+            starts=sum((one.noise.gram * again.start for one, again in twice), start=none),
+            crossed=sum((one.noise.gram * np.outer(again.start, again.start) for one, again in twice), start=0.0 * axes.gram),
             longest=max((math.sqrt(float(again.start @ again.start)) for _, again in twice), default=0.0),
-            apart=len({again.start.tobytes() for _, again in twice}),
+            different=len({again.start.tobytes() for _, again in twice}),
+            tails=tails_shown(releases),
         )
 
-    def mixed(self, beta: Floats, norm_squared: float | None = None) -> Mixed:
-        """The mix for an estimate; `norm_squared` stands in for its squared length before there is one."""
-        norm = float(beta @ beta) if norm_squared is None else norm_squared
-        reach, along = (1 + 1 / len(beta)) / 2, float((beta * self.starts).sum())
-        share = (self.plain + reach * along) / max(self.plain + self.cut + reach * self.long, 1e-300)
+    def mixed(self, beta: Floats, variance: float, norm_squared: float | None = None) -> Mixed:
+        """The mix for an estimate and a residual variance; `norm_squared` stands in for its squared length at first."""
+        norm, width = float(beta @ beta) if norm_squared is None else norm_squared, len(beta)
+        reach, along, long = (1 + 1 / width) / 2, float(beta @ self.starts), float(np.trace(self.crossed))
+        share = (self.plain + reach * along) / max(self.plain + self.cut + reach * long, 1e-300)
         share = min(max(share, 0.0), 1.0)
-        width, folded = len(beta), reach * self.noise_gram * norm
-        own = share**2 * folded / max(folded + self.plain, 1e-300) if self.apart else 0.0
-        again = (2 * width**2 + 5 * width + 5) / (width + 1) ** 2 - 2 + self.apart
+        folded = reach * self.noise_gram * norm
+        again = (2 * width**2 + 5 * width + 5) / (width + 1) ** 2 - 2 + self.different
+
+        def noise(taken: Floats) -> tuple[Floats, Floats]:
+            own = taken**2 * folded / max(folded + self.plain, 1e-300) if self.different else 0.0 * taken
+            meets = np.maximum(norm + (taken**2 * long - 2 * taken * along) / self.noise_gram, 0.0)
+            return self.once + (1 - taken) ** 2 * self.plain + taken**2 * self.cut, meets * (1 + own * again)
+
+        moved, taken = share * self.back, np.full(width, share)
+        if self.different:
+            on_moment, meets = noise(taken[:1])
+            error = float(on_moment[0] + reach * self.noise_gram * meets[0]) + variance * float(self.axes.values.mean())
+            (first, rest), constant = self._kept(error), self._constant
+            moved = rest * moved + (first - rest) * (constant @ moved) * constant
+            taken = share * (rest + (first - rest) * (constant @ self.axes.vectors) ** 2)
+        on_moment, meets = noise(taken)
         return Mixed(
-            moment=self.moment + share * self.back,
+            moment=self.moment + moved,
             noise_gram=self.noise_gram,
-            noise_moment=self.once + (1 - share) ** 2 * self.plain + share**2 * self.cut,
-            meets=max(norm + (share**2 * self.long - 2 * share * along) / self.noise_gram, 0.0) * (1 + own * again),
+            noise_moment=on_moment,
+            meets=meets,
             shift=share * self.longest,
         )
+
+    @cached_property
+    def _constant(self) -> Floats:
+        """Where residuals with a mean move c: along the last column of A, that of the constant where there is one."""
+        column = self.axes.seen[:, -1]
+        length = float(np.linalg.norm(column))
+        return np.asarray(column / length) if length > 0 else np.eye(len(column))[-1]
+
+    def _kept(self, error: float) -> tuple[float, float]:
+        """Which part of its share the c of the residuals keeps beside the first one: along the constant, elsewhere.
+
+        Args:
+            error: The variance of a number of c without looking, sampling included.
+        """
+        constant, width = self._constant, len(self.apart)
+        long, here = float(np.trace(self.crossed)), float(constant @ self.crossed @ constant)
+        step = float(constant @ self.apart)
+        found = (step**2, float(self.apart @ self.apart) - step**2)
+        noise = (long + here) / 2, (width * long - here) / (2 * max(width - 1, 1))
+        first, rest = (
+            _kept_of_bias(square, self.plain + self.cut + level, directions, math.inf if self.tails else error)
+            for square, level, directions in zip(found, noise, (1, width - 1), strict=True)
+        )
+        return first, rest
+
+
+def tails_shown(releases: Sequence[Sums]) -> bool:
+    """Whether the releases together say that residuals have tails."""
+    larger, noise = (sum(one.tail[place] for one in releases) for place in (0, 1))
+    return larger > _TAILS * math.sqrt(noise) > 0
+
+
+def _kept_of_bias(square: float, noise: float, directions: int, error: float) -> float:
+    """Which part is kept of numbers that differ by a squared length from unbiased ones, where noise alone has that variance."""
+    if not directions or noise <= 0:
+        return 1.0
+    bound = float(chdtri(directions + 2, min(_SPENT * error / noise, 1.0)))
+    return 1.0 if square <= bound * noise else min(directions * noise / square, 1.0)
 
 
 def _calmed(gram: Floats, noise: float) -> Floats:

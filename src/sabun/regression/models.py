@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
 
+from sabun import checks
 from sabun.asking import renamed
 from sabun.errors import DataError, ParameterError, SimulatedError
 from sabun.foreign import parse_json
@@ -21,8 +22,9 @@ from sabun.regression.coefficients import coefficient_lines
 from sabun.regression.design import Floats
 from sabun.regression.falling import remarks_on
 from sabun.regression.intervals import Doubt, half_lengths, record_half_lengths
-from sabun.regression.pooling import pull_of
+from sabun.regression.promise import joint_promise
 from sabun.regression.saved import check_possible, check_promises, doubt_of, doubt_record, moved_of, spread_of
+from sabun.regression.sound import TAILS, Measured, Sound, ends_of, sound_from
 from sabun.regression.study import LARGEST_FILE, Study
 from sabun.release import Release, derived
 from sabun.release.files import read_whole, write_whole
@@ -38,8 +40,8 @@ _ORIGIN = (
 _ONE_TABLE = "No key says who made these releases, so one table may stand behind all of them: the promise is the sum of theirs."
 _CAVEATS = (
     "95 % intervals hold sampling noise, privacy noise and the pull of the prior on coefficients no longer than the study's "
-    "bound. They assume one linear model for all (residuals may vary more in one organisation than in another), no bias from "
-    "shortened rows"
+    "bound, whatever tails residuals{} have. They assume one linear model for all (residuals may vary more in one organisation "
+    "than in another, not within one), no bias from shortened rows"
 )
 _JOINED = {
     "pool": "noisy sums put together, the less noisy ones counting more",
@@ -49,7 +51,7 @@ _JOINED = {
     "stack": "coefficients weighted by how well they fit the home data",
     "best": "coefficients of the release that fits the home data best",
 }
-_AT_HOME = " and that no release was made of the home data (name yours as your own, and it is left out)"
+_AT_HOME = " and that no release was made of the home data (name yours as own, at a terminal --own, and it is left out)"
 _OLD_FILE = (
     "Written by an earlier version, which took the residual variance for known: its intervals may be too short. "
     "Combine the releases again."
@@ -84,6 +86,7 @@ class _Model(abc.ABC):
     variance: float | None = None
     doubt: Doubt | None = None
     moved: Floats | None = None
+    sound: Sound | Callable[[], Sound] | None = field(default=None, repr=False)
     weights: tuple[float, ...] | None = None
     findings: tuple[str, ...] = ()
     influences: tuple[Influence, ...] = ()
@@ -135,23 +138,29 @@ class _Model(abc.ABC):
         return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
     @renamed(level="confidence")
-    def conf_int(self, confidence: float = 0.95) -> Floats:
+    def conf_int(self, confidence: float = 0.95, *, tails: str = "any") -> Floats:
         """Confidence intervals of the coefficients: one row (low, high) for each.
 
         They hold sampling noise, privacy noise and, for coefficients no longer than the study's `coef_bound`, how far its prior
         can have pulled them towards 0 where noise hides a direction (features that are nearly equal). They assume one linear
         model for all organisations, whose residuals may differ in size; that no release was made of the home data; and no bias
         from shortened rows. See `sabun.regression.intervals`.
+
+        Args:
+            confidence: How likely each holds its coefficient.
+            tails: Of residuals: `any`, or `light` to assume that what staged releases cut off them (beyond 2.5 deviations)
+                cancels out. That makes intervals shorter in most tables, and wrong where a few targets lie far to one side.
         """
-        reach = self._reach(np.eye(len(self.coef_) + 1), confidence)[:-1]
-        return np.column_stack([self.coef_ - reach, self.coef_ + reach])
+        return self._ends(np.eye(len(self.feature_names_) + 1), confidence, tails)[:-1]
 
     @renamed(level="confidence")
-    def intercept_interval(self, confidence: float = 0.95, *, at: Mapping[str, float] | None = None) -> tuple[float, float]:
+    def intercept_interval(
+        self, confidence: float = 0.95, *, at: Mapping[str, float] | None = None, tails: str = "any"
+    ) -> tuple[float, float]:
         """Confidence interval of the constant, or of what it is where `at` puts some features, which are at 0 otherwise."""
         row = np.array([*((at or {}).get(name, 0.0) for name in self.feature_names_), 1.0])
-        middle, reach = float(row @ self._original()), float(self._reach(row[None, :], confidence)[0])
-        return middle - reach, middle + reach
+        low, high = self._ends(row[None, :], confidence, tails)[0].tolist()
+        return low, high
 
     def predict(self, X: object) -> Floats:
         """Predictions for records; numbers outside the public bounds count as the nearest bound, as they did in the fit."""
@@ -164,7 +173,7 @@ class _Model(abc.ABC):
         For a home model these are records of the home organisation; for a public one records of the organisations that
         released, as many of each as it has rows. Residuals are taken for normal.
         """
-        return self._ends(self._values(X), confidence)
+        return self._record_ends(self._values(X), confidence)
 
     def predictions(self, X: object) -> tuple[list[str], Floats]:
         """What `predict` says, beside 95 % intervals where the model knows any: names and columns, of one reading."""
@@ -172,15 +181,13 @@ class _Model(abc.ABC):
         line = self._line(features)[:, None]
         if self.error is None:
             return ["prediction"], line
-        return ["prediction", "low", "high"], np.hstack([line, self._ends(features, 0.95)])
+        return ["prediction", "low", "high"], np.hstack([line, self._record_ends(features, 0.95)])
 
     def _line(self, features: Floats) -> Floats:
         return np.asarray(features @ self.coef_ + self.intercept_)
 
-    def _ends(self, features: Floats, confidence: float) -> Floats:
-        values = np.column_stack([features, np.ones(len(features))])
-        middle, reach = values @ np.append(self.coef_, self.intercept_), self._reach(values, confidence, record_half_lengths)
-        return np.column_stack([middle - reach, middle + reach])
+    def _record_ends(self, features: Floats, confidence: float) -> Floats:
+        return self._ends(np.column_stack([features, np.ones(len(features))]), confidence, "any", record_half_lengths)
 
     def score(self, X: object, y: object) -> float:
         """R squared on records of the caller; computed from raw data, so NOT PRIVATE for them."""
@@ -206,7 +213,7 @@ class _Model(abc.ABC):
     def __str__(self) -> str:
         lines = [*self.warnings, self._headline(), *coefficient_lines(self)]
         if self.covariance is not None:
-            lines.append(_CAVEATS + self._assumed() + ".")
+            lines.append(_CAVEATS.format("" if isinstance(self, PublicModel) else " of releases") + self._assumed() + ".")
         return "\n".join([*lines, *self.findings])
 
     @abc.abstractmethod
@@ -229,15 +236,18 @@ class _Model(abc.ABC):
             )
         return self.covariance, self.error
 
-    def _reach(self, rows: Floats, confidence: float, measure: Callable[..., Floats] = half_lengths) -> Floats:
-        """Half the length of the interval of each row times (coefficients, intercept), in original units."""
+    def _ends(self, rows: Floats, confidence: float, tails: str, measure: Measured = half_lengths) -> Floats:
+        """The interval of each row times (coefficients, intercept), in original units: low, high."""
+        checks.one_of(TAILS, tails=tails)
         covariance, error = self._spreads()
-        half = self.study.design.target_range[1]
-        units = rows @ self.study.design.original_units()[0] / half
         doubt = self.doubt or Doubt.none(len(self.beta), self.variance or 0.0)
-        reach = measure(units, error, doubt, pull_of(self.study, covariance, units), confidence)
-        # Around a model that was moved towards a constant, as long as it takes to hold the interval around what it was before.
-        return np.asarray(half * (reach if self.moved is None else reach + np.abs(units @ self.moved)))
+        own = Sound(beta=self.beta, covariance=covariance, error=error, doubt=doubt)
+        return ends_of(self.study, rows, own, self._sound if tails == "any" else None, self.moved, confidence, measure)
+
+    @cached_property
+    def _sound(self) -> Sound | None:
+        """What intervals lie around where residuals were cut; made when it is first asked for, since a fit need not wait."""
+        return self.sound() if callable(self.sound) else self.sound
 
     def _original(self) -> Floats:
         matrix, shift = self.study.design.original_units()
@@ -283,7 +293,7 @@ class PublicModel(_Model):
         if self.covariance is not None:
             ends = np.vstack([self.conf_int(), self.intercept_interval()])
             value |= {"low": ends[:, 0], "high": ends[:, 1]}
-        promise, known = _joint(self)
+        promise, known = joint_promise(self.study, self.organisations, self.guarantees, simulated=self.simulated)
         columns = {column.name: column for column in (*self.study.features.columns, self.study.target)}
         value |= dates_of(columns)
         facts = {"study_hash": self.study.hash, "ledger_rows": list(self.ledger_rows), **units_of(columns)}
@@ -316,6 +326,8 @@ class PublicModel(_Model):
         }
         if self.moved is not None:
             record["moved"] = self.moved.tolist()
+        if self._sound is not None:
+            record["sound"] = self._sound.to_dict()
         write_whole(path, json.dumps(record, indent=1, allow_nan=False).encode() + b"\n", overwrite=overwrite)
 
     @classmethod
@@ -342,8 +354,9 @@ class PublicModel(_Model):
             promises = tuple(Guarantee.from_dict(promise) for promise in record["guarantees"])
             rows = tuple(None if row is None else str(row) for row in record["ledger_rows"])
             doubt, moved = doubt_of(record.get("doubt"), study.width), moved_of(record.get("moved"), study.width)
+            sound = sound_from(record.get("sound"), study.width)
             check_possible(method, beta, covariance, error, variance)
-            if error is None and (doubt is not None or moved is not None):
+            if error is None and any(part is not None for part in (doubt, moved, sound)):
                 raise ValueError
             check_promises(study, names, promises)
             if not len(names) == len(promises) == len(rows) > 0:
@@ -352,7 +365,7 @@ class PublicModel(_Model):
             raise DataError(f"{os.fspath(path)} must be a model file written by PublicModel.save; it is not.") from None
         facts: dict[str, Any] = {"covariance": covariance, "error": error, "variance": variance, "doubt": doubt}
         notes = (*((_OLD_FILE,) if error is not None and doubt is None else ()), *remarks_on(beta, moved))
-        facts |= {"findings": notes, "moved": moved}
+        facts |= {"findings": notes, "moved": moved, "sound": sound}
         facts |= {"guarantees": promises, "ledger_rows": rows}
         return cls(study=study, method=method, organisations=names, beta=beta, **facts)
 
@@ -380,15 +393,3 @@ def _check_public(model: object, verb: str) -> None:
     """`PublicModel.save(home_model)` is a call that Python allows."""
     if not isinstance(model, PublicModel):
         raise ParameterError(f"NOT PRIVATE: a model to {verb} must be a PublicModel; one that used raw data stays at home.")
-
-
-def _joint(model: PublicModel) -> tuple[Guarantee, bool]:
-    """What the releases promise together, with whether it is known that different organisations made them."""
-    if not model.guarantees:
-        raise ParameterError("a model to release must know the promises of its releases; it has none. Make it with combine.")
-    first, *others = model.guarantees
-    names = set(model.organisations)
-    if len(names) == len(model.guarantees) and names <= set(model.study.organisations):
-        # One study, so one promise: what it says about somebody who is in several tables stands among its assumptions.
-        return dataclasses.replace(first, simulated=model.simulated), True
-    return sum(others, first), not others

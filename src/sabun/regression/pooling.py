@@ -32,9 +32,9 @@ import numpy as np
 
 from sabun.regression.design import Floats
 from sabun.regression.intervals import Doubt
-from sabun.regression.mixing import Axes, Mixed, Together, even
+from sabun.regression.mixing import Axes, Mixed, Together, even, tails_shown
 from sabun.regression.study import Study
-from sabun.regression.sums import Home, Sums
+from sabun.regression.sums import Home, Sums, uncut
 from sabun.regression.variances import (
     LARGEST,
     Variance,
@@ -119,6 +119,10 @@ def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Ho
     axes = Axes.of(releases)
     if axes is None:
         return _posterior(None, None, home, before, _Residual(own=own, released=_UNKNOWN))
+    if home is not None and tails_shown(releases):
+        # Few rows show no tails: home residuals are then taken to vary no less than the others' do, tails and all.
+        whole = [uncut(one) for one in releases]
+        own = own.at_least(_agreed(before, bound, whole, axes, None, own)[1].mean)
     total, spread, paid, beta = _agreed(before, bound, releases, axes, home, own)
     residual = _Residual(own=own, released=spread)
     if len(releases) > 1:
@@ -146,10 +150,10 @@ def _agreed(
     The weights need the variance and the coefficients, which the weighted estimate gives: a few rounds agree.
     """
     together, rows, spread = Together.of(releases, axes), sum(effective_rows(one) for one in releases), _UNKNOWN
-    total = together.mixed(np.zeros(len(before[0])), bound**2 / 4)
+    total = together.mixed(np.zeros(len(before[0])), spread.mean, bound**2 / 4)
     for _ in range(_PASSES):
         estimate = _Estimate.of(total, axes, home, before[0], own.weighed, spread.mean)
-        total, paid = together.mixed(estimate.beta), estimate.paid / rows
+        total, paid = together.mixed(estimate.beta, spread.mean), estimate.paid / rows
         spread = released_variance(releases, estimate.beta, paid)
     return total, spread, paid, estimate.beta
 
@@ -193,6 +197,12 @@ class _HomeVariance:
             return cls(stated=LARGEST, weighed=None, freedom=math.inf)
         variance, freedom = found
         return cls(stated=variance, weighed=variance * freedom / (freedom - 2), freedom=float(freedom))
+
+    def at_least(self, variance: float) -> _HomeVariance:
+        """The same, or a larger variance that is known from elsewhere."""
+        if self.weighed is None or self.weighed >= variance:
+            return self
+        return _HomeVariance(stated=max(self.stated, variance), weighed=variance, freedom=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,9 +266,10 @@ def _posterior(total: Mixed | None, axes: Axes | None, home: Home | None, before
     if total is not None and axes is not None:
         sampled = axes.turned(released * axes.values)  # has no negative directions by itself
         sampled = sampled if residual.records is None else _positive(sampled + residual.uneven)
-        sampled = sampled + total.noise_moment * np.eye(len(prior))
-        known = axes.turned(weights) @ sampled @ axes.turned(weights)
-        shaken, slope = axes.turned(weights**2 * total.noise_gram), axes.turned(weights**2 * axes.values)
+        known = axes.turned(weights) @ (sampled + axes.turned(total.noise_moment)) @ axes.turned(weights)
+        # For coefficients of length 1 where they are met at their longest.
+        shaken = axes.turned(weights**2 * total.noise_gram * (total.meets + 1e-300) / (total.meets.max() + 1e-300))
+        slope = axes.turned(weights**2 * axes.values)
         seen = axes.seen
     if home is not None:
         # 2 / f for the estimate that moves with the home variance, as much again for the C that is stated too small.
@@ -284,7 +295,7 @@ def _posterior(total: Mixed | None, axes: Axes | None, home: Home | None, before
         radius=radius,
         paid=estimate.paid,
         doubt=doubt,
-        length=0.0 if total is None else math.sqrt(total.meets),
+        length=0.0 if total is None else math.sqrt(float(total.meets.max())),
         farthest=float(radius.max()) + (0.0 if total is None else total.shift),
         seen=seen,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from sabun.errors import ParameterError
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import Guarantee
 from sabun.records import Persons
@@ -14,7 +16,7 @@ from sabun.regression.paper import warning_of
 from sabun.regression.sharing import round_terms
 from sabun.regression.study import Study
 
-__all__ = ["ONE_OF_TWO", "guarantee_of", "release_promise"]
+__all__ = ["ONE_OF_TWO", "guarantee_of", "joint_promise", "release_promise"]
 
 ONE_OF_TWO = "this is one of two rounds"
 """How the sentence begins by which the promise of one round speaks of the other."""
@@ -77,3 +79,22 @@ def release_promise(study: Study, persons: Persons | None = None) -> Guarantee:
         joint_delta=None,
         assumptions=(*whole.assumptions, together),
     )
+
+
+def joint_promise(
+    study: Study, organisations: Sequence[str], promises: Sequence[Guarantee], *, simulated: bool
+) -> tuple[Guarantee, bool]:
+    """What releases promise together, with whether it is known that different organisations made them.
+
+    Raises:
+        ParameterError: There is no promise.
+        IncompatibleGuarantees: They protect different units or know different neighbours.
+    """
+    if not promises:
+        raise ParameterError("a model to release must know the promises of its releases; it has none. Make it with combine.")
+    first, *others = promises
+    names = set(organisations)
+    if len(names) == len(promises) and names <= set(study.organisations):
+        # One study, so one promise: what it says about somebody who is in several tables stands among its assumptions.
+        return replace(first, simulated=simulated), True
+    return sum(others, first), not others

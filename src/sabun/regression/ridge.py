@@ -244,9 +244,9 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         return model.predict(X)
 
     @renamed(level="confidence")
-    def conf_int(self, confidence: float = 0.95) -> Floats:
+    def conf_int(self, confidence: float = 0.95, *, tails: str = "any") -> Floats:
         """Confidence intervals of the coefficients, privacy noise included; not for `objpert` and `paper`."""
-        return self._fitted().conf_int(confidence)
+        return self._fitted().conf_int(confidence, tails=tails)
 
     @renamed(level="confidence")
     def predict_interval(self, X: object, confidence: float = 0.95) -> Floats:

@@ -22,7 +22,7 @@ from sabun.records.persons import facts_of
 from sabun.regression.contribution import Contribution, read_one
 from sabun.regression.models import PublicModel
 from sabun.regression.sharing import shares_of
-from sabun.regression.staged import add_residual_noise, level_for, start_for
+from sabun.regression.staged import add_residual_noise, free_level, level_for, start_for
 from sabun.regression.stages import Residuals, Tally, staged_design
 from sabun.regression.study import Study
 from sabun.regression.sums import first_sums, released_radius
@@ -135,7 +135,8 @@ def residuals_around(study: Study, first: Any, model: Any) -> Residuals:
     sums, design = first_sums(study, first), staged_design(study.design, released_radius(study, first))
     own = max(float(np.sum(model.covariance * sums.gram)), 0.0) / sums.rows
     found = released_variance([sums], model.beta, own)
-    level = level_for(max(model.variance, min(found.found - _SURE * found.deviation, 1.0)), own)
+    variance = max(model.variance, min(found.found - _SURE * found.deviation, 1.0))
+    level = level_for(variance, own, free_level(study, shares_of(study, first["rows"]), sums, variance))
     return Residuals(design=design, start=start_for(study, design, model.beta), level=level)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from sabun.privacy.events import Gaussian
 from sabun.privacy.pricing import Price
 from sabun.regression.design import UNIT, Design
 from sabun.regression.sensitivity import length_reach, residual_l2_squared, sufficient_l2_squared
-from sabun.regression.stages import SHARE, radius_of
+from sabun.regression.stages import RADII, SHARE, radius_of
 from sabun.regression.study import Study
 
 __all__ = ["QUERIES", "Shares", "plain_radius", "released_shares", "round_terms", "shares_of", "staged_price"]
@@ -37,6 +37,8 @@ _RADII = ((Fraction(3, 100), 6), (Fraction(10, 100), 4))
 """Which share of the budget the radius is chosen with: the first for which so many deviations of a length fit into the rows."""
 _LEAN = 1.5
 """A radius counts as filled when a length misses it by up to so many deviations: too long costs little, too short much."""
+_SPARE = 1000
+"""The radius is a step longer than rows fill where each coefficient has so many rows times mu**2, two where it has twice."""
 _CLEAR = 12
 """Residuals are released where each coefficient has so many rows, in standard deviations of mu = 1 noise: rows times mu."""
 _MOST_NOISE = 2.0**55
@@ -55,6 +57,7 @@ class Shares:
         length: Of each question about lengths; None where the radius is not chosen.
         first: On the diagonal of A and on c.
         second: On the sums of residuals; None where the first sums are all there is.
+        back: By how many steps the radius is longer than the one that rows fill.
     """
 
     budget: Fraction
@@ -62,6 +65,7 @@ class Shares:
     length: Fraction | None
     first: Fraction
     second: Fraction | None
+    back: int = 0
 
     @property
     def lean(self) -> int:
@@ -86,7 +90,13 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     radius = next(shares, _NOTHING) if study.clip_radius is None else _NOTHING
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
     twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2
-    return _shared(study, radius, twice)
+    return replace(_shared(study, radius, twice), back=_back(study.width, rows, budget / people**2))
+
+
+def _back(width: int, rows: int | None, budget: Fraction) -> int:
+    """Weights make another line the best one where none is true. Noise that is small beside sampling may as well be larger."""
+    spare = Fraction(0) if rows is None else rows * budget / (_SPARE * width)
+    return min(math.floor(spare).bit_length(), RADII - 1)
 
 
 def released_shares(study: Study, value: Mapping[str, Any]) -> Shares:

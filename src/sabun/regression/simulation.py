@@ -33,7 +33,7 @@ from sabun.regression.staged import Reading, add_residual_noise, add_staged_nois
 from sabun.regression.statistic import Labelled, Moments, Totals
 from sabun.regression.study import MECHANISMS, STAGED, STATISTICS, Study
 from sabun.regression.sufficient import add_noise
-from sabun.regression.sums import Sums, home_sums, sums_of
+from sabun.regression.sums import Sums, home_sums, sums_of, uncut
 
 __all__ = [
     "SETTINGS",
@@ -129,7 +129,7 @@ def errors_of(world: World, study: Study, *, coin: Coin, mirror: bool = True) ->
 
 def interval_hits(world: World, study: Study, *, coin: Coin, confidence: float = 0.95, home: bool = True) -> tuple[int, int]:
     """How many 95 % intervals of the pooled model, with or without home data, hold the truth, out of how many."""
-    sums = [sums_of(study, value) for value in _released(study, world, coin)]
+    sums = [uncut(sums_of(study, value)) for value in _released(study, world, coin)]
     posterior: Posterior = pooled(study, sums, home_sums(study, world.home) if home else None)
     each = np.eye(study.width)
     reach = half_lengths(each, posterior.error, posterior.doubt, pull_of(study, posterior.covariance, each), confidence)

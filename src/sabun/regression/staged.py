@@ -24,6 +24,7 @@ from sabun.privacy.noise import Coin, rounded_gaussians
 from sabun.records import Chunks
 from sabun.records.files import FilePart
 from sabun.regression.design import UNIT, Design, Floats
+from sabun.regression.mixing import Axes
 from sabun.regression.pooling import estimated
 from sabun.regression.sensitivity import count_weight, residual_weights, square_weight
 from sabun.regression.sharing import QUERIES, Shares, plain_radius, shares_of
@@ -44,11 +45,13 @@ from sabun.regression.study import Study
 from sabun.regression.sufficient import Weights, clamped, listed_sums, named_sums
 from sabun.regression.sums import Sums, first_sums
 
-__all__ = ["Reading", "add_residual_noise", "add_staged_noise", "level_for", "start_for"]
+__all__ = ["Reading", "add_residual_noise", "add_staged_noise", "free_level", "level_for", "start_for"]
 
 _GRID = UNIT**2
 _ONE = Weights(diagonal=1, above=1, moment=1, square=1, count=1)
 _CUT = 2.5
+_FREE = 0.05
+"""Residuals may reach farther where the noise that this costs is at most such a share of their sampling error."""
 
 
 @final
@@ -142,7 +145,8 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
     first, second = _first_parts(study, shares), _residual_parts(study, shares) if twice else []
     noise = _drawn([*asked, *first, *second], coin)
     # Where noise would choose, no row is shortened: no worse than sums alone, whatever the features are like.
-    step = None if study.clip_radius is not None else _chosen(tally, shares, noise.pop(0)) if asked else 0
+    filled = _chosen(tally, shares, noise.pop(0)) if asked else 0
+    step = None if study.clip_radius is not None else max(filled - shares.back, 0)
     radius = plain_radius(study.design, study.clip_radius) if step is None else radius_of(study.design, step)
     design = staged_design(study.design, radius)
     totals: Totals = table.once_more(Moments(design=design))
@@ -151,7 +155,7 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
         return value
     if not twice:
         return value | dict.fromkeys(RESIDUALS)
-    start, level = _start(study, design, first_sums(study, value))
+    start, level = _start(study, design, first_sums(study, value), shares)
     residuals: Tally = table.once_more(Residuals(design=design, start=start, level=level))
     return value | _with_residuals(residuals, noise[len(first) :]) | {"start": list(start), "level": level}
 
@@ -208,10 +212,11 @@ def _drawn(parts: Sequence[tuple[Fraction, int]], coin: Coin) -> list[list[int]]
     return [drawn.tolist() for drawn in rounded_gaussians(parts, coin=coin)]
 
 
-def _start(study: Study, design: Design, sums: Sums) -> tuple[tuple[int, ...], int]:
+def _start(study: Study, design: Design, sums: Sums, shares: Shares) -> tuple[tuple[int, ...], int]:
     """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
     beta, variance, paid = estimated(study, sums)
-    return start_for(study, design, beta), level_for(variance, paid / sums.rows)
+    free = free_level(study, shares, sums, variance)
+    return start_for(study, design, beta), level_for(variance, paid / sums.rows, free)
 
 
 def start_for(study: Study, design: Design, beta: Floats) -> tuple[int, ...]:
@@ -220,7 +225,27 @@ def start_for(study: Study, design: Design, beta: Floats) -> tuple[int, ...]:
     return tuple(int(number) for number in np.clip(np.rint(scaled), -LARGEST_START, LARGEST_START))
 
 
-def level_for(variance: float, own: float) -> int:
-    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself (`own`)."""
+def level_for(variance: float, own: float, free: float) -> int:
+    """Where to cut residuals around a model: far beyond their deviation, which holds that of the model itself (`own`).
+
+    The longest step of the ladder reaches all residuals of predictions within bounds: then nothing is cut.
+
+    Args:
+        variance: Of the residuals.
+        own: Of the model.
+        free: How far they may reach at next to no cost.
+    """
     around = max(variance + max(own, 0.0), 1e-9)
-    return min(max(math.ceil(4 * math.log2(_CUT * math.sqrt(around))), LEVELS[0]), LEVELS[-1])
+    return min(max(math.ceil(4 * math.log2(max(_CUT * math.sqrt(around), free))), LEVELS[0]), LEVELS[-1])
+
+
+def free_level(study: Study, shares: Shares, sums: Sums, variance: float) -> float:
+    """The tau whose noise adds a small share to the sampling error of predictions, by the first sums; 0 where it adds more.
+
+    Over all directions of A sampling costs s2 for each, noise v / A: so v may be a share of s2 times the harmonic mean of A.
+    """
+    axes = Axes.of([sums])
+    if axes is None or shares.second is None or axes.values.min() <= 0:
+        return 0.0
+    noise = float(shares.second) * (sums.near / (UNIT**2 * study.design.shrink)) ** 2
+    return math.sqrt(_FREE * variance / (noise * float(np.mean(1 / axes.values))))

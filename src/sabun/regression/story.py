@@ -58,7 +58,9 @@ class _Line:
         return self.measures[place].told(value, *pair)
 
     def step(self, place: int) -> str:
-        """What one step of a feature does to the target."""
+        """What one step of a feature does to the target; nothing where its whole range is one step, as a label's is."""
+        if self.ranges[place] == 1:
+            return ""
         value, unit = float(self.coefficients[place]), self.steps[place].single
         pair = (value, value) if self.ends is None else self.ends[place].tolist()
         amount = self.goal.told(value, *pair)
@@ -269,6 +271,7 @@ def _cautions(found: _Line) -> tuple[str, ...]:
     return (
         said(
             "The intervals assume that one linear model holds for everybody, with coefficients no longer than the study's "
-            "bound; residuals may vary more in one organisation than in another. They do not hold bias from shortened rows."
+            "bound; residuals may have any tails and vary more in one organisation than in another, not within one. They do "
+            "not hold bias from shortened rows."
         ),
     )

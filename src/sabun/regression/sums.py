@@ -19,7 +19,18 @@ from sabun.regression.statistic import Totals
 from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level, weights_of
 
-__all__ = ["Home", "Refined", "Sums", "first_sums", "home_sums", "near_radius", "own_stages", "released_radius", "sums_of"]
+__all__ = [
+    "Home",
+    "Refined",
+    "Sums",
+    "first_sums",
+    "home_sums",
+    "near_radius",
+    "own_stages",
+    "released_radius",
+    "sums_of",
+    "uncut",
+]
 
 
 Places: TypeAlias = NDArray[np.intp]
@@ -58,6 +69,8 @@ class Sums:
         noise: Variances of the noise.
         refined: Residual sums, where there are some.
         near: The radius that rows were shortened to, in units of the study's own.
+        weight: How many whole rows the sums are worth, where weighted rows are counted apart; else `rows`.
+        tail: By how much squares around the start of the residuals are larger here than theirs; the variance of its noise.
     """
 
     gram: Floats
@@ -67,6 +80,8 @@ class Sums:
     noise: NoiseLevel
     refined: Refined | None = None
     near: float = 1.0
+    weight: float | None = None
+    tail: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +109,14 @@ def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     return replace(
         found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near), near=near
     )
+
+
+def uncut(sums: Sums) -> Sums:
+    """The first sums alone, from which nothing was cut; how many whole rows they are worth is known from the others."""
+    again = sums.refined
+    if again is None:
+        return sums
+    return replace(sums, refined=None, weight=again.weight, noise=replace(sums.noise, count=again.noise[2]))
 
 
 def near_radius(noise: NoiseLevel, near: float) -> NoiseLevel:
@@ -135,6 +158,8 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     variance, (on_square, on_weight) = float(shares.second), map(float, residual_weights(study.relation))
     whole, inside = _uncut(max(square, 0.0) / first.rows / tau**2)
     off, held = off / inside, first.gram @ start
+    on_cut, level, long = variance / on_square * (tau / UNIT) ** 4 * whole**2, first.noise, float(start @ start)
+    around = float(first.square - 2 * start @ first.moment + start @ held)
     refined = Refined(
         start=start,
         moment=off + held,
@@ -142,11 +167,12 @@ def _staged_sums(study: Study, value: Mapping[str, Any]) -> Sums:
         weight=min(max(value["residual_weight"] / UNIT, 1.0, first.rows / 100), first.rows),
         noise=(
             variance * (unit / inside) ** 2,
-            variance / on_square * (tau / UNIT) ** 4 * whole**2,
+            on_cut,
             variance / (on_weight * UNIT**4),
         ),
     )
-    return replace(first, refined=refined)
+    unsure = level.square + 4 * long * level.moment + long**2 * level.gram + on_cut
+    return replace(first, refined=refined, tail=(around - square * whole, unsure))
 
 
 def _uncut(share: float) -> tuple[float, float]:

@@ -65,7 +65,9 @@ class Variance:
 
 def effective_rows(sums: Sums) -> float:
     """How many whole rows the sums are worth: rows that are weighted count less."""
-    return sums.rows if sums.refined is None else sums.refined.weight
+    if sums.refined is not None:
+        return sums.refined.weight
+    return sums.rows if sums.weight is None else sums.weight
 
 
 def released_variance(releases: Sequence[Sums], beta: Floats, paid: float) -> Variance:
