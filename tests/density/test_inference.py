@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sabun.density import Answer, CoverageWarning, DensityRatio
-from sabun.density.inference import Inference, settled_mean
+from sabun.density import Answer, CoverageWarning, DensityRatio, inference
+from sabun.density.inference import Inference
+from sabun.density.law import NoiseLaw
+from sabun.density.settling import Settling
 from sabun.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -66,6 +68,14 @@ def test_what_an_interval_is_made_of_misses_no_more_often_together_than_it_says(
     assert missed <= 1 - confidence + 1e-9
 
 
+def test_an_interval_for_the_whole_table_lets_all_rows_that_may_be_uncovered_lie_anywhere(
+    fitted: DensityRatio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Inference, "uncovered", lambda self, level: (0.0, 0.5))
+    low, high = fitted.query(0, bounds=(-6, 6)).interval
+    assert high - low > 0.5 * 12
+
+
 def test_a_condition_leaves_the_covered_rows(fitted: DensityRatio) -> None:
     """How many uncovered rows would meet it is not known."""
     assert fitted.query(0, where=lambda t: t[:, 1] > 0, bounds=(-6, 6)).target == "covered rows"
@@ -82,13 +92,21 @@ def test_bounds_that_do_not_hold_are_refused(fitted: DensityRatio, bounds: objec
         fitted.query(0, bounds=bounds)
 
 
-def test_the_worst_case_holds_without_smoothness(fitted: DensityRatio, tables: tuple[np.ndarray, np.ndarray]) -> None:
+def test_the_worst_case_holds_without_smoothness(
+    fitted: DensityRatio, tables: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     private, covered = tables[0], fitted.covered(tables[0])
     for f in (lambda t: t[:, 0], lambda t: t[:, 0] ** 2):
         told = fitted.query(f, worst_case=True)
         assert told.worst_case[0] <= f(private[covered]).mean() <= told.worst_case[1]
         assert told.worst_case[1] - told.worst_case[0] < 2 * f(tables[1]).std()
     assert fitted.query(0).worst_case is None
+    asked: list[float] = []
+    true = inference.worst_case
+    monkeypatch.setattr(inference, "worst_case", lambda *given, **how: asked.append(how["radius"]) or true(*given, **how))
+    law = NoiseLaw(sd=float(fitted.release_.value["noise_sd"]), dimension=len(fitted.release_.value["embedding"]), pure=True)
+    fitted.query(0, worst_case=True)
+    assert asked[0] >= law.radius(0.95), "any weights whose whole noise is likely, not that of one coordinate"
     whole = fitted.query(0, bounds=(-6, 6), worst_case=True)
     assert whole.worst_case[0] < fitted.query(0, worst_case=True).worst_case[0]
 
@@ -215,18 +233,39 @@ def test_weights_that_say_nothing_about_a_question_leave_it_the_plain_mean() -> 
     rng = np.random.default_rng(5)
     share = rng.gamma(0.5, size=400)
     share /= share.sum()
-    unrelated = rng.random((300, 400)) < 0.3
+    settling, rows = Settling(share=share, points=rng.normal(size=(400, 3))), np.ones(400, dtype=bool)
+    unrelated = (rng.random((2000, 400)) < 0.3).astype(float)
     truth = 0.3
-    weighted = np.array([share @ one for one in unrelated])
-    told = np.array([settled_mean(one.astype(float), share) for one in unrelated])
+    told, weighted = np.array([settling.means(one, rows) for one in unrelated]).T
     plain = unrelated.mean(axis=1)
+    assert weighted == pytest.approx(unrelated @ share)
     # The plain mean is right; two standard errors of chance let one in six keep its weights.
     assert np.mean(told == plain) > 0.7
-    assert np.mean((told - truth) ** 2) < 0.75 * np.mean((weighted - truth) ** 2)
+    assert np.mean((told - truth) ** 2) < 0.8 * np.mean((weighted - truth) ** 2), "0.715 expected, give or take 0.02"
     related = np.log(share)
-    assert settled_mean(related, share) == pytest.approx(share @ related)
-    even = np.full(400, 1 / 400)
-    assert settled_mean(related, even) == pytest.approx(related.mean())
+    assert settling.means(related, rows)[0] == pytest.approx(share @ related)
+    even = Settling(share=np.full(400, 1 / 400), points=settling.points)
+    assert even.means(related, rows) == pytest.approx((related.mean(), related.mean()))
+    alone = np.arange(400) == 7
+    assert settling.means(related, alone) == pytest.approx((related[7], related[7])), "one row is all there is"
+
+
+def test_weights_are_taken_where_the_released_coordinates_explain_the_question() -> None:
+    """One column far off makes few rows count, so that chance may move unrelated numbers far; the others are not unrelated."""
+    squares = []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 7])
+        public, private = rng.normal(size=(600, 3)), rng.normal([2.0, 0.1, 0.1], [0.6, 1.0, 1.0], (3000, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoverageWarning)
+            ratio = DensityRatio(epsilon=5, random_state=seed, n_centers=100).fit(private=private, public=public)
+        truth = private[ratio.covered(private)].mean(axis=0)
+        for column in (1, 2):
+            told = ratio.query(column)
+            assert ratio.query(column, ci=False) == told.estimate
+            squares.append([(value - truth[column]) ** 2 for value in (told.estimate, told.weighted, public[:, column].mean())])
+    answered, weighted, plain = np.sqrt(np.mean(squares, axis=0))
+    assert answered <= 1.05 * weighted < 0.5 * plain
 
 
 def test_the_interval_holds_what_is_told_and_the_weighted_mean() -> None:
@@ -238,6 +277,7 @@ def test_the_interval_holds_what_is_told_and_the_weighted_mean() -> None:
         label = (rng.random(300) < 0.3).astype(float)
         found = ratio.query(label)
         assert found.weighted == pytest.approx(ratio.mean(label))
+        assert ratio.query(label, ci=False) == found.estimate
         assert found.estimate in (pytest.approx(found.weighted), pytest.approx(label.mean()))
         for value in (found.estimate, found.weighted):
             assert found.interval[0] <= value <= found.interval[1]

@@ -87,7 +87,7 @@ class Answering(ABC):
         if kind != "count" and not (self.weights_ * rows).sum() > 0:
             raise DataError("where must hold for a public row with weight; it holds for none.")
         declared = None if bounds is None else checked_bounds(bounds, values)
-        means = self.means if ci else Weighted(mass=self.weights_, reason="none was wanted", records=self._records())
+        means = self.means if ci else self._estimates()
         found = figure(
             means, values, rows, kind=kind, at=at, confidence=float(confidence), bounds=declared, worst=worst_case and ci
         )
@@ -152,6 +152,12 @@ class Answering(ABC):
         inference = self._inference()
         return Weighted(mass=self.weights_, reason=EARLIER, records=self._records()) if inference is None else inference
 
+    def _estimates(self) -> Means:
+        """The same answers without intervals, for every method."""
+        inference = self._inference() if self._has_errors() else None
+        settling = None if inference is None else inference.settling
+        return Weighted(mass=self.weights_, reason="none was wanted", records=self._records(), settling=settling)
+
     def _records(self) -> int | None:
         """The number of private rows, where the release holds it."""
         found = self.release_.value.get("private_rows", self.release_.provenance.parameters.get("private_rows"))
@@ -160,6 +166,10 @@ class Answering(ABC):
     @abstractmethod
     def _inference(self) -> Inference | None:
         """What the release says about errors; None for one of an earlier version."""
+
+    @abstractmethod
+    def _has_errors(self) -> bool:
+        """Whether the method is one whose releases say something about errors."""
 
     @abstractmethod
     def _must_be_fitted(self) -> None:

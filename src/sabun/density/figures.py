@@ -16,6 +16,7 @@ from sabun import checks
 from sabun.density.answers import WHOLE, Answer, Interval, checked_bounds
 from sabun.density.expression import Expression
 from sabun.density.kernel import Floats
+from sabun.density.settling import Settling
 from sabun.errors import DataError, ParameterError
 from sabun.records import Column, NumberColumn, Schema
 from sabun.telling.measures import PLAIN, Measure
@@ -49,19 +50,24 @@ class Weighted:
         mass: One weight for each public row.
         reason: Why no interval can be given.
         records: The number of private rows, where it is public.
+        settling: What decides between the weighted mean and the plain one, where the coordinates behind the weights are known.
     """
 
     mass: Floats
     reason: str
     records: int | None = None
+    settling: Settling | None = None
 
     def answer(
         self, values: Floats, rows: NDArray[np.bool_], *, confidence: float, bounds: Interval | None, worst: bool
     ) -> Answer:
-        """The weighted mean."""
+        """The weighted mean, or what is settled."""
         del bounds, worst
-        estimate = float(self.mass[rows] @ values[rows] / self.mass[rows].sum())
-        return Answer(estimate=estimate, interval=None, reason=self.reason, confidence=confidence)
+        if self.settling is None:
+            estimate, weighted = float(self.mass[rows] @ values[rows] / self.mass[rows].sum()), None
+        else:
+            estimate, weighted = self.settling.means(values, rows)
+        return Answer(estimate=estimate, weighted=weighted, interval=None, reason=self.reason, confidence=confidence)
 
     def size(self, confidence: float) -> tuple[float, Interval]:
         """The public number of rows.

@@ -17,11 +17,12 @@ from sabun.density.kernel import Floats
 from sabun.density.law import NoiseLaw
 from sabun.density.posterior import Posterior
 from sabun.density.rkhs import Embedding
+from sabun.density.settling import Settling
 from sabun.density.smooth import Evidence
 from sabun.density.weights import MOST_OPEN
 from sabun.density.worst import worst_case
 
-__all__ = ["Inference", "Interval", "settled_mean", "uncovered_interval"]
+__all__ = ["Inference", "Interval", "uncovered_interval"]
 
 _WIDEN = 1.5
 """The posterior's standard deviation is multiplied with it: a log-ratio may be less smooth than the prior says."""
@@ -86,6 +87,11 @@ class Inference:
         return float(np.linalg.norm(self.points.T @ share - evidence.mean)), explained
 
     @functools.cached_property
+    def settling(self) -> Settling:
+        """What decides between the weighted mean and the plain one."""
+        return Settling(share=self.posterior.share, points=self.points)
+
+    @functools.cached_property
     def reason(self) -> str | None:
         """Why no answer from this release can have an interval; None when it can."""
         covered = 1.0 - float(self.released["uncovered"])
@@ -105,13 +111,9 @@ class Inference:
         self, values: Floats, rows: NDArray[np.bool_], *, confidence: float, bounds: Interval | None, worst: bool
     ) -> Answer:
         """The mean of one number for each public row over the rows that count, with all that can be said about it."""
-        share = self.posterior.share
-        mass = float(share @ rows)
-        weighted = float(share @ (values * rows)) / mass
-        settled = settled_mean(values[rows], share[rows] / mass)
-        estimate = weighted if math.isclose(settled, weighted, rel_tol=1e-9, abs_tol=1e-12) else settled  # sums in two orders
+        estimate, weighted = self.settling.means(values, rows)
         # A mean over some rows is a quotient; this is its linear part, with mean zero.
-        linear = (values - weighted) * rows / mass
+        linear = (values - weighted) * rows / float(self.posterior.share @ rows)
         # The share of uncovered rows among those that meet a condition is not known.
         whole = bounds is not None and bool(rows.all())
         each = (1 + confidence) / 2 if whole else confidence  # two intervals that hold together
@@ -157,18 +159,6 @@ class Inference:
             return None
         most = uncovered_interval(float(self.released["uncovered"]), radius, counts=self.counts)[1]
         return _told(found, bounds, most * whole)
-
-
-def settled_mean(values: Floats, share: Floats) -> float:
-    """The weighted mean of some values, or the plain one where the weights do not speak about them.
-
-    Weights that have nothing to do with the values move their mean by sum (w_i - 1/N) f_i, a number of mean zero and variance
-    v = Var(f) (sum w_i^2 - 1/N): all of it is error. A difference D between the two means so estimates what the plain one
-    misses, squared, by D^2 - v; it is less than the v that the weights add where D^2 < 2 v.
-    """
-    weighted, plain = float(share @ values), float(values.mean())
-    added = float(values.var()) * max(float(share @ share) - 1 / len(values), 0.0)
-    return plain if (weighted - plain) ** 2 < 2 * added else weighted
 
 
 def uncovered_interval(share: float, reach: float, *, counts: bool) -> Interval:

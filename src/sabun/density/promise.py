@@ -104,11 +104,16 @@ class Terms:
         )
         return ask.guarantee(
             promise.mechanism,
-            assumptions=(*promise.assumptions, *assumptions),
+            assumptions=(*self._known(promise.assumptions), *assumptions),
             epsilon=promise.epsilon,
             delta=promise.delta,
             relation=relation,
         )
+
+    def _known(self, assumptions: tuple[str, ...]) -> tuple[str, ...]:
+        """What a method takes for granted, said of persons where they are what it counts."""
+        rows, persons = "the number of private rows is public", "the number of persons is public"
+        return tuple(persons if one == rows and self.persons is not None else one for one in assumptions)
 
     def digest(self, points: Floats, features: Features) -> str:
         """Names the public table, the map from records to points, and the settings; parts that share it may be merged."""

@@ -324,7 +324,7 @@ class DensityRatio(Answering, Question):
         self.weights_: Floats = np.array(release["weights"])
         self._judged = self._part = None
         self.n_features_in_ = len(self._features.names)
-        inference = self._inference() if isinstance(self._plan, Embedding) else None
+        inference = self._inference() if self._has_errors() else None
         self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)
         if not self.diagnostics_.covered:
             warnings.warn("; ".join(self.diagnostics_.notes), CoverageWarning, stacklevel=4)
@@ -336,6 +336,9 @@ class DensityRatio(Answering, Question):
         if self._judged is None and has_uncovered(self.release_):
             self._judged = Inference.of(plan, self.release_.value)
         return self._judged
+
+    def _has_errors(self) -> bool:
+        return isinstance(self._plan, Embedding)
 
     def _embedding(self, what: str) -> Embedding:
         self._must_be_fitted()

@@ -33,7 +33,9 @@ fifty public rows are not fitted too closely; with a thousand it hardly matters.
 
 _STEP, _SPIKE = 0.25, 0.5
 """Prior variances of steps in single columns (a rule decides who is in a table) and of values that many rows share (no hours,
-no income). Without them 95 % intervals of the shares beside a step held 20 %, beside a spike 0 %; they cost 5 % of length."""
+no income). Without them 95 % intervals of the shares beside a step held 20 %, beside a spike 0 %; they cost 5 % of length.
+Waves have .09: intervals hold up to +-.8 in the logarithm (`benchmarks/density_waves.py`). With 1 those of shares would be a
+quarter longer, and not all hold at +-1.2."""
 
 _MANY = 0.05
 

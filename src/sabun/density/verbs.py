@@ -103,7 +103,7 @@ def weights(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Weight the public table; the release with its guarantee goes beside it (OUT.release.json).
+    """Weight the public table; the release with its guarantee goes beside what is written.
 
     Example:
 
@@ -297,7 +297,8 @@ def _tell(question: str, found: Answer) -> None:
 
 def _interval(found: Answer) -> str:
     if found.interval is None:
-        return f"no interval: {found.reason}"
+        how = " (--bounds COLUMN=LOW:HIGH)" if str(found.reason).endswith("declare bounds") else ""
+        return f"no interval: {found.reason}{how}"
     if found.interval[0] == found.interval[1]:
         return f"{found.target}: a public number"
     low, high = found.measure.ends(*found.interval)
