@@ -37,8 +37,10 @@ def cases(quick: bool) -> Iterator[Case]:
 
 
 def held_out(quick: bool) -> Iterator[Case]:
-    """Other tables and amounts."""
+    """Other tables and amounts, then tables made to break a forecast."""
     yield from _grid(list(_fresh())[: 1 if quick else None], (0.7, 4))
+    if not quick:
+        yield from _grid(_hard(), (0.6, 3))
 
 
 def _grid(tables: Iterable[tuple[Table, bool]], amounts: tuple[float, ...]) -> Iterator[Case]:
@@ -127,6 +129,32 @@ def _fresh() -> Iterator[tuple[Table, bool]]:
     }
     for name, (data, codes) in made.items():
         yield _named(name, data, codes, numbers(data, outwards(data))), False
+
+
+def _hard() -> Iterator[tuple[Table, bool]]:
+    """Long tails, bounds that values hardly fill, rare bits, boundaries off the centre; 250 and 1000 rows to train on."""
+    for rows in (250, 1000):
+        rng, n = np.random.default_rng([91, rows]), rows * 5 // 4
+        stretched = rng.normal(size=(n, 6)) * np.where(rng.random((n, 6)) < [0, 0, 0, 0.02, 0, 0], 30, 1)
+        codes = rng.integers(0, 3, n)
+        blobs = rng.normal(size=(n, 8)) + np.pad(2 * np.eye(3), ((0, 0), (0, 5)))[codes]
+        blobs[0] *= 8
+        bits, normal = (rng.random((n, 15)) < 0.07).astype(float), rng.normal(size=(n, 4))
+        logs, tails, counts = np.exp(rng.normal(size=(n, 4))), rng.standard_t(2, size=(n, 5)), rng.poisson(2, size=(n, 5)) * 1.0
+        gammas, powers = rng.gamma(0.5, size=(n, 3)), rng.random((n, 3)) ** 4
+        made = {
+            "lognormal": (logs, logs[:, 0] * logs[:, 1] > 1),
+            "student's t": (tails, tails[:, 0] > tails[:, 2]),
+            "gamma, 3 classes": (gammas, np.digitize(gammas[:, 0] + gammas[:, 1], [0.3, 1.2])),
+            "one stretched column": (stretched, stretched[:, 0] + stretched[:, 3].clip(-3, 3) + 0.5 * rng.normal(size=n) > 0),
+            "3 blobs, one row far off": (blobs, codes),
+            "rare bits": (bits, bits[:, :4].any(axis=1)),
+            "powers": (powers, powers[:, 0] > 0.05),
+            "counts": (counts, counts[:, 0] + counts[:, 1] > counts[:, 2] + counts[:, 3]),
+            "plane off the centre": (normal, normal @ [1, -1, 0.5, 0] > 1),
+        }
+        for name, (data, labels) in made.items():
+            yield _named(name, data, np.asarray(labels, dtype=np.int64), numbers(data, outwards(data))), False
 
 
 def _photographs() -> Table:

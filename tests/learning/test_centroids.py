@@ -1,4 +1,4 @@
-"""Noisy centroids: what a record can move, what the promise costs, how well the model does, when it is refused."""
+"""Noisy centroids: what a record can move, what the promise costs, how well the model does."""
 
 from __future__ import annotations
 
@@ -92,12 +92,6 @@ def test_the_model_is_saved_and_verified(tmp_path: Any) -> None:
     clf.save(tmp_path / "model")
     assert "recomputed joint epsilon 1 at delta 0" in verify(tmp_path / "model")
     assert (load_model(tmp_path / "model").predict(frame) == clf.predict(frame)).all()
-
-
-def test_a_table_of_noise_is_refused_with_advice() -> None:
-    clf = PrivateClassifier(method="noisy-centroids", epsilon=0.1, schema=SCHEMA, classes=["no", "yes"], n_public=20)
-    with pytest.raises(ParameterError, match=r"20 records .* Use an epsilon of at least .*, fewer columns, or a delta"):
-        clf.fit(*people(20))
 
 
 def test_bounds_are_needed() -> None:

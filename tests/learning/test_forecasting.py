@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from learning.learning_samples import SCHEMA, problem
 from sabun.asking import Planned
 from sabun.learning import PrivateClassifier
 from sabun.learning.dpadam import DpAdam
+from sabun.learning.features import Features
 from sabun.learning.forecasting import foretold
+from sabun.records import Schema
 
 STEPPING = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids")
 
@@ -45,7 +49,7 @@ def test_less_epsilon_and_fewer_records_cost_accuracy(method: str) -> None:
 def test_a_hidden_layer_may_lose_more_than_its_noise_says() -> None:
     linear, layered = (plan(hidden=hidden).forecasts for hidden in ((), (32,)))
     shares = [[one.middle / (0.5 - one.middle) for one in found] for found in (linear, layered)]
-    assert shares[0][1] / shares[0][0] == pytest.approx(4)
+    assert shares[0][1] / shares[0][0] == pytest.approx(10)
     assert shares[1][1] / shares[1][0] == pytest.approx(12)
 
 
@@ -59,19 +63,68 @@ def test_where_noise_on_the_number_of_records_decides_about_a_layer_both_models_
     assert near[1].middle > layered[1].middle > surely_linear[1].middle
 
 
-def test_noisy_centroids_are_foretold_unkindly_for_one_column_that_tells() -> None:
-    kind, unkind = plan("noisy-centroids").forecasts
-    columns = plan("noisy-centroids").n_weights // 2 - 1
-    assert unkind.middle / (0.5 - unkind.middle) == pytest.approx(2 * columns * kind.middle / (0.5 - kind.middle))
+def test_noisy_centroids_are_foretold_unkindly_for_one_column_that_tells_and_noise_on_spreads() -> None:
+    found = plan("noisy-centroids")
+    kind, unkind = (one.middle / (0.5 - one.middle) for one in found.forecasts)
+    columns = found.n_weights // 2 - 1
+    numbers = sum(Features(schema=SCHEMA, names=SCHEMA.names).bounded)
+    spreads = math.sqrt((columns + numbers + 2) * (columns + numbers + 3) / 3) / (0.3 * 1000)
+    assert unkind == pytest.approx(2 * columns * kind + 5 * spreads)
+
+
+@pytest.mark.parametrize(
+    ("columns", "records", "epsilon", "lost"),
+    [(5, 200, 2, 0.237), (5, 800, 2, 0.113), (3, 800, 2, 0.040), (3, 200, 0.5, 0.125), (2, 200, 0.5, 0.125)],
+)
+def test_what_was_lost_where_values_fill_little_of_their_bounds_is_foretold(
+    columns: int, records: int, epsilon: float, lost: float
+) -> None:
+    """Medians of three runs beside epsilon 30: bounds stretched by outliers, long tails, a column and its square."""
+    schema = Schema.of_bounds({f"x{place}": (0, 1) for place in range(columns)})
+    assert lost <= 3 * plan("noisy-centroids", n_records=records, epsilon=epsilon, schema=schema).forecasts[1].middle + 0.01
 
 
 @pytest.mark.parametrize("method", STEPPING)
 def test_a_model_of_noise_is_called_one(method: str) -> None:
-    found = plan(method, n_records=5, epsilon=0.05)
+    found = plan(method, n_records=5, epsilon=0.001)
     assert found.vacuous
     assert found.to_dict()["vacuous"] is True
-    assert "will tell nothing" in str(found)
+    assert "nine tenths" in str(found)
+    assert found.forecasts[0].middle > 0.44, "the kind forecast says so too"
     assert not plan(method, n_records=100_000).vacuous
+
+
+@pytest.mark.parametrize(
+    ("method", "records", "columns", "epsilon", "vacuous"),
+    [
+        ("noisy-centroids", 250, 40, 0.5, False),
+        ("noisy-centroids", 250, 40, 0.0025, True),
+        ("dp-adam", 200, 200, 0.2, False),
+        ("dp-adam", 200, 40, 0.0005, True),
+    ],
+)
+def test_where_many_columns_say_the_same_only_a_model_of_noise_is_called_one(
+    method: str, records: int, columns: int, epsilon: float, vacuous: bool
+) -> None:
+    """Copies of the class with one error in ten; where it is learned, in all of ten runs by more than 95 rows of 100."""
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 2, records + 1000)
+    rows = np.abs(labels[:, None] - (rng.random((len(labels), columns)) < 0.1)).astype(float)
+    clf = PrivateClassifier(
+        method=method,
+        epsilon=epsilon,
+        delta=1e-5 if method == "dp-adam" else 0,
+        schema=Schema.of_bounds({f"x{place}": (0, 1) for place in range(columns)}),
+        classes=[0, 1],
+        relation="replace-one",
+    )
+    assert clf.plan(n_records=records).vacuous is vacuous
+    if vacuous:  # in Python nobody is asked: it is said before the charge
+        with pytest.warns(UserWarning, match="nine tenths of what there is to learn would be lost"):
+            clf.fit(rows[:records], labels[:records])
+    else:
+        clf.fit(rows[:records], labels[:records])
+        assert clf.score(rows[records:], labels[records:]) > 0.75
 
 
 def test_where_nothing_is_known_nothing_is_foretold() -> None:

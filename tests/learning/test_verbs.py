@@ -11,7 +11,7 @@ import pytest
 
 from cli.terminal import exit_code
 from learning.learning_samples import SCHEMA, people
-from sabun.learning import verify
+from sabun.learning import PrivateClassifier, verify
 from sabun.learning.typed import read_once
 from sabun.learning.verbs import train as train_verb
 from sabun.ledger import Ledger
@@ -393,12 +393,30 @@ def test_older_spellings_of_options_are_taken(table: Path, capsys: pytest.Captur
 
 def test_where_the_number_of_records_is_private_a_guess_gives_a_plan(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noisy = (*TRAIN, "--relation", "add-remove", "--epsilon", "1/1000", "--out", "model")
-    assert exit_code(*noisy, "--n-records", "250") == 2
+    assert exit_code(*noisy, "--n-records", "25") == 2
     told = capsys.readouterr().err
-    assert "about 250 records" in told
+    assert "about 25 records" in told
     assert "300" not in told, "the true number is private"
     assert "nothing was charged" in told
     assert not Path("model").exists()
+
+
+def test_labels_that_are_read_off_the_table_are_counted_in_the_plan(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, _ = people(300)
+    labels = [f"c{row % 10}" for row in range(300)]
+    frame.assign(answer=labels).to_csv("ten.csv", index=False)
+    SCHEMA.save("inputs.json")
+    train = ("learning", "train", "ten.csv", "--target", "answer", "--schema", "inputs.json", "--out", "model")
+    noise = ("--method", "noisy-centroids", "--epsilon", "1/1000", "--relation", "add-remove", "--n-records", "300")
+    foretold = []
+    for classes in ((), ("--classes", ",".join(sorted(set(labels))))):
+        assert exit_code(*train, *noise, *classes) == 2
+        foretold.append([line for line in capsys.readouterr().err.splitlines() if line.startswith(("Plan", "error"))])
+    assert "10 classes" in foretold[0][0]
+    assert foretold[0] == foretold[1]
+    assert exit_code(*train, "--method", "learning-first", "--epsilon", "2") == 2
+    n_weights = PrivateClassifier(method="learning-first", schema=SCHEMA).plan(n_records=300, n_classes=10).n_weights
+    assert f"bounded by epsilon {2 * n_weights}" in capsys.readouterr().err
 
 
 def test_a_model_of_persons_predicts_and_is_measured_by_person(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

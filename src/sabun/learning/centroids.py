@@ -64,16 +64,15 @@ class NoisyCentroids:
         first = _SCALING_SHARE * self.problem.epsilon
         return first, self.problem.epsilon - first  # proof: shares
 
-    @property
-    def noise_of_mean(self) -> float | None:
-        """Standard deviation of the noise on a class mean in units of a column's spread, for equal classes; None where the
-        number of records is private."""
-        return None if self.problem.n_public is None else self.noise_for(self.problem.n_public)
-
     def noise_for(self, n_records: int) -> float:
-        """The same for a table of so many records."""
+        """Standard deviation of the noise on a class mean in units of a column's spread, for equal classes."""
         inputs, classes = self.network.sizes
         return self.moved * classes * _deviation(inputs + 1) / (float(self.epsilons[1]) * n_records)
+
+    def noise_of_scaling(self, n_records: int) -> float:
+        """Standard deviation of the noise on a pooled mean, in units of half a column's bounds."""
+        sums = len(self.problem.features.bounded) + sum(self.problem.features.bounded) + 1
+        return self.moved * _deviation(sums) / (float(self.epsilons[0]) * n_records)
 
     @property
     def account(self) -> Mapping[str, Any]:

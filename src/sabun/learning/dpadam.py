@@ -34,7 +34,9 @@ _COUNT_SHARE = Fraction(1, 200)
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 """Adam's usual shares of what is kept of a mean and of a mean square."""
 _PLENTY = 80.0
-"""A hidden layer pays where records / (noise of all steps together) / sqrt(weights) is at least this."""
+"""A hidden layer pays where records / (noise of all steps together) / sqrt(weights) is at least this,"""
+_FOR_EACH = 3
+"""and there are so many records for each of its weights: with fewer it costs straight classes more than it gives bent ones."""
 
 MOST_ROWS = 6_000_000
 """Rows of a full batch whose sums round by less than the margin in the sensitivity."""
@@ -173,7 +175,8 @@ class DpAdam:
     def plenty(self) -> int:
         """From how many records on the larger network is worth its noise."""
         weights = self.networks[-1].n_weights
-        return math.ceil(_PLENTY * math.sqrt(weights) * float(self.multiplier) / math.sqrt(self.steps))
+        noise = math.sqrt(weights) * float(self.multiplier) / math.sqrt(self.steps)
+        return max(math.ceil(_PLENTY * noise), _FOR_EACH * weights)
 
     def first(self) -> State:
         """Public starting weights of the largest network, nothing remembered, nothing scaled."""

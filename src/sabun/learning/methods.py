@@ -44,10 +44,8 @@ from sabun.learning.synthesis.microaggregation import Microaggregation
 from sabun.learning.training import Method, Problem, one_thread
 from sabun.privacy import exact_positive, plain
 
-__all__ = ["MOST_NOISE", "calibrated", "must_round_by_row", "problem_of"]
+__all__ = ["calibrated", "must_round_by_row", "problem_of"]
 
-MOST_NOISE = 1.0
-"""On a class mean, in spreads of a column: beyond it a model of noisy centroids says nothing."""
 _LAYER = (32,)
 _ADAM_RATE = 0.35
 """Divided by the root of the number of inputs: all weights of a unit together then move by about so much in a step."""
@@ -166,16 +164,7 @@ def _dp_sgd(own: DpSgdSettings, choices: Choices, problem: Problem, network: Net
 def _centroids(problem: Problem, network: Network) -> Method:
     if problem.features.schema is None:
         raise BoundsError("schema must be given for 'noisy-centroids': means need public bounds. Declare the columns.")
-    method = NoisyCentroids(problem=problem, network=network)
-    noise = method.noise_of_mean
-    if noise is not None and noise > MOST_NOISE:
-        raise ParameterError(
-            f"epsilon must be large enough that class means are not noise alone; with {problem.n_public} records the noise on "
-            f"each is {noise:.2g} times the spread of a column. Use an epsilon of at least "
-            f"{float(problem.epsilon) * noise / MOST_NOISE:.2g}, fewer columns, or a delta above 0 (method 'dp-adam'). "
-            "That is certain before the charge, so it is refused whatever is agreed to."
-        )
-    return method
+    return NoisyCentroids(problem=problem, network=network)
 
 
 def _laplace_sgd(own: LaplaceSgdSettings, choices: Choices, problem: Problem, network: Network) -> Method:

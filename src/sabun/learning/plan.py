@@ -13,7 +13,7 @@ from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import foretold, noise_share, trained
+from sabun.learning.forecasting import VACUOUS, drowned, foretold, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
 from sabun.notebook import Rich
@@ -21,10 +21,6 @@ from sabun.privacy import plain
 from sabun.records import Schema
 
 __all__ = ["Plan"]
-
-_VACUOUS = (
-    "The noise is longer than the signal: the model will tell nothing. Use a larger epsilon, fewer columns or a delta above 0."
-)
 
 
 @final
@@ -46,7 +42,7 @@ class Plan(Rich):
         warnings: What a reader of the card would be told if there are as many records as one expects.
         forecasts: The accuracy that noise will cost, where the classes lie well apart and where not; none for ways of training
             about which nothing is known.
-        vacuous: Whether the noise is longer than the signal, so that the model will tell nothing.
+        vacuous: Whether nearly all is lost to noise even if every column tells the classes apart.
     """
 
     method: str
@@ -96,7 +92,7 @@ class Plan(Rich):
             noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),
             warnings=warnings_for(method.guarantee, n_records),
             forecasts=foretold(method, n_records, len(classes)),
-            vacuous=(noise_share(method, n_records) or 0.0) >= 1.0,
+            vacuous=drowned(method, n_records),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,5 +115,5 @@ class Plan(Rich):
                 f"if {told.assumed[0]}."
             )
         if self.vacuous:
-            lines.append(_VACUOUS)
+            lines.append(VACUOUS)
         return "\n".join([*lines, *(f"Warning: {words}." for words in self.warnings)])

@@ -36,6 +36,7 @@ __all__ = [
     "must_be_joint",
     "must_be_model",
     "must_be_new_table",
+    "number_of_classes",
     "quoted",
     "read_asked",
     "read_beside",
@@ -210,7 +211,18 @@ def _read(name: str, value: str) -> Any:
     return int(value) if name in _WHOLE else float(value) if name in _DECIMAL else value.strip()
 
 
-def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
+def number_of_classes(labels: Sequence[Any] | None, answers: Any) -> int:
+    """How many classes the model will have: as many as are listed, else as many as `fit` will read, and publish.
+
+    Raises:
+        DataError: Nobody lists them, and what was read cannot be classes.
+    """
+    from sabun.learning.features import Labels
+
+    return len(Labels.of(answers, labels).classes)
+
+
+def must_be_joint(classifier: PrivateClassifier, n_records: int, n_classes: int) -> None:
     """Refuses, before anything is charged, a model that could not be handed over as it is.
 
     Raises:
@@ -218,7 +230,7 @@ def must_be_joint(classifier: PrivateClassifier, n_records: int) -> None:
     """
     if str(classifier.method) not in ("learning-first", "anonymized-learning"):
         return
-    plan = classifier.plan(n_records=max(1, n_records))
+    plan = classifier.plan(n_records=max(1, n_records), n_classes=n_classes)
     if plan.scope != "joint":
         raise ParameterError(
             "allow-per-parameter must be given to hand over a model whose promise bounds each weight only by itself. "

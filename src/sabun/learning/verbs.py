@@ -147,12 +147,13 @@ def train(
         checkpoint=checkpoint,
     )
     rows, answers, count = typed.read_asked(table.written(inputs.file), persons, classifier, target)
+    n_classes = typed.number_of_classes(labels, answers)
     if not allow_per_parameter:
-        typed.must_be_joint(classifier, count)
+        typed.must_be_joint(classifier, count, n_classes)
     with payment:
         # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none.
         guess = count if typed.counted(classifier) else n_public or n_records
-        told = foretell(classifier, n_records=guess, n_classes=len(labels or "ab"), yes=yes, json=json)
+        told = foretell(classifier, n_records=guess, n_classes=n_classes, yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.
             classifier.set_params(progress=progress if watched(quiet=json) else None)
