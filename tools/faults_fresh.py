@@ -7,8 +7,9 @@
 
 Each fault is planted in a copy. The quick checks of `sabun audit` are asked first, those of the room concerned (see
 `sabun.audit.museum`); where none notices, the tests of the source tree, those first that are about the module, then the others,
-five minutes each at most; then the slow checks. A test that fails counts only if it passes on the unbroken copy. What was found
-is kept in docs/results/faults_fresh.json; a first run of a list stays what it was, whatever is mended afterwards.
+five minutes each at most; then the slow checks; then the tests that are about every part. A test that fails counts only if it
+passes on the unbroken copy. What was found is kept in docs/results/faults_fresh.json; a first run of a list stays what it was,
+whatever is mended afterwards.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ PATIENCE = 300
 AUDIT_ALONE, NEAR = "the quick checks pass", "the quick checks and the nearest tests pass"
 FAR = "the quick checks and all its tests pass"
 ALL = "every check of its room and all its tests pass"
+HOUSE = "every check of its room, all its tests and those of the whole house pass"
 CUT = ", cut short"
 """What is known of a fault that nobody has noticed so far."""
 WITHIN = 0.3
@@ -58,6 +60,8 @@ ELSEWHERE = {
     "records": ("records", "contracts"),
 }
 """Where the tests of a part lie, unless in the folder of its name."""
+EVERYWHERE = ("examples", "contracts", "cli", "reports")
+"""Where the tests lie that are about every part."""
 LEFT_OUT = ("chromium", "reproduction", "postgres", "servers", "roles", "tls", "spark", "dask", "notebook")
 """Words in the names of tests that need a browser, a server, a cluster or half an hour."""
 
@@ -89,17 +93,19 @@ def keep(run: str, of: str, found: dict[str, Any]) -> None:
     whole.replace(KEPT)  # a run that is stopped while it writes loses nothing
 
 
-def tests_of(fault: Exhibit, place: Path, *, far: bool) -> list[str]:
-    """Files of tests: those named after the module, then those that speak of it; or all the others of its part."""
+def tests_of(fault: Exhibit, place: Path, stage: str) -> list[str]:
+    """Files of tests: those named after the module, then those that speak of it; all the others of its part; those of all."""
     part, stem = Path(fault.file).parts[0], Path(fault.file).stem
     dotted = "sabun." + fault.file.removesuffix(".py").replace("/", ".")
-    files = [file for folder in ELSEWHERE.get(part, (part,)) for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
+    own = ELSEWHERE.get(part, (part,))
+    folders = own if stage != HOUSE else [folder for folder in EVERYWHERE if folder not in own]
+    files = [file for folder in folders for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
     files = [file for file in files if not any(word in file.name for word in LEFT_OUT)]
 
     def distance(file: Path) -> tuple[bool, bool]:
         return stem not in file.stem, dotted not in file.read_text(encoding="utf-8")
 
-    chosen = [file for file in files if (distance(file) == (True, True)) == far]
+    chosen = [file for file in files if stage == HOUSE or (distance(file) == (True, True)) == (stage == FAR)]
     return [str(file.relative_to(place)) for file in sorted(chosen, key=distance)]
 
 
@@ -118,12 +124,12 @@ def failure(place: Path, tests: list[str], deadline: float) -> str | None:
     return None if done.returncode == 0 else failed[0] if failed else "pytest does not start"
 
 
-def tested(fault: Exhibit, place: Path, *, far: bool) -> dict[str, Any]:
+def tested(fault: Exhibit, place: Path, stage: str) -> dict[str, Any]:
     """Breaks the copy, asks the tests, mends the copy."""
     target, began = place / "src" / "sabun" / fault.file, time.monotonic()
-    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place, far=far), list[str]()
+    whole, asked, unsound = target.read_text(encoding="utf-8"), tests_of(fault, place, stage), list[str]()
     if not asked:
-        return {"noticed": None, "by": FAR if far else NEAR, "seconds": 0.0}
+        return {"noticed": None, "by": stage, "seconds": 0.0}
     while True:
         target.write_text(fault.applied(whole), encoding="utf-8")
         try:
@@ -134,7 +140,7 @@ def tested(fault: Exhibit, place: Path, *, far: bool) -> dict[str, Any]:
         seconds = round(time.monotonic() - began, 1)
         if found is None:
             cut = CUT if seconds >= PATIENCE else ""
-            return {"noticed": None, "by": (FAR if far else NEAR) + cut, "seconds": seconds}
+            return {"noticed": None, "by": stage + cut, "seconds": seconds}
         if found == "pytest does not start" or failure(place, [found], time.monotonic() + PATIENCE) is None:
             return {"noticed": "tests", "by": found, "seconds": seconds}
         unsound.append(found)  # fails without the fault too
@@ -181,19 +187,24 @@ def measure(run: str, names: list[str], *, of: str, after: str) -> None:
         for _ in range(WORKERS):
             places.put(_copy(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
-        for far, before in ((False, AUDIT_ALONE), (True, NEAR)):
+
+        def tried(before: str, stage: str) -> None:
             left = [one for one in asked if found[one.name]["noticed"] is None and found[one.name]["by"].startswith(before)]
-            tasks = {pool.submit(_tested_somewhere, one, places, far=far): one.name for one in left}
+            tasks = {pool.submit(_tested_somewhere, one, places, stage): one.name for one in left}
             for task in as_completed(tasks):
                 note(tasks[task], task.result())
-    for before, after_all in ((FAR, ALL), (FAR + CUT, ALL + CUT)):
-        audited([one for one in asked if found[one.name]["by"] == before], math.inf, after_all)
+
+        tried(AUDIT_ALONE, NEAR)
+        tried(NEAR, FAR)
+        for before, after_all in ((FAR, ALL), (FAR + CUT, ALL + CUT)):
+            audited([one for one in asked if found[one.name]["by"] == before], math.inf, after_all)
+        tried(ALL, HOUSE)
 
 
-def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], *, far: bool) -> dict[str, Any]:
+def _tested_somewhere(fault: Exhibit, places: queue.SimpleQueue[Path], stage: str) -> dict[str, Any]:
     place = places.get()
     try:
-        return tested(fault, place, far=far)
+        return tested(fault, place, stage)
     finally:
         places.put(place)
 
@@ -202,9 +213,8 @@ def figures() -> str:
     """What the runs say, for the page about the audit."""
     runs = kept()
     told = f"In the first run {_noticed(runs['first'])}. With the laws that were missing then, {_noticed(runs['second'])}."
-    if "third" in runs:
-        third = runs["third"]
-        told += f" Of another reader's list (`tests/audit/{third['list']}.toml`) {_noticed(third)}, in its first run."
+    for name, whose in (("third", "another"), ("fourth", "a third")):
+        told += f" Of {whose} reader's list (`tests/audit/{runs[name]['list']}.toml`) {_noticed(runs[name])}, in its first run."
     return told
 
 

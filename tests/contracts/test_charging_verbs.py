@@ -95,7 +95,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_charge(
     before = {str(file): file.read_bytes() for file in here.rglob("*") if file.is_file()}
     assert exit_code(*arguments(verb, out)) == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: out must be ")
+    assert said.startswith("error: --out must be ")
     assert said.endswith("Nothing was released, nothing was charged.\n")
     assert {str(file): file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
     assert ledger.entries() == ()
@@ -423,7 +423,7 @@ def test_a_vacuous_plan_is_refused_with_nothing_charged_and_a_yes_goes_on(
     command = (*_without_yes(verb), *_with_records(verb))
     assert exit_code(*command) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("error: epsilon must be larger to tell anything about 400 records; got 2: even at best, ")
+    assert said.startswith("error: --epsilon must be larger to tell anything about 400 records; got 2: even at best, ")
     assert said.endswith("nothing was charged. --epsilon 16 would do; or pass --yes to release anyway.")
     assert ledger.entries() == ()
     assert {file.name for file in here.iterdir()} == before

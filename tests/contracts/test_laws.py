@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from sabun.asking.evidence import Bench, Check, installed
-from sabun.audit import books, leaving
+from sabun.audit import books, composing, leaving
 from sabun.audit.catalogue import catalogue
 
 ELSEWHERE = {"proofs", "commands"}
 """Digests are tested with the proofs, commands in test_charging_verbs.py."""
 
-HALL = (*books.CHECKS, *books.OF_COMPOSITION, *leaving.CHECKS)
+HALL = (*books.CHECKS, *composing.CHECKS, *leaving.CHECKS)
 
 
 def _chosen(check: Check) -> list[tuple[int, Mapping[str, Any]]]:

@@ -21,7 +21,7 @@ from sabun.engine.counting import Task
 from sabun.engine.pieces import plan_of
 from sabun.engine.shuffle import Shuffle
 from sabun.engine.statistic import Met
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.records import persons
 
 
@@ -123,6 +123,15 @@ def test_a_plan_tells_files_and_their_state_apart(tmp_path: Path) -> None:
     os.utime(where / "0.parquet", ns=(1, 1))
     assert before != plan_of(cut(where))
     assert "mark" not in repr(cut(where)[0])
+
+
+def test_a_copy_of_a_part_that_was_merged_long_ago_is_refused(tmp_path: Path) -> None:
+    where = folder(tmp_path / "table")
+    first, second, third = (Part.unnumbered(recipe()).with_rows(where) for _ in range(3))
+    whole = first.merged(second).merged(third)
+    for copy in (first, second, third, whole):
+        with pytest.raises(ParameterError, match="a copy of a part that is counted already"):
+            whole.merged(copy)
 
 
 def test_a_part_that_is_printed_shows_no_sums(tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ def test_a_frame_has_a_row_per_key_and_means_in_the_units_of_the_study() -> None
     assert frame["mean"][:2].to_numpy() == pytest.approx([7, 2], abs=0.3)
     assert frame["flags"][2].endswith("weak")
     assert math.isnan(result.to_frame(suppress=True)["mean"][2])
+    assert [result.release().value["mean"][2], result.to_dict()["rows"]["mean"][2]] == [None, None]
     assert result.reports.sum() == 200_000
     assert "NOT PRIVATE" in str(result)
     assert result.to_dict()["rows"]["key"] == ["a", "b", "c"]

@@ -354,6 +354,12 @@ def test_kept_bytes_come_back_by_the_number_of_their_charge(ledger, promise):
             ledger.kept(entry)
 
 
+def test_a_ledger_without_a_delta_says_so(place, promise):
+    none = Ledger.create(place, name="none", unit="patient", epsilon=1)
+    with pytest.raises(BudgetExceeded, match="Use a ledger that has a delta, or a mechanism that needs none"):
+        none.charge(promise(0.1, delta="1e-5"), purpose="a")
+
+
 def test_an_open_charge_is_explained(ledger, promise):
     ledger.charge(promise(0.1), purpose="a")
     assert "reserved:" not in ledger.show()

@@ -4,6 +4,7 @@ import pickle
 import warnings
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -254,3 +255,16 @@ def test_global_gaussian_noise_states_its_price_and_smooth_noise_its_stated_amou
     rho = Fraction(noise["l2_squared"]) / (2 * Fraction(noise["sigma_squared"]))
     assert whole.tau == pytest.approx(9 * rho)
     assert rho_of("1/2", "1e-7") * Fraction(99, 100) < rho <= rho_of("1/2", "1e-7")
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("method", ["global-laplace", "global-gaussian"])
+def test_the_interval_around_noise_of_one_size_misses_as_often_as_it_says(method: str, confidence: float) -> None:
+    """By the noise's own law, without drawing any: both tails beyond half the width together, neither more nor far fewer."""
+    delta = 1e-6 if method == "global-gaussian" else 0
+    asked = OutlierCount(radius=1, epsilon=1, delta=delta, method=method, confidence=confidence)
+    width = asked._reach(SimpleNamespace(method=method), Fraction(100 if method == "global-laplace" else 100**2))  # type: ignore[arg-type]
+    steps = np.arange(5000.0)
+    law = np.exp(-steps / 100 if method == "global-laplace" else -(steps**2) / (2 * 100**2))
+    missed = 2 * law[width + 1 :].sum() / (2 * law.sum() - 1)
+    assert 0.9 * (1 - confidence) <= missed <= 1 - confidence

@@ -81,6 +81,9 @@ def test_a_subspace_is_chosen(here: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["choice"] in ("a", "b")
     assert exit_code(*command) == 0
     assert "Most outliers" in capsys.readouterr().out
+    assert exit_code(*command, "--subspace", "a=age、bmi") == 2
+    assert "one name stands there twice" in "".join(capsys.readouterr())
+    assert exit_code(*command, "--subspace", "both=age、bmi") == 0
 
 
 def test_a_plan_and_a_radius_cost_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

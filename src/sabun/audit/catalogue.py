@@ -15,7 +15,7 @@ from sabun.privacy import noise
 __all__ = ["Listed", "catalogue", "gaps", "known"]
 
 HALL: dict[str, tuple[Checklist, ...]] = {
-    "privacy": (samplers.CHECKS, books.OF_COMPOSITION, composing.CHECKS),
+    "privacy": (samplers.CHECKS, composing.CHECKS),
     "release": (leaving.CHECKS,),
     "ledger": (books.CHECKS, admissions.CHECKS, keeping.CHECKS),
     "records": (entering.CHECKS,),

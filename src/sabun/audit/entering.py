@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sabun.asking.evidence import Bench, Checklist
 from sabun.records import Column, Schema, open_source, persons
+from sabun.records.collapsing import collapsed
 from sabun.records.persons import LABEL_RULES, NUMBER_RULES
 
 __all__ = ["CHECKS"]
@@ -117,10 +118,41 @@ def _however_many_rows_a_person_has_they_count_as_one_within_the_bounds(bench: B
     return f"up to {sizes[-1]} rows"
 
 
+@CHECKS("persons", order=("", "when"), rule=tuple(dict.fromkeys((*NUMBER_RULES, *LABEL_RULES))))
+def _a_person_is_the_same_wherever_the_table_is_cut(bench: Bench, order: str, rule: str) -> str:
+    """Pieces of every size, in memory and beyond it; rows of one moment, of none, and persons whose rows lie apart."""
+    import pandas as pd
+
+    rules = {name: rule for name, own in (("x", NUMBER_RULES), ("g", LABEL_RULES)) if rule in own}
+    size = 24
+    frame = _rows([step * 5 % 7 - 2.25 for step in range(size)], ["abcd"[step * 3 % 4] for step in range(size)])
+    frame = frame.assign(
+        who=[f"p{step % 5}" for step in range(size)], when=[(step // 6, None)[step % 4 == 1] for step in range(size)]
+    )
+    wanted: list[Any] = []
+    for step, memory in itertools.product((size, 1, 2, 5, 11), (1 << 30, 1)):
+        pieces = [frame.iloc[at : at + step] for at in range(0, size, step)]
+        how = persons(pd.DataFrame(), id="who", rules=rules, order=order or None, memory=memory)
+        found = sorted(collapsed(how, _SCHEMA, pieces).tolist())
+        wanted = wanted or found
+        bench.must(found == wanted, f"pieces of {step} rows give another row.")
+    return f"{len(wanted)} persons, 10 ways"
+
+
 _ONE_PERSON: dict[str, list[Any]] = {
     "text": ["a1", " a1", "a1 ", "\u3000a1", "a1\u3000", "\uff41\uff11", " \uff41\uff11\u3000", "a\uff11\t"],
     "number": ["7", "007", " 7", "+7", "7.0", "\uff17", "\u3000\uff17", "\uff17\u3000", 7, 7.0],
 }
+
+
+@CHECKS("persons", kind=("frame", "rows", "array"))
+def _what_holds_a_table_shows_none_of_its_cells(bench: Bench, kind: str) -> None:
+    cell, label = 31.41592653, "bezoar"
+    frame = _rows([cell] * 3, [label] * 3, ["p", "p", "q"])
+    table = {"frame": frame, "rows": frame.to_dict("records"), "array": frame.to_numpy()}[kind]
+    how = persons(table, id="who")
+    for shown in (repr(how), str(how), f"{how}", getattr(how, "_repr_html_", str)()):
+        bench.must(str(cell) not in shown and label not in shown, "a cell can be read.")
 
 
 @CHECKS("persons", spelling=tuple(_ONE_PERSON))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from sabun.audit.repeats import independent
 from sabun.audit.replay import replayed
 from sabun.errors import BudgetExceeded
 from sabun.ledger import Ledger
+from sabun.privacy import Guarantee, Price
+from sabun.privacy.composition import tight_epsilon
 from sabun.privacy.noise import coin
 from sabun.telling.harness import timed
 
@@ -61,13 +64,34 @@ def _the_charge_is_on_disk_before_any_coin_is_tossed(bench: Bench, specimen: Spe
             seen.append(Ledger.open(path).spent.epsilon > 0)
             return words(self, count)
 
+        prices: list[Price | None] = []
+        reserve = Ledger.reserve
+
+        def noted(self: Ledger, guarantee: Guarantee, **how: Any) -> Any:
+            prices.append(how.get("price"))
+            return reserve(self, guarantee, **how)
+
         model = specimen.make(ledger=ledger)
+        bench.replace(Ledger, "reserve", noted)
         bench.replace(coin._OsCoin, "words", watched)
         specimen.fit(model, ROWS)
         bench.must(seen, "no coin was tossed at all.")
         bench.must(all(seen), "a coin was tossed before the charge.")
         bench.must(tuple(ledger.spent) == model.guarantee_.as_replace_one().cost, "the charge is not what the guarantee says.")
+        for price in prices:
+            if price is not None:
+                _fits(bench, price, model.guarantee_)
     return f"charged before each of {len(seen)} words of entropy" if len(seen) > 1 else "charged before the one toss"
+
+
+def _fits(bench: Bench, price: Price, guarantee: Guarantee) -> None:
+    """Noise is made as small as its promise allows: parts that lose far less than was promised were not stated as they run."""
+    epsilon, delta = (Fraction(part) for part in guarantee.cost)
+    implied = tight_epsilon(price.events, delta=delta) if delta else price.epsilon(delta=delta, near=epsilon)
+    # One who is replaced is taken away and another added, so that a price of the one kind may be half of the other's promise.
+    most = Fraction(11, 10) if price.relation == guarantee.relation else Fraction(3)
+    told = f"it is priced at an epsilon of {implied}, and promises {epsilon}."
+    bench.must(implied is not None and most * implied >= epsilon, told)
 
 
 def _a_refused_budget_tosses_no_coin_and_leaves_every_byte_and_counter_as_it_was(bench: Bench, specimen: Specimen) -> str:

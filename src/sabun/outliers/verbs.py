@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -200,6 +201,8 @@ def choose(
     if out is not None:
         new_file(out)
     sides = dict(_subspace(text) for text in subspace)
+    if len(sides) < len(subspace):
+        raise ParameterError("subspace must have another name in each place; one name stands there twice.")
     if len(sides) < 2:
         raise ParameterError(f"subspace must be given for at least two names to choose from; got {len(sides)}.")
     known = declared(schema, bounds)
@@ -327,7 +330,7 @@ def _subspace(text: str) -> tuple[str, list[str]]:
     name, equals, columns = text.partition("=")
     if not (equals and name.strip() and columns.strip()):
         raise ParameterError(f"subspace must look like name=column,column; got {text!r:.60}.")
-    return name.strip(), [column.strip() for column in columns.split(",")]
+    return name.strip(), [column.strip() for column in re.split("[,、，]", columns)]
 
 
 def _regions(path: Path) -> dict[str, Any]:

@@ -157,6 +157,15 @@ def test_memoised_answers_are_one_per_state() -> None:
     assert client.spent == 39 * 2
 
 
+def test_the_order_in_which_pairs_come_is_no_new_state() -> None:
+    study = terms("set", rounds=9)
+    client = Client(study)
+    pairs = dict.fromkeys(study.keys, 1.0)
+    for day, order in enumerate([pairs, dict(reversed(pairs.items()))] * 4):
+        client.report(order, round=day)
+    assert sum(table == "memory" for table, *_ in client._diary._book) == 1
+
+
 def test_a_static_answer_never_changes_and_costs_once() -> None:
     study = terms(rounds=40)
     client = Client(study, static=True)

@@ -105,6 +105,12 @@ def test_a_diary_syncs_its_folder_too(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_diary_is_nobody_elses(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Diary(tmp_path / "new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
     wide = tmp_path / "wide"
     wide.touch(mode=0o644)
     wide.chmod(0o644)
