@@ -99,15 +99,15 @@ def test_verify_tells_how_far_it_has_come(path: Path, monkeypatch: pytest.Monkey
 def test_a_bad_epsilon_is_refused(path: Path, epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert create(path, f"--epsilon={epsilon}") == 2
     rule = "finite and > 0; got " if epsilon in ("-1", "0") else ""
-    assert f"error: epsilon must be {rule}" in capsys.readouterr().err
+    assert f"error: --epsilon must be {rule}" in capsys.readouterr().err
     assert not path.exists()
 
 
 def test_other_bad_terms_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert create(path, "--epsilon", "1", "--delta", "2") == 2
-    assert "error: delta must be at least 0 and below 1" in capsys.readouterr().err
+    assert "error: --delta must be at least 0 and below 1" in capsys.readouterr().err
     assert create(path, "--epsilon", "1", "--relation", "twins") == 2
-    assert "error: relation must be one of" in capsys.readouterr().err
+    assert "error: --relation must be one of" in capsys.readouterr().err
 
 
 def test_an_existing_ledger_is_not_touched(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

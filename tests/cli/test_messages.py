@@ -12,7 +12,7 @@ import typer
 
 from cli.terminal import exit_code, process
 from sabun.cli._frame import build
-from sabun.cli._wording import in_typed_words
+from sabun.cli._wording import in_typed_words, with_options
 from sabun.foreign import fitted, padded, shown_width
 
 PROGRAM_WORDS = re.compile(
@@ -95,6 +95,37 @@ def test_no_message_speaks_to_programs(
 )
 def test_parameters_are_called_as_they_are_typed(said: str, typed_words: str) -> None:
     assert in_typed_words(said, {"n_records": "--n-records", "relation": "--relation"}) == typed_words
+
+
+@pytest.mark.parametrize(
+    ("said", "typed_words"),
+    [
+        (
+            "t.csv must be a table in UTF-8; it cannot. Say how it is written: encoding, such as cp932, and separator.",
+            "t.csv must be a table in UTF-8; it cannot. Say how it is written: --encoding, such as cp932, and --separator.",
+        ),
+        ("names must be parted by commas (say so if they are not: separator).",) * 2,
+        ("lang must be one of 'en', 'ja'; got 'fr'.", "--lang must be one of 'en', 'ja'; got 'fr'."),
+    ],
+)
+def test_a_terminal_hears_the_options_that_help(said: str, typed_words: str) -> None:
+    """Pages translate the very same sentences, so the options are added at the terminal alone."""
+    options = {"encoding": "--encoding", "separator": "--separator", "lang": "--lang"}
+    assert with_options(said, options) == typed_words.replace("not: separator", "not: --separator")
+    unpaid = " Nothing was released, nothing was charged."
+    assert with_options(said.replace("lang", "other") + unpaid, {}) == said.replace("lang", "other")
+    assert with_options(said + unpaid, options | {"ledger": "--ledger"}).endswith(unpaid)
+
+
+def test_an_interrupt_while_libraries_are_loaded_is_not_a_traceback(tmp_path: Path) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    at_import = "import os, signal, sys\nclass Stop:\n  def find_spec(self, name, path=None, target=None):\n"
+    stops = "    if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\nsys.meta_path.insert(0, Stop())\nimport sabun.cli"
+    done = subprocess.run([sys.executable, "-c", at_import + stops], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 def test_wide_letters_take_two_places() -> None:

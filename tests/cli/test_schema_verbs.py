@@ -13,7 +13,7 @@ import pytest
 from cli.terminal import exit_code
 from sabun.errors import ParameterError
 from sabun.records import Column, FileFormat, Schema
-from sabun.telling.terminal.interview import looked_at
+from sabun.telling.terminal.interview import column_of, looked_at, read_labels, typed_labels
 
 
 class Said(NamedTuple):
@@ -262,6 +262,14 @@ def test_a_look_counts_the_numbers_that_a_question_would_read() -> None:
     )
     assert "60% of the cells are numbers" in looked_at(cells, FileFormat(decimal=",")), "12,34 too"
     assert looked_at([None], FileFormat()) == "1 of 1 cells are empty; no cell is filled."
+
+
+@pytest.mark.parametrize("typed", ["no;yes", "月額 年額 無料", "はい・いいえ", " "])
+def test_labels_that_no_comma_parts_are_asked_for_again(typed: str) -> None:
+    with pytest.raises(ParameterError, match="between commas"):
+        column_of("stay", "category", labels=typed)
+    assert read_labels(kept := typed_labels(["Ops night"])) == ["Ops night"]
+    assert column_of("stay", "category", labels=kept) is not None
 
 
 def test_a_look_at_the_rows_is_said_to_be_not_private(

@@ -246,10 +246,15 @@ def test_rows_are_not_read_before_somebody_says_so(clinic: Clinic, guest: Guest)
     looked = guest.send(path, act="look")
     assert "NOT PRIVATE: what is said about cells below" in looked.text
     assert "of the cells are numbers" in looked.text
+    shown = guest.send(path, **{"kind-0": "number", "low-0": "0", "high-0": "9", "act": "look"}).text
+    assert re.search(r"<br>\d+ of \d+ cells fit what is declared\.<br>\d+ lie below the bounds, \d+ above\.", shown)
     assert not (clinic.folder / "volunteers.schema.json").exists()
     wrong = guest.send(path, **{"kind-0": "number", "low-0": "9", "high-0": "1", "act": "save"})
     assert wrong.status_code == 400
     assert 'id="wrong-0"' in wrong.text
+    assert '<a href="#column-0">' in wrong.text, "what is wrong is said where the page begins, too"
+    (clinic.folder / "one.csv").write_text("a;b\n1;2\n")
+    assert "One column was found." in guest.get(f"tables/{guest.handle('one.csv')}").text
     assert not (clinic.folder / "volunteers.schema.json").exists()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sabun.cli._frame import run, whole
-from sabun.desk.fields import as_typed, fields_of, helped, misfit, offered, on_page, private_table
+from sabun.desk.fields import as_typed, fields_of, helped, misfit, offered, on_page, plainly, private_table
 from sabun.desk.jobs import jobs
 from sabun.records import Column, Schema
 from sabun.records.ids import SPELLINGS
@@ -36,6 +36,8 @@ def test_every_option_is_a_field_or_is_known_to_be_none(job: str) -> None:
 
 def test_a_value_is_never_taken_for_an_option() -> None:
     fields = JOBS["summaries mean"].fields
+    typed_wide = plainly(fields, {"where": ["a＝1:2\nb=＝"], "epsilon": ["０.5"]})
+    assert typed_wide == {"where": ["a=1:2\nb=＝"], "epsilon": ["0.5"]}
     typed = as_typed(fields, {"column": ["--yes"], "where": ["-a=1:2\n\n b=3: "], "confidence": ["0.95"]}, {"table": "-x.csv"})
     assert typed == ["./-x.csv", "--column=--yes", "--where=-a=1:2", "--where", "b=3:"]
 
@@ -95,19 +97,24 @@ WRONG: dict[str, list[dict[str, str]]] = {
     "summaries mean": [
         *({"column": "age", "epsilon": given} for given in ("0", "much")),
         *({"column": "age", "where": given} for given in ("age", "age=a:b", "age=5:1", "sex=X", "who=1:2", "day=x:")),
-        *({"column": "age", "id": "nr", "rule": given} for given in ("age", "age=mode")),
+        *({"column": "age", "id": "nr", "rule": given} for given in ("age", "age=mode", "age=sum", "who=max")),
         *({"column": "age", "id": given} for given in ("age", "who")),
         *(
             {"column": "sex"},
             {"column": "age", "by": "age"},
             {"column": "age", "confidence": "x"},
             {"column": "age", "rule": "age=last"},
+            {"column": "age", "bounds": "age"},
+            {"column": "age", "id": "nr", "memory": "much"},
+            {"column": "age", "n_records": "few"},
+            {"column": "age", "delta": "2"},
         ),
     ],
     "summaries count": [{}],
-    "summaries histogram": [{"column": "age", "bins": "3,1"}],
+    "summaries histogram": [{"column": "age", "bins": given} for given in ("3,1", "few", "1、x", "0")],
+    "summaries quantiles": [{"column": "age", "shares": given} for given in ("2", "x")],
     "outliers count": [{"radius": "-1"}, {"radius": "1", "delta": "0.1"}],
-    "outliers choose": [{"radius": "1", "subspace": "x=age"}],
+    "outliers choose": [{"radius": "1", "subspace": given} for given in ("x=age", "x", "x=age\nx=day", "x=age\ny=who")],
     "regression fit": [{"target": "sex"}, {"target": "age", "columns": "age"}],
     "learning train": [
         {"target": "age"},

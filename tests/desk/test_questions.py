@@ -114,12 +114,22 @@ def test_a_ledger_is_made_as_the_command_makes_it(clinic: Clinic, guest: Guest) 
     assert wrong.status_code == 400
     assert re.search('id="epsilon-wrong"[^>]*>[^<]', wrong.text)
     assert not list(clinic.folder.glob("lab*"))
-    made = guest.send("new-ledger", name="lab / 研究", epsilon="1/3", unit="visit")
+    made = guest.send("new-ledger", name="lab / 研究", epsilon="１/３", unit="visit")  # as an input method writes digits
     assert made.status_code == 303
     page = guest.get(made.headers["location"]).text
     assert "Nothing was charged yet." in page
     book = Ledger.open(clinic.folder / "lab---研究.ledger")
     assert (book.name, book.unit, str(book.budget.epsilon)) == ("lab / 研究", "visit", "1/3")
+    poor = made.headers["location"].rpartition("/")[2]
+    jobs = f"tables/{guest.handle('patients.csv')}/jobs"
+    for delta, told in (("", True), ("1e-6", False)):
+        page = guest.send(f"{jobs}/summaries/mean", column="age", epsilon="1", delta=delta, ledger=poor, act="plan").text
+        assert ("of the budget of “lab / 研究”" in page) is told
+        assert ("needs a delta, and the ledger “lab / 研究” has none" in page) is not told
+    page = guest.send(f"{jobs}/outliers/count", radius="0.1", epsilon="1", ledger=poor, act="plan").text
+    kindest, hardest = re.findall(r'<p class="small">(The (?:smallest|largest), if .*?)</p>', page)
+    assert "smallest" in kindest
+    assert "largest" in hardest, "each forecast by itself"
 
 
 def test_persons_are_told_apart_by_a_column_that_no_schema_has(clinic: Clinic, guest: Guest) -> None:

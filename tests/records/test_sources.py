@@ -42,6 +42,14 @@ def test_files_and_frames_give_the_same_matrix(tmp_path: Path) -> None:
         assert np.array_equal(read(str(tmp_path / name), schema=SCHEMA), MATRIX), name
 
 
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_folder_that_names_a_file_twice_is_refused(tmp_path: Path, link: str) -> None:
+    FRAME.to_parquet(tmp_path / "1.parquet")
+    getattr(tmp_path / "2.parquet", link)(tmp_path / "1.parquet")
+    with pytest.raises(DataError, match="must hold each file once; a link names one again"):
+        read(tmp_path, schema=SCHEMA)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 7, 27, 100])
 def test_partitions_put_together_are_the_whole(rows: int, tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "a.csv", index=False)

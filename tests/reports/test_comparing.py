@@ -53,6 +53,7 @@ def test_the_rank_and_the_number_are_of_one_quantity() -> None:
     assert big == "a: 5.1"
     assert "“a” moves “y” the most over its whole public range: by 5.1." in sentence
     assert "For each step of 1 it is 0.51." in sentence
+    assert "For each step" not in headline(model([0.1, 2.0, 0.0], [0.0, 1.5, 0.0], [0.2, 2.5, 0.0]))[1], "b has but one step"
 
 
 @pytest.mark.parametrize(("second", "words"), [(0.40, "is held by the most people"), (0.55, "which one is held by the most")])
@@ -108,7 +109,9 @@ def paid_for(digit: str) -> Release:
 
 def test_releases_of_different_kinds_are_compared_in_their_promises_alone() -> None:
     releases = {"count": count_release(42, 38, 46), "model": model([1.0, 2.0, 0.0], [0.5, 1.0, 0.0], [1.5, 3.0, 0.0])}
-    assert "have no figures in common" in Page(comparison(releases, lang="en")).text
+    page = Page(comparison(releases, lang="en")).text
+    assert "have no figures in common" in page
+    assert "The same figures" not in page
     assert "共通の数値がありません" in Page(comparison(releases, lang="ja")).text
     with pytest.raises(ParameterError, match="releases must be two or more"):
         comparison({"alone": count_release(1, 0, 2)})

@@ -100,7 +100,9 @@ def test_a_room_s_page_is_japanese_throughout(make: Callable[[], Release], title
     assert '<html lang="ja">' in report(release, lang="ja")
     assert all(re.search(r"[ぁ-んァ-ヶ一-龠]", value) for _, value in told.origin.rows[:2]), "kind and mechanism"
     assert all(re.search(r"[ぁ-ん]", note) for note in told.notes)
-    assert [name for name, _ in told.parameters.rows if "study" in name] == []
+    assert [text for text in told.assumptions if not re.search(r"[ぁ-ん]", text)] == []
+    named = {name.partition(".")[0]: value for name, value in told.parameters.rows}  # a name after a point is the owner's
+    assert [name for name in named if not re.search(r"[ぁ-んァ-ヶ一-龠εδ]", name)] == []
     mechanisms = {release.guarantee.mechanism, *release.provenance.notes, *map(str, release.provenance.parameters.values())}
     mechanisms |= set(release.guarantee.mechanism.split(": "))
     marks = (r"\s+", "; ", ", ", "[;,] ")  # what a pattern found in them, or might be a list
@@ -144,6 +146,16 @@ def test_cells_of_a_table_are_retold_and_lists_piece_by_piece() -> None:
             "ネットワークによる改善は、手書き数字では ε = 8 で 1、保護なしで 2、半月では ε = 8 で 3、保護なしで 4 です。",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "lang", "words"), [({"km": "max"}, "ja", "km: 最大"), ({}, "en", "first: the mean of numbers"), (3, "en", "")]
+)
+def test_how_the_rows_of_a_person_became_one_is_told(rules: object, lang: str, words: str) -> None:
+    release = release_of(provenance={"parameters": {"persons": {"rules": rules}}})
+    told = " ".join(facts(release, lang=lang).story.stages)
+    assert words in told
+    assert ("All rows of one person" in told) is (words != "" and lang == "en")
 
 
 def test_the_assumptions_of_a_release_are_retold() -> None:

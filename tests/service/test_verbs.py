@@ -246,7 +246,7 @@ def test_several_studies_are_served_from_one_line(study: Path, capsys: pytest.Ca
 
 
 def test_a_page_of_ones_own_is_the_clients_example_with_the_study_filled_in(study: Path) -> None:
-    assert exit_code("keyvalue", "page", "study.json", "--server", 'http://x:1/"a&b/', "--out", "page") == 0
+    assert exit_code("keyvalue", "page", "study.json", "--server", 'http://x:1/"a&b/', "--out", "page", "--lang", "en") == 0
     text = Path("page/index.html").read_text(encoding="utf-8")
     task = KV3.terms.short_id.hex()
     for value in (' value="http://x:1/&quot;a&amp;b"', f' value="{task}"'):
@@ -263,3 +263,9 @@ def test_a_page_of_ones_own_is_the_clients_example_with_the_study_filled_in(stud
     for server in ("x:1", "http://[::1", "http://x:99999", "http://x y", "http://"):
         assert exit_code("keyvalue", "page", "study.json", "--server", server, "--out", "other") == 2
     assert not Path("other").exists()
+    assert exit_code("keyvalue", "page", "study.json", "--server", "http://x:1", "--out", "other", "--lang", "ja") == 0
+    spoken = Path("other/index.html").read_text(encoding="utf-8")
+    assert '<html lang="ja">' in spoken
+    shown = re.sub(r"<script.*</script>|<[^>]*>", "", spoken, flags=re.DOTALL)
+    assert re.findall(r"[A-Za-z]{2,}", shown.replace("Sabun", "")) == []
+    assert not re.search(r'"(counted|sent before|refused|yes or nothing)', spoken)

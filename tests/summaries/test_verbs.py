@@ -183,10 +183,13 @@ def test_a_table_in_pieces_and_one_of_persons_are_asked_for_by_options(capsys: C
     for wrong, words in (
         (["--rule", "cost=max"], "--rule must come with --id"),
         (["--id", "who", "--rule", "cost"], "such as cost=mean"),
+        (["--id", "who", "--rule", "cost=sum"], "make a table of totals"),
         (["--engine", "cluster"], "engine must be serial"),
     ):
         assert exit_code(*asked, *wrong) == 2
         assert words in "".join(capsys.readouterr())
+    assert exit_code(*asked[:-1], *of_persons) == 0
+    assert "All rows of one person were made into one first (cost: max)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,15 @@ A verb imports what is heavy inside its functions, so that `sabun --help` stays 
 
 from __future__ import annotations
 
-from sabun.cli._frame import build, main
+import signal
+import threading
+
+_here = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _here:  # who stops a command before its libraries are loaded shall not read where they were: it ends without a word
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from sabun.cli._frame import build, main  # noqa: E402 (that is what takes long)
+
+if _here:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 __all__ = ["build", "main"]

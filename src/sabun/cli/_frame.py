@@ -21,10 +21,10 @@ import typer
 
 import sabun
 from sabun.asking.directory import room_named, rooms
-from sabun.cli._wording import in_typed_words, options_of
+from sabun.cli._wording import in_typed_words, options_of, with_options
 from sabun.errors import InternalError, SabunError
 from sabun.telling.terminal.charging import Interrupted, ResultNotWritten, charged
-from sabun.telling.terminal.output import complain, print_line
+from sabun.telling.terminal.output import complain, hearing, print_line
 
 __all__ = ["build", "main", "run", "whole"]
 
@@ -140,13 +140,15 @@ def run(given: list[str]) -> int:
         return complain(str(error), error, code=error.exit_code, as_json=as_json)
     except SabunError as error:
         words = in_typed_words(str(error), options)
+        words = with_options(words, options) if hearing() is None else words
         return complain(_with_charges(words), error, code=error.exit_code, as_json=as_json)
     except typer.TyperException as error:
         return complain(_usage(error), error, code=error.exit_code, as_json=as_json)
     except Interrupted as stop:
         return complain(str(stop), stop, code=_INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort) as stop:
-        return complain(_with_charges("interrupted."), stop, code=_INTERRUPTED, as_json=as_json)
+        words = "interrupted; nothing was charged." if "ledger" in options and not charged() else "interrupted."
+        return complain(_with_charges(words), stop, code=_INTERRUPTED, as_json=as_json)
     except BrokenPipeError as error:
         return _unread(error, as_json)
     except SystemExit as stop:  # what the libraries that parse and print make of a broken pipe

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["in_typed_words", "options_of"]
+__all__ = ["in_typed_words", "options_of", "with_options"]
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|“[^”]*”|(?<!\S)--?[\w-]+""")
 _SAID = (
@@ -34,6 +34,14 @@ _SAID = (
     (r"\b(?:a|the) (?:Schema|FileFormat|Ledger|Guarantee)\b", lambda found: found[0].lower()),
 )
 """What is said to programs, and to people who type; where a value is typed as an option, the option."""
+
+_TO_TYPE = (
+    (r"(?<=how it is written: )encoding, (.*?), and separator", r"--encoding, \1, and --separator"),
+    (r"(?<=say so if they are not: )separator", "--separator"),
+    (r"(?<=name another )sheet", "one with --sheet"),
+    (r"the sheet that was asked for", "the sheet that --sheet names"),
+)
+"""What pages say as it is, and translate: at a terminal, the option that does it."""
 
 
 def options_of(command: Any, given: list[str]) -> dict[str, str]:
@@ -64,6 +72,23 @@ def in_typed_words(message: str, options: Mapping[str, str]) -> str:
         parts += [_typed(message[end : quoted.start()], options), quoted[0]]
         end = quoted.end()
     return "".join((*parts, _typed(message[end:], options)))
+
+
+def with_options(message: str, options: Mapping[str, str]) -> str:
+    """The message for whoever sits at a terminal: it begins with the option it is about, and names those that help.
+
+    Example:
+        >>> with_options("lang must be one of 'en', 'ja'; got 'fr'.", {"lang": "--lang"})
+        "--lang must be one of 'en', 'ja'; got 'fr'."
+    """
+    first, must, rest = message.partition(" must ")
+    message = options.get(first, first) + must + rest
+    if "ledger" not in options:  # a command that charges nothing need not say so
+        message = message.removesuffix(" Nothing was released, nothing was charged.")
+    for pattern, words in _TO_TYPE:
+        if set(re.findall(r"--[a-z]+", words)) <= set(options.values()):
+            message = re.sub(pattern, words, message)
+    return message
 
 
 def _typed(text: str, options: Mapping[str, str]) -> str:

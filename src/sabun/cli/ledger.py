@@ -46,12 +46,12 @@ def create(
     path: _Path,
     name: Annotated[str, typer.Option(help="What the budget is for.")],
     epsilon: Annotated[str, typer.Option(help="The whole budget, exactly as written: 3, 0.1 or 1/3.")],
-    delta: Annotated[str, typer.Option(help="The same for delta, such as 1e-6.")] = "0",
+    delta: Annotated[str, typer.Option(help="The same for delta, such as 1e-6; regression and learning need some.")] = "0",
     unit: Annotated[str, typer.Option(help="Whose data is protected: record, patient, ...")] = "record",
     relation: Annotated[
         str, typer.Option(metavar="replace-one|add-remove|local", help="replace-one, add-remove or local.")
     ] = "replace-one",
-    ceiling: Annotated[str | None, typer.Option(help="What `raise` may raise epsilon to; promises are made for it.")] = None,
+    ceiling: Annotated[str | None, typer.Option(help="What epsilon may be raised to later; promises are made for it.")] = None,
     account: Annotated[list[str] | None, typer.Option(help="A part of the whole with a name: cardiology=1/3.")] = None,
     group: Annotated[int, typer.Option(help="How many units one change may concern together.")] = 1,
     accounting: Annotated[

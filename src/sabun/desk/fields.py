@@ -6,17 +6,19 @@ Nothing here lists options: a field is drawn from what the option itself says (i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
+from unicodedata import normalize
 
 from sabun.records import CategoryColumn, FilePart, NumberColumn, Schema
 from sabun.telling.language import complained, language, phrase, retold, said
 from sabun.telling.terminal.asked import ANY_COLUMN
 from sabun.telling.terminal.options import LABEL_COLUMN, NUMBER_COLUMN
 
-__all__ = ["Field", "as_typed", "fields_of", "helped", "lacks", "misfit", "offered", "on_page", "private_table"]
+__all__ = ["Field", "as_typed", "fields_of", "helped", "lacks", "misfit", "offered", "on_page", "plainly", "private_table"]
 
 _COLUMN, _COLUMNS, _TABLE = "COLUMN", "COLUMN,COLUMN", "TABLE"
 _SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands", "sheet", "owner_only", "lang", "organisation"}
@@ -24,7 +26,7 @@ _SETTLED = {"json", "overwrite", "encoding", "separator", "decimal", "thousands"
 _NEEDED = ("target",)
 """What such a file would say."""
 _OPTION = re.compile(r"( ?)(?<![\w'\"=-])(--[a-z]+(?:-[a-z]+)*)( ?)")
-_FIRST = ("epsilon", "n_records", "yes")
+_FIRST = ("epsilon", "n_records", "yes", "bins")
 """What is asked first although a command could do without it: it decides how good the answer is, and whether there is one."""
 _LABELS = {
     "n_records": phrase("About how many records there are"),
@@ -46,7 +48,20 @@ _LABELS = {
     "accept_publishing_raw_records": phrase("Publish private rows as they are"),
     "allow_per_parameter": phrase("Allow a promise for each weight alone"),
     "n_public": phrase("Number of records, if public"),
+    "like": phrase("A public table like it"),
+    "subspace": phrase("Sets of columns"),
+    "hidden": phrase("Hidden layers"),
+    "relation": phrase("Between which tables it promises"),
 }
+_CHOICES = {
+    "spelling": {
+        "text": phrase("text: as written"),
+        "caseless": phrase("caseless: upper and lower case alike"),
+        "number": phrase("number: as whole numbers"),
+    },
+    "accounting": {"shares": phrase("shares: by sums or a Rényi order"), "sums": phrase("sums: by sums alone")},
+}
+"""What choices are called that no method has its name from."""
 
 
 @final
@@ -82,6 +97,11 @@ class Field:
     def first(self) -> bool:
         """Whether it is asked at once, and not among the further choices."""
         return self.required or self.name in _FIRST or self.kind in ("column", "columns", "table")
+
+    @property
+    def offers(self) -> list[tuple[str, str]]:
+        """What there is to choose from, each with what people call it, in English."""
+        return [(name, _CHOICES.get(self.name, {}).get(name, name)) for name in self.choices]
 
     @property
     def of_persons(self) -> bool:
@@ -178,6 +198,17 @@ def as_typed(
     return typed
 
 
+def plainly(fields: Sequence[Field], filled: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """What was filled in, with plain digits for wide ones in numbers: an input method writes ８ where 8 is meant, ＝ for =."""
+    plain: dict[str, Callable[[str], str]] = {"number": partial(normalize, "NFKC"), "lines": _with_equals_signs}
+    kinds = {one.name: plain[one.kind] for one in fields if one.kind in plain}
+    return {name: [kinds.get(name, str)(one) for one in given] for name, given in filled.items()}
+
+
+def _with_equals_signs(text: str) -> str:
+    return "\n".join(line if "=" in line else line.replace("＝", "=", 1) for line in text.splitlines())
+
+
 def _option(one: Field, value: str) -> list[str]:
     """A value that begins with a hyphen must not be taken for an option."""
     if not one.option:
@@ -199,7 +230,11 @@ def on_page(complaint: str, fields: Sequence[Field] = (), error: BaseException |
     text = complaint.partition(" See: sabun ")[0]
     if (option := getattr(error, "param", None)) is not None:
         field = next(one for one in fields if one.name == option.name)
-        return lacks(field) if text.startswith("Missing") else said("“{name}” must be a number.", name=retold(field.label))
+        return (
+            lacks(field)
+            if text.startswith("Missing")
+            else said("“{name}” must be a number such as 3 or 0.5.", name=retold(field.label))
+        )
     about = {word: one.option for one in fields if one.option for word in (one.name, one.option.strip("-").replace("-", "_"))}
     first, must, rest = text.partition(" must ")
     return _in_fields(complained(about.get(first.replace("-", "_"), first) + must + rest), fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from sabun.desk.visitor import Visitor
 from sabun.errors import SabunError
 from sabun.records import CategoryColumn, Column, FileFormat, FilePart, NumberColumn, Schema
 from sabun.records.files import file_column
+from sabun.records.inspection import inspect_table
 from sabun.records.workbooks import is_workbook, sheets_of
 from sabun.release.files import write_whole
 from sabun.telling.language import phrase, said
@@ -27,6 +28,15 @@ _ELSEWHERE = {
 
 _TEXT = {"encoding": ("utf-8", "cp932", "utf-16"), "separator": (",", ";", "tab")}
 _NUMBERS = {"decimal": (".", ","), "thousands": (",", ".", "space")}
+
+_LABELS = {
+    "sheet": phrase("sheet"),
+    "encoding": phrase("encoding, such as cp932 for Shift-JIS"),
+    "separator": phrase("between cells: a comma, ; or tab"),
+    "decimal": phrase("decimal sign: a point or a comma"),
+    "thousands": phrase("between thousands, if anything"),
+}
+_MOST_SHOWN = 5
 
 
 def front(visitor: Visitor) -> Response:
@@ -78,6 +88,7 @@ class _Asked:
     missing: str = ""
     unit: str = ""
     seen: str = ""
+    fits: tuple[str, ...] = field(default=(), init=False)
     wrong: str = ""
 
     def column(self) -> Column | None:
@@ -102,6 +113,7 @@ def columns(visitor: Visitor) -> Response:
         if act == "look":
             for one in asked:
                 one.seen = looked_at(file_column(part, one.name), form)
+            _look_whether_they_fit(part, asked, form)
     except SabunError as error:
         wrong = on_page(str(error))
     if act == "save" and asked:
@@ -119,14 +131,33 @@ def columns(visitor: Visitor) -> Response:
         table=table,
         asked=asked,
         kinds=tuple(reversed(KINDS.values())),
+        labels=_LABELS,
         form=_shown(form) if not (wrong and visitor.posts) else {name: visitor.field(name) for name in form.parts},
         written=_written(table),
+        title=len(asked) == 1 and is_workbook(table.path),
         wrong=wrong,
         advice=ADVICE,
         notice=NOT_PRIVATE if act == "look" else "",
         saved=shelf.schema_for(table).name,
         scripts=("desk.js",),
     )
+
+
+def _look_whether_they_fit(part: FilePart, asked: list[_Asked], form: FileFormat) -> None:
+    """Tells beside each declared column how many of its cells fit, and some that do not: NOT PRIVATE, as all of a look."""
+    declared = [column for one in asked if (column := one.column()) is not None]
+    if not declared:
+        return
+    found = {fit.name: fit for fit in inspect_table(part, schema=Schema(columns=tuple(declared), file=form)).columns}
+    for one in asked:
+        if (fit := found.get(one.name)) is None:
+            continue
+        one.fits = (said("{fitting} of {rows} cells fit what is declared.", fitting=f"{fit.fitting:,}", rows=f"{fit.rows:,}"),)
+        if fit.strange:
+            cells = ", ".join(f"{text!r:.40} ({times:,})" for text, times in fit.strange.most_common(_MOST_SHOWN))
+            one.fits += (said("Not read: {cells}.", cells=cells),)
+        if fit.below or fit.above:
+            one.fits += (said("{below} lie below the bounds, {above} above.", below=fit.below, above=fit.above),)
 
 
 def _form(visitor: Visitor) -> FileFormat:

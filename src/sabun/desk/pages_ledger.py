@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sabun.desk.exported import command_of, python_of
-from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page
+from sabun.desk.fields import as_typed, fields_of, helped, misfit, on_page, plainly
 from sabun.desk.picture import spent_on
 from sabun.desk.visitor import Visitor
 from sabun.errors import ParameterError, SabunError
@@ -32,7 +32,7 @@ _REPORT_POLICY = (
 _USES = {
     "density": phrase(
         "The column weight goes with every calculation: averages weighted with it are about the private table. "
-        "In a terminal, `sabun density query {out} QUESTION` answers with intervals, for nothing."
+        "In a terminal, `sabun density query {out} 'mean(COLUMN)'` answers with intervals, for nothing."
     ),
     "learning": phrase(
         "In a terminal, `sabun learning predict {out} TABLE --out predictions.csv` uses the model, for nothing "
@@ -62,7 +62,7 @@ def new_ledger(visitor: Visitor) -> Response:
     command = visitor.desk.command().commands["ledger"].commands["create"]
     fields = [one for one in fields_of(command) if one.option]
     wrong: dict[str, str] = {}
-    filled = visitor.filled if visitor.posts else {one.name: [one.usual] for one in fields if one.usual}
+    filled = plainly(fields, visitor.filled) if visitor.posts else {one.name: [one.usual] for one in fields if one.usual}
     if visitor.posts:
         name = "".join(letter if letter.isalnum() else "-" for letter in visitor.field("name").strip()[:40]).strip("-")
         path = visitor.desk.shelf.fresh(name or "budget", ".ledger")
@@ -148,7 +148,9 @@ def answer(visitor: Visitor) -> Response:
         number=number,
         entry=entry,
         facts=facts(release),
-        epsilon=at_least(release.guarantee.cost[0]),
+        cost=", ".join(
+            f"{sign} {at_least(amount)}" for sign, amount in zip("εδ", release.guarantee.cost, strict=True) if amount
+        ),
         free=errand is not None and bool(errand.hears.record.get("already_paid")),
         record=None if errand is None else errand.hears.record,
         out=out,

@@ -16,7 +16,7 @@ from typing import Any, final
 from starlette.responses import Response
 
 from sabun.desk.errands import Foreseen
-from sabun.desk.fields import Field, as_typed, helped, lacks, misfit, offered, on_page, private_table
+from sabun.desk.fields import Field, as_typed, helped, lacks, misfit, offered, on_page, plainly, private_table
 from sabun.desk.jobs import Job
 from sabun.desk.picture import Budget, Outlook, budget_after, outlook
 from sabun.desk.shelf import Item
@@ -122,7 +122,7 @@ def _page(visitor: Visitor, form: _Form, seen: Foreseen) -> Response:
     try:
         epsilon = exact_positive(form.epsilon or _EPSILON, name="epsilon")
         looks = outlook(seen, epsilon)
-        budget = budget_after(form.files.get("ledger"), epsilon)
+        budget = budget_after(form.files.get("ledger"), epsilon, looks.delta)
     except SabunError as error:
         form.complain(str(error), error)
     shelf, private = visitor.desk.shelf, private_table(form.job.fields)
@@ -164,7 +164,7 @@ def _with_epsilon(seen: Foreseen, form: _Form) -> Any:
 def _filled(visitor: Visitor, job: Job) -> dict[str, list[str]]:
     """What was filled in: now, by the form that was sent off before, or what is usual."""
     if visitor.posts:
-        return visitor.filled
+        return plainly(job.fields, visitor.filled)
     if tried := visitor.request.query_params.get("tried", ""):
         return dict(visitor.desk.errands.sent(tried).about["filled"])
     return {one.name: [one.usual] for one in job.fields if one.usual} | {"epsilon": [_EPSILON]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ from sabun.ledger import Ledger
 from sabun.ledger.wording import at_most, percent
 from sabun.privacy.amounts import plain
 from sabun.reports.purposes import in_short
-from sabun.telling.language import retold
+from sabun.telling.language import retold, said
 from sabun.telling.words import guess, number
 
 __all__ = ["Budget", "Outlook", "Sight", "budget_after", "outlook", "spent_on"]
@@ -57,6 +58,7 @@ class Outlook:
         assumed: What it assumes.
         vacuous: Whether nothing but noise is expected.
         guess: How often the best guesser is right at most, in per cent.
+        delta: The delta that is charged.
     """
 
     sights: tuple[Sight, ...] = ()
@@ -66,6 +68,7 @@ class Outlook:
     assumed: tuple[str, ...] = field(default=())
     vacuous: bool = False
     guess: float | None = None
+    delta: Fraction = Fraction(0)
 
 
 @final
@@ -80,6 +83,9 @@ class Budget:
         used: The share that is used before it.
         left: The largest epsilon of one more release, in words.
         questions: How many such questions are left.
+        after: The share that is used after it, in words, and
+        before: the same before it.
+        lacks_delta: Whether it needs a delta and the ledger has none.
     """
 
     name: str = ""
@@ -88,6 +94,9 @@ class Budget:
     used: float = 0.0
     left: str = ""
     questions: int = 0
+    after: str = ""
+    before: str = ""
+    lacks_delta: bool = False
 
 
 def outlook(seen: Foreseen, epsilon: Fraction) -> Outlook:
@@ -110,9 +119,21 @@ def outlook(seen: Foreseen, epsilon: Fraction) -> Outlook:
         most=max((one.high for one in found if math.isfinite(one.high)), default=1.0) or 1.0,
         quantity=retold(forecasts[0].quantity) if forecasts else "",
         lines=tuple(map(str, forecasts)) or tuple(str(plan).splitlines()),
-        assumed=tuple(dict.fromkeys(retold(text) for one in forecasts for text in one.assumed)),
+        assumed=_assumed(forecasts),
         vacuous=bool(getattr(plan, "vacuous", False)),
         guess=guess(epsilon, delta),
+        delta=delta,
+    )
+
+
+def _assumed(forecasts: Sequence[Any]) -> tuple[str, ...]:
+    """What each forecast assumes, in a line: the kindest first, the least kind last."""
+    lines = [said("; ").join(map(retold, one.assumed)) for one in forecasts]
+    if len(lines) < 2:
+        return tuple(said("Assumed: {lines}.", lines=line) for line in lines if line)
+    return (
+        said("The smallest, if {lines}.", lines=lines[0]),
+        *(said("The largest, if {lines}.", lines=one) for one in lines[-1:]),
     )
 
 
@@ -125,12 +146,16 @@ def _tried(seen: Foreseen, epsilon: Fraction) -> Any:
 
 
 def _sight(plan: Any, epsilon: Fraction, chosen: bool) -> Sight | None:
-    """One row: the kindest forecast's middle, from its low end to the high end of the least kind."""
+    """One row: the middles, from the kindest forecast to the least kind, and the high end of that."""
     forecasts = tuple(getattr(plan, "forecasts", ()))
     if not forecasts:
         return None
     low, middle, high = forecasts[0].low, forecasts[0].middle, forecasts[-1].high
-    words = (_rounded(middle), _rounded(high))
+    about = dict.fromkeys((_rounded(middle), _rounded(forecasts[-1].middle)))
+    words = (
+        said("{low} to {high}", low=next(iter(about)), high=next(reversed(about))) if len(about) > 1 else next(iter(about)),
+        _rounded(high),
+    )
     return Sight(epsilon=plain(epsilon), low=low, middle=middle, high=high, words=words, chosen=chosen)
 
 
@@ -147,8 +172,8 @@ def spent_on(book: Ledger) -> dict[str, Fraction]:
     return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
-def budget_after(ledger: Path | None, epsilon: Fraction) -> Budget:
-    """What a question of an epsilon takes; empty without a ledger."""
+def budget_after(ledger: Path | None, epsilon: Fraction, delta: Fraction) -> Budget:
+    """What a question of an epsilon and a delta takes; empty without a ledger."""
     if ledger is None:
         return Budget()
     with Ledger.open(ledger) as book:
@@ -160,4 +185,7 @@ def budget_after(ledger: Path | None, epsilon: Fraction) -> Budget:
             used=float(book.share_used),
             left=at_most(book.remaining.epsilon),
             questions=told.left,
+            before=percent(book.share_used),
+            after=percent(min(book.share_used + told.share, Fraction(1))),
+            lacks_delta=bool(delta) and not book.budget.delta,
         )

@@ -78,7 +78,13 @@ def refusal(terms: Terms, remaining: Budget, asked: Asked, *, whole: Budget | No
         else " (no finite epsilon bounds all it publishes together, so no ledger can pay for it)"
     )
     restated = f" ({asked.note})" if asked.note else ""
-    advice = " Ask for a smaller delta, or use a mechanism that needs none." if short == ["delta"] else ""
+    advice = ""
+    if short == ["delta"]:
+        advice = (
+            " Ask for a smaller delta, or use a mechanism that needs none."
+            if first.delta
+            else " Use a ledger that has a delta, or a mechanism that needs none."
+        )
     if short == ["epsilon"] and not why:
         advice = " Ask for a smaller epsilon." if remaining.epsilon > 0 else " No further question fits."
     return BudgetExceeded(

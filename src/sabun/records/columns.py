@@ -300,7 +300,7 @@ def _bounds(name: str, lower: float | None, upper: float | None) -> tuple[float,
         low, high = math.nan, math.nan
     if not (low < high and math.isfinite(high - low)):
         rule = "finite, lower < upper and a finite distance apart"
-        raise BoundsError(f"bounds of column {name!r} must be {rule}; got {(lower, upper)!r}.")
+        raise BoundsError(f"bounds of column {name!r} must be {rule}; got {lower!r} to {upper!r}.")
     return low, high
 
 

@@ -20,6 +20,9 @@ __all__ = ["LABEL_RULES", "NUMBER_RULES", "Collapsed", "Persons", "assumptions_o
 
 NUMBER_RULES = ("mean", "min", "max", "first", "last", "count")
 LABEL_RULES = ("mode", "any", "first", "last")
+_NO_TOTAL = (
+    "Nothing that is declared bounds a total: make a table of totals, a row for each person, and declare bounds for those."
+)
 
 
 @final
@@ -156,8 +159,10 @@ def persons(
     checks.require(rules is None or isinstance(rules, Mapping), "a mapping from columns to rules", rules=rules)
     checks.whole(minimum=1, memory=memory)
     given = dict(rules or {})
+    known = tuple(dict.fromkeys(NUMBER_RULES + LABEL_RULES))
     for rule in given.values():
-        checks.one_of(tuple(dict.fromkeys(NUMBER_RULES + LABEL_RULES)), rule=rule)
+        advice = _NO_TOTAL if rule in ("sum", "total") else ""
+        checks.require(rule in known, f"one of {', '.join(map(repr, known))}", advice, rule=rule)
     checks.require(id not in given, "about other columns than the id", rules=id)
     return Persons(table=table, id=id, rules=tuple(sorted(given.items())), spelling=spelling, order=order, memory=int(memory))
 

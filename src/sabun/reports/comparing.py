@@ -62,6 +62,7 @@ def comparison(releases: Mapping[str, Release], *, trusted_key: TrustedKeys = No
             grid, some = _figures(group)
             grids.append(grid)
             charts += some
+        same = said("The same figures of {releases}, side by side.", releases=count(len(sides), "private release"))
         none = said("These releases are of different kinds, and have no figures in common.")
         chapters = [
             Chapter(name=f"r{place}", question=f"{side.label}: {side.facts.story.title}", facts=side.facts)
@@ -70,11 +71,7 @@ def comparison(releases: Mapping[str, Release], *, trusted_key: TrustedKeys = No
         return collection(
             chapters,
             heading=said("Releases side by side"),
-            introduction=(
-                said("The same figures of {releases}, side by side.", releases=count(len(sides), "private release")),
-                *_paid(sides),
-                *((none,) if len(grids) == 1 else ()),
-            ),
+            introduction=(none if len(grids) == 1 else same, *_paid(sides)),
             grids=grids,
             charts=charts[:_MOST_CHARTS],
             lang=spoken,

@@ -33,6 +33,8 @@ Renderer = Callable[[Release], Story]
 
 _MOST_ROWS = 200
 _OURS = ("mechanism", "relation", "study.relation", "study.target.kind", "study.target.unit", "study.unit")
+_CHOSEN = {"sizes": "layers"}
+"""Choices whose names are those of results of another kind."""
 _BIN = re.compile(r"(-?[\d.]+) to (-?[\d.]+)")
 
 
@@ -246,7 +248,9 @@ def _charge(origin: Provenance) -> str:
 
 def _parameters(release: Release) -> Grid:
     found = list(generic.leaves(release.provenance.parameters))
-    rows = tuple((shown(term(name)), shown(_written(release, name, leaf))) for name, leaf in found[:_MOST_ROWS])
+    rows = tuple(
+        (shown(term(_CHOSEN.get(name, name))), shown(_written(release, name, leaf))) for name, leaf in found[:_MOST_ROWS]
+    )
     left = len(found) - _MOST_ROWS
     note = said("{more} in the release file.", more=count(left, "more choice")) if left > 0 else ""
     return Grid(title=said("Public choices"), columns=(said("name"), said("value")), rows=rows, note=note)

@@ -87,7 +87,8 @@ def _lifespan(settings: Settings, store: Store, collecting: Collecting) -> Any:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
-        say("start", f"serving {len(store.all_served())} studies on {store.database.name}")
+        served = len(store.all_served())
+        say("start", f"serving {served} {'study' if served == 1 else 'studies'} on {store.database.name}")
         keeping = asyncio.create_task(_keep_house(settings, collecting))
         try:
             yield

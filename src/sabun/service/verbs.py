@@ -11,6 +11,7 @@ import typer
 
 from sabun.errors import ParameterError
 from sabun.service.extra import require_extra
+from sabun.telling.terminal.options import Lang
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line, warn
 from sabun.telling.words import count as counted
 
@@ -123,6 +124,7 @@ def page(
     file: _Study,
     server: Annotated[str, typer.Option(help="The collector's address, as `sabun keyvalue serve` prints it.")],
     out: Annotated[Path, typer.Option(help="The new folder for the page and the client it loads.")],
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
     """Write a web page on which people take part: serve its folder from anywhere, or make it your own.
@@ -136,7 +138,7 @@ def page(
     from sabun.keyvalue import Study
     from sabun.service.own_page import write_page
 
-    written = write_page(Study.load(file), server, out)
+    written = write_page(Study.load(file), server, out, lang=lang)
     if json:
         print_json({"out": str(out), "files": [str(one) for one in written]})
     else:

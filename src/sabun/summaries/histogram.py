@@ -161,5 +161,5 @@ class _BinCounts:
 
     def expected(self, size: int, rows: int) -> Expected:
         return expected_count(
-            self.noise, self.terms, whole=max(size // self.bins.count, 1), unit="rows for each bin", rows=rows
+            self.noise, self.terms, whole=max(size // self.bins.count, 1), unit="records for each bin", rows=rows
         )

@@ -43,7 +43,8 @@ def parts_in(what: str, release: Release) -> tuple[str, ...]:
     if what != "histogram" or not has(facts, "edges"):
         return named
     if not column.dates:
-        return tuple(column.beside(name) for name in named)
+        ends = [f"{edge:.12g}" for edge in numbers_at(facts, "edges", size=len(named) + 1)]
+        return tuple(column.beside(said("{low} to {high}", low=low, high=high)) for low, high in pairwise(ends))
     # A bin begins with the first day that is in it: bins of one width begin within a day.
     starts = [column.exactly(math.ceil(edge)) for edge in numbers_at(facts, "edges", size=len(named) + 1)]
     return tuple(said("{low} to {high}", low=low, high=high) for low, high in pairwise(starts))

@@ -12,7 +12,7 @@ from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_
 from sabun.summaries.people import EVERYBODY
 from sabun.telling.charts import dots
 from sabun.telling.field_words import term
-from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
+from sabun.telling.generic import level_of, of_persons, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, retold, said
 from sabun.telling.measures import Measure
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
@@ -70,7 +70,7 @@ def story(release: Release) -> Story:
         stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
         charts=tuple(chart for chart in [_chart(what, told, facts, measure)] if chart is not None),
         grids=(_grid(lines, measure), _all(what, release, measure)),
-        cautions=_cautions(what, lines, facts),
+        cautions=(*_cautions(what, lines, facts), *filter(None, (of_persons(release),))),
         quantities=tuple(
             Quantity(name=line.name, value=line.found, low=line.low, high=line.high, measure=measure) for line in lines
         ),

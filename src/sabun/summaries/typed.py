@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,11 +43,12 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
 
 
 def typed_bins(text: str | None) -> int | list[float] | None:
-    """A number of bins, or edges separated by commas."""
+    """A number of bins, or edges separated by commas (、 and ， are too)."""
     if text is None:
         return None
     try:
-        return int(text) if "," not in text else [_edge(edge) for edge in text.split(",")]
+        edges = re.split("[,、，]", text)
+        return int(text) if len(edges) == 1 else [_edge(edge) for edge in edges]
     except ValueError:
         raise ParameterError(
             f"bins must be a whole number, or edges such as 0,18,65,120 or 2026-01-01,2026-04-01; got {text!r:.60}."
@@ -64,7 +66,7 @@ def _edge(text: str) -> float:
 
 def typed_shares(text: str) -> list[str]:
     """Shares separated by commas, exactly as written."""
-    return [share.strip() for share in text.split(",")]
+    return [share.strip() for share in re.split("[,、，]", text)]
 
 
 def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float | None] | tuple[str | None, str | None]:

@@ -84,6 +84,25 @@ _WHOLE = {
     "open": phrase("how far the ratio is open"),
     "uncovered": phrase("share of private rows unlike any public one"),
     "units": phrase("units of the columns"),
+    "answers": phrase("what is sent in later rounds"),
+    "bandwidth": phrase("width of the kernel"),
+    "beta": phrase("how fast the bound may change (beta)"),
+    "classes": phrase("labels"),
+    "cover": phrase("how the bound was found"),
+    "epsilon": phrase("epsilon"),
+    "k": phrase("neighbours (k)"),
+    "keys": phrase("keys"),
+    "layers": phrase("layers"),
+    "organisation": phrase("organisation"),
+    "precision": phrase("precision of the sums"),
+    "protocol": phrase("protocol"),
+    "rank": phrase("number of averages"),
+    "regularization": phrase("penalty on uneven weights"),
+    "reports": phrase("reports"),
+    "rounds": phrase("rounds"),
+    "standardize": phrase("numbers on one scale"),
+    "steps": phrase("steps"),
+    "tau2": phrase("expected spread of the ratio (tau2)"),
 }
 """Names that are words, but say too little; only where they stand alone, for inside a result they may be labels."""
 
@@ -115,6 +134,8 @@ _STUDY = {
 }
 """The terms of a regression study that say too little by themselves."""
 
+_FILE = "features.file."
+
 _PERSONS = {
     "id": phrase("column that tells persons apart"),
     "order": phrase("column that says what is first and last"),
@@ -123,13 +144,24 @@ _PERSONS = {
 }
 """How persons were made of several rows."""
 
+_ACCOUNT = {
+    "delta": phrase("delta"),
+    "events": phrase("what was drawn"),
+    "relation": phrase("relation"),
+    "rule": phrase("rule"),
+}
+"""How the cost of many steps was counted."""
+
 _FIRST = {
     "counts": phrase("count"),
     "intervals": phrase("interval"),
     "labels": phrase("labels in the condition"),
     "means": phrase("mean"),
     "quantiles": phrase("quantiles"),
+    "radius": phrase("radius"),
+    "regions": phrase("region"),
     "sizes": phrase("noisy size"),
+    "subspaces": phrase("set of columns"),
     "sums": phrase("sum"),
     "units": phrase("unit"),
     "variances": phrase("variance"),
@@ -153,10 +185,14 @@ def term(name: str) -> str:
     if first == "persons" and dot:
         part, _, column = rest.partition(".")
         return said(_PERSONS[part]) + (f".{column}" if column else "") if part in _PERSONS else name
+    if first == "account" and rest in _ACCOUNT:
+        return said("counting the cost: {name}", name=said(_ACCOUNT[rest]))
     if first == "study" and dot:
         target, _, own = rest.partition(".")
         if target == "target" and own in _DECLARED:
             return said("study: {name}", name=said("target: {name}", name=said(_DECLARED[own])))
+        if rest.startswith(_FILE):
+            return said("study: {name}", name=said("how tables are written: {name}", name=said(rest.removeprefix(_FILE))))
         return said("study: {name}", name=said(_STUDY[rest]) if rest in _STUDY else term(rest))
     return ".".join(said(_TERMS[part]) if part in _TERMS else part for part in name.split("."))
 

@@ -12,14 +12,14 @@ import numpy as np
 from sabun.release import Release
 from sabun.telling.charts import bars, histogram
 from sabun.telling.field_words import term
-from sabun.telling.language import said
+from sabun.telling.language import retold, said
 from sabun.telling.measures import PLAIN, Measure
 from sabun.telling.reading import Unfit, has, number_at, pair_at
 from sabun.telling.rounding import rounded
 from sabun.telling.story import Answer, Chart, Grid, Story
 from sabun.telling.words import count, number, shown
 
-__all__ = ["leaves", "level_of", "results", "spread", "stages", "story", "vacuous", "wide"]
+__all__ = ["leaves", "level_of", "of_persons", "results", "spread", "stages", "story", "vacuous", "wide"]
 
 _MOST_CHARTS = 4
 _MOST_ROWS = 200
@@ -66,6 +66,8 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
         steps.append(
             said("The rows were read through a public schema: each value is one the schema allows, whatever the file held.")
         )
+    if together := of_persons(release):
+        steps.append(together)
     if origin.receipt is not None:
         steps.append(
             said(
@@ -79,6 +81,21 @@ def stages(release: Release, own: tuple[str, ...]) -> tuple[str, ...]:
     if release.signature is not None:
         steps.append(said("The whole file was signed."))
     return tuple(steps)
+
+
+def of_persons(release: Release) -> str:
+    """How the rows of a person became one; empty where each had one row anyway."""
+    persons = release.provenance.parameters.get("persons")
+    rules = persons.get("rules") if isinstance(persons, Mapping) else None
+    if not isinstance(rules, Mapping):
+        return ""
+    named = said(", ").join(f"{name}: {retold(str(rule))}" for name, rule in list(rules.items())[:_FEW])
+    if not named:
+        return said("All rows of one person were made into one first: the mean of numbers, the most frequent label.")
+    return said(
+        "All rows of one person were made into one first ({rules}); else the mean of numbers, the most frequent label.",
+        rules=named,
+    )
 
 
 def results(

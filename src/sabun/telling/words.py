@@ -84,8 +84,8 @@ def number(value: float, digits: int = _DIGITS) -> str:
     """A number with a few significant digits, and commas in thousands.
 
     Example:
-        >>> number(1234567.0), number(0.123456), number(float("nan")), number(1e-9), number(41)
-        ('1,234,567', '0.1235', '–', '1e-09', '41')
+        >>> number(1234567.0), number(2098.4), number(0.123456), number(float("nan")), number(1e-9), number(41)
+        ('1,234,567', '2,098', '0.1235', '–', '1e-09', '41')
     """
     if isinstance(value, int):
         return f"{value:,}"
@@ -95,7 +95,7 @@ def number(value: float, digits: int = _DIGITS) -> str:
         return f"{int(value):,}"
     if abs(value) >= 10**digits and abs(value) < 1e15:
         return f"{value:,.0f}"
-    return f"{value:.{digits}g}"
+    return f"{value:,.{digits}g}"
 
 
 def count(amount: int, noun: str) -> str:

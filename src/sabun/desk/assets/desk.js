@@ -10,16 +10,19 @@ let asked = null;
 
 async function plan() {
   asked?.abort();
-  asked = new AbortController();
+  const own = new AbortController();
+  asked = own;
+  document.getElementById("plan").setAttribute("aria-busy", "true"); // a plan may take seconds: the old one is not its answer
   const sent = new URLSearchParams(new FormData(form));
   sent.set("act", "follow");
   try {
-    const answer = await fetch(location.href, { method: "POST", body: sent, signal: asked.signal, redirect: "error" });
+    const answer = await fetch(location.href, { method: "POST", body: sent, signal: own.signal, redirect: "error" });
     swapped(await answer.text()); // nothing, where a newer plan was asked for meanwhile
     marked();
   } catch {
     // a newer plan is on its way, or the desk is closed: the page stays as it is
   }
+  if (asked === own) document.getElementById("plan").removeAttribute("aria-busy");
 }
 
 /** A field is marked as wrong exactly as long as something is said about it. */

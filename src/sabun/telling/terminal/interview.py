@@ -6,7 +6,7 @@ import csv
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,8 @@ NOT_PRIVATE = "NOT PRIVATE: what is said about cells below was read off the priv
 KINDS = {"n": "number", "c": "category", "d": "date", "i": "id", "s": "skip"}
 """What a column may be, by the letter that answers."""
 _MOST = 1000
+_PARTED = re.compile(r"[;；|｜/／・\s]")
+"""What people part labels by where commas are meant."""
 _WIDE_COMMA = re.compile(r'"(?:[^"]|"")*"|[、，]')
 
 
@@ -136,7 +138,7 @@ def column_of(
     if kind in ("id", "skip"):
         return None
     if kind == "category":
-        return Column.category(name, read_labels(labels), missing=missing.strip() or None)
+        return Column.category(name, _between_commas(labels), missing=missing.strip() or None)
     if kind == "date":
         return Column.date(name, lower=low.strip(), upper=high.strip(), missing=missing.strip() or None)
     return Column.number(name, lower=_number(low), upper=_number(high), missing=_optional(missing), unit=unit.strip())
@@ -149,9 +151,29 @@ def typed_labels(labels: Iterable[str]) -> str:
         >>> typed_labels(["F", "Doe, Jane"])
         'F, "Doe, Jane"'
     """
+    known = list(labels)
     return ", ".join(
-        '"{}"'.format(one.replace('"', '""')) if set(",、，") & set(one) or one[:1] == '"' else one for one in labels
+        '"{}"'.format(one.replace('"', '""')) if set(",、，") & set(one) or one[:1] == '"' or _alone(known) else one
+        for one in known
     )
+
+
+def _alone(labels: Sequence[str]) -> bool:
+    """Whether there is one label that looks like several."""
+    return len(labels) == 1 and _PARTED.search(labels[0]) is not None
+
+
+def _between_commas(typed: str) -> list[str]:
+    """Labels as a person types them, refused where they are not parted as they must be."""
+    labels = read_labels(typed)
+    if not any(labels):
+        raise ParameterError("the labels must be named, between commas; got none.")
+    if _alone(labels) and not typed.strip().startswith('"'):
+        raise ParameterError(
+            f"the labels must stand between commas; got one, {one_line(labels[0])!r:.60}. "
+            "If it is one, put it in quotation marks."
+        )
+    return labels
 
 
 def read_labels(typed: str) -> list[str]:
@@ -186,7 +208,9 @@ def _number(answer: str) -> float:
     try:
         return float(answer)
     except ValueError:
-        raise ParameterError(f"the answer must be a number; got {one_line(answer)!r:.40}.") from None
+        raise ParameterError(
+            f"the answer must be a number such as 1500 or 0.5, without signs between thousands; got {one_line(answer)!r:.40}."
+        ) from None
 
 
 def _numeric(answer: str) -> str:

@@ -6,6 +6,7 @@ export function swapped(text, marked = "[data-live]") {
   for (const part of fresh.querySelectorAll(marked)) {
     const old = document.getElementById(part.id);
     if (old === null || old.contains(document.activeElement)) continue;
+    if (old.matches("details[open]")) part.setAttribute("open", "");
     for (const fold of old.querySelectorAll("details[open][id]")) part.querySelector(`#${fold.id}`)?.setAttribute("open", "");
     if (old.outerHTML !== part.outerHTML) old.replaceWith(document.adoptNode(part));
   }
