@@ -25,6 +25,7 @@ RUNS = ROOT / "docs" / "results" / "benchmarks"
 COVERAGE = ROOT / "docs" / "results" / "coverage"
 FORECASTS = ROOT / "docs" / "results" / "forecasts.json"
 QUESTIONS = ROOT / "docs" / "results" / "density" / "questions.json"
+WAVES = QUESTIONS.with_name("waves.json")
 DEFAULTS = ROOT / "docs" / "results" / "regression" / "defaults.json"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
@@ -193,16 +194,35 @@ def _asked() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def _waves() -> str:
+    """How many intervals held beside waves in one column: a line for each size, a column for each frequency."""
+    rows = json.loads(WAVES.read_text(encoding="utf-8"))["rows"]
+    frequencies = sorted({row["frequency"] for row in rows})
+    found = [
+        [f"±{size:g}", *(f"{row['held']} of {row['asked']}" for row in rows if row["amplitude"] == size)]
+        for size in sorted({row["amplitude"] for row in rows})
+    ]
+    return _table(["wave in the logarithm", *(f"sin({frequency}x)" for frequency in frequencies)], found)
+
+
+def _nested(what: str) -> str:
+    """Of shares above rising cuts in the kept run: how many steps, how many of them rise, and by how much at most."""
+    found = json.loads(QUESTIONS.read_text(encoding="utf-8"))["nested"][what]
+    return f"{found:.3f}" if what == "most" else f"{found:,}"
+
+
 def _question_cover(way: str) -> str:
     return f"{sum(row[f'{what}, held'][way] for row in _questions() for what in ('labels', 'columns')):,}"
 
 
 _ASKED: dict[str, Callable[[], str]] = {
+    "density.waves": _waves,
     "density.questions": _asked,
     **{
         f"density.questions.{way.replace(' ', '-')}": partial(_question_cover, way)
         for way in ("given", "as it is", "weighted alone")
     },
+    **{f"density.questions.nested.{what}": partial(_nested, what) for what in ("releases", "steps", "rising", "most")},
 }
 
 _COVER = {
@@ -507,6 +527,71 @@ def _two_rounds() -> str:
     return "\n".join([*lines, "", ""])
 
 
+_SIZES = (1000, 4000, 20_000)
+"""Rows of the made-up tables of the part `tails`; those of a real one stand in the last column."""
+
+
+def _tails() -> str:
+    """Skewed residuals and curves: distances from the best line beside the former default, covers, lengths."""
+    head = "table | ε | 1,000 rows | 4,000 | 20,000 | held-out error, worst | cover, best line | best line of weighted rows"
+    lines = ["", "", f"| {head} | length / `light` |", "|---" * 9 + "|"]
+    found = _defaults("tails")
+    for world, epsilon in dict.fromkeys((one["world"], one["epsilon"]) for one in found):
+        cells = {one["rows"]: one for one in found if (one["world"], one["epsilon"]) == (world, epsilon)}
+        rows = [cells.get(size) for size in _SIZES] if len(cells) > 1 else [None, None, *cells.values()]
+        ratios = ["—" if one is None else short(one["ratio"]["staged"], 2) for one in rows]
+        there = [one for one in rows if one is not None]
+        covers = [f"{100 * min(min(one[name]) for one in there):.0f} %" for name in ("cover", "cover weighted")]
+        worst = f"{max(one['held out']['staged'] for one in there):.3f}"
+        length = f"{min(one['longer'] for one in there):.1f} to {max(one['longer'] for one in there):.1f}"
+        lines.append(f"| {' | '.join([world, f'{epsilon:g}', *ratios, worst, *covers, length])} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _tails_about(what: str) -> str:
+    """One number about the same cells; straight lines and adult are told apart, weighted rows and cells that are refused."""
+    found = [one for one in _defaults("tails") if not one["refused"]]
+    adult = [one for one in found if one["world"].startswith("adult")]
+    line = [one for one in found if one["world"].startswith("line")]
+    skewed = [one for one in found if one["world"] in ("3 % of targets far above", "lognormal residuals", "targets mostly 0")]
+    curved = [one for one in found if one not in (*adult, *line, *skewed)]
+
+    def most(cells: list[dict[str, Any]], name: str, way: str) -> str:
+        return short(max(one[name][way] for one in cells), 3)
+
+    def least(cells: list[dict[str, Any]], name: str) -> str:
+        return f"{100 * min(min(one[name]) for one in cells):.0f} %"
+
+    def middle(cells: list[dict[str, Any]], name: str) -> str:
+        return f"{100 * _mean([_mean(one[name]) for one in cells]):.1f} %"
+
+    near = [one for one in found if min(one["forecasts"]) / 3 <= one["distance"]["staged"] <= 3 * max(one["forecasts"])]
+    numbers: dict[str, Callable[[], str]] = {
+        "runs": lambda: str(min(one["runs"] for one in found if one not in adult)),
+        "skewed.worst": lambda: most(skewed, "ratio", "staged"),
+        "skewed.cover": lambda: least(skewed, "cover"),
+        "skewed.cover.mean": lambda: middle(skewed, "cover"),
+        "curved.worst": lambda: most(curved, "ratio", "staged"),
+        "curved.held-out": lambda: most(curved, "held out", "staged"),
+        "curved.unshortened": lambda: most(curved, "ratio", "unshortened"),
+        "curved.unshortened.held-out": lambda: most(curved, "held out", "unshortened"),
+        "curved.cover.weighted": lambda: least(curved, "cover weighted"),
+        "curved.cover.weighted.mean": lambda: middle(curved, "cover weighted"),
+        "adult.worst": lambda: most(adult, "ratio", "staged"),
+        "adult.held-out": lambda: most(adult, "held out", "staged"),
+        "line.cover": lambda: least(line, "cover"),
+        "line.longer": lambda: f"{min(one['longer'] for one in line):.1f} to {max(one['longer'] for one in line):.1f}",
+        "forecasts": lambda: f"{len(near)} of {len(found)}",
+    }
+    return numbers[what]()
+
+
+_TAILS = (
+    *("runs", "skewed.worst", "skewed.cover", "skewed.cover.mean", "curved.worst", "curved.held-out", "curved.unshortened"),
+    *("curved.unshortened.held-out", "curved.cover.weighted", "curved.cover.weighted.mean", "adult.worst", "adult.held-out"),
+    *("line.cover", "line.longer", "forecasts"),
+)
+
 _BESIDE: dict[str, Callable[[], str]] = {
     f"regression.beside.{short_name}.{what}": partial(_cells_beside, model, what)
     for short_name, model in (("public", "public"), ("home", "with home data"))
@@ -523,6 +608,8 @@ _BESIDE |= {
     "regression.pilots.runs": lambda: str(min(row["runs"] for row in _defaults("pilots"))),
     "regression.cover": _staged_cover,
     "regression.rounds": _two_rounds,
+    "regression.tails": _tails,
+    **{f"regression.tails.{what}": partial(_tails_about, what) for what in _TAILS},
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
 }
 

@@ -5,7 +5,8 @@ project:
 
     MEASURES = ("src/sabun/privacy/noise",)
 
-Its own file always counts. A run keeps a digest of each module; docstrings and comments do not change one.
+Its own file always counts; a package's doors (commands, what is typed, pages, evidence, demo), which no benchmark goes through,
+do not. A run keeps a digest of each module; docstrings and comments do not change one.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from sabun.audit.digests import digest  # noqa: E402
 
 __all__ = ["ROOT", "changed", "modules"]
 
+_DOORS = {"demo.py", "evidence.py", "room.py", "story.py", "typed.py"}
+
 
 def modules(room: str) -> dict[str, str]:
     """The modules that a room's benchmark measures, with their digests as they are now."""
     benchmark = ROOT / "benchmarks" / f"{room}.py"
     files = {benchmark}
     for place in _measures(benchmark):
-        found = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
+        found = [ROOT / place] if place.endswith(".py") else [file for file in (ROOT / place).rglob("*.py") if not _door(file)]
         if not all(file.is_file() for file in found) or not found:
             raise ValueError(f"what {benchmark.name} measures must be there; got {place!r}. Name it in MEASURES.")
         files |= set(found)
@@ -40,7 +43,12 @@ def changed(record: Mapping[str, Any], room: str) -> list[str]:
     if "modules" not in record:
         return ["the run kept no digests"]
     before, now = record["modules"], modules(room)
-    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    counted = now.keys() | {name for name in before if not _door(Path(name))}
+    return sorted(name for name in counted if before.get(name) != now.get(name))
+
+
+def _door(file: Path) -> bool:
+    return file.name in _DOORS or file.name.endswith("verbs.py") or file.name.startswith("whole_")
 
 
 def _measures(benchmark: Path) -> tuple[str, ...]:

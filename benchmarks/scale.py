@@ -21,7 +21,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from benchmarks import scale_growth
-from benchmarks.measure import Figure, cpu_seconds, main, wall_seconds
+from benchmarks.measure import Figure, cpu_seconds, faster, main, wall_seconds
 from sabun.engine import Statistic, engine_named, spread, state_of
 
 MEASURES = (
@@ -87,16 +87,8 @@ class Race:
         return seconds
 
     def figure(self, engine: str, seconds: float, *, beside: float, target: float | None = None, note: str = "") -> Figure:
-        return Figure(
-            room="scale",
-            name=f"{self.name}, {engine}, {self.rows:,} rows",
-            ours=seconds,
-            peer=beside,
-            peer_name=LOOP,
-            ratio=beside / seconds,
-            target=target,
-            note=note,
-        )
+        name = f"{self.name}, {engine}, {self.rows:,} rows"
+        return faster("scale", name, ours=seconds, peer=beside, peer_name=LOOP, target=target, note=note)
 
 
 def _engines(files: list[Path], rows: int) -> Iterator[Figure]:
@@ -186,16 +178,9 @@ def _texts(file: Path, folder: Path) -> Iterator[Figure]:
             (peer, "the same rows in a Parquet file", _TEXT if alone <= peer / _TEXT else None),
             (alone, "pyarrow's reader alone", None),
         ):
-            yield Figure(
-                room="scale",
-                name=f"{name}, CPU of a CSV file, {len(table):,} rows",
-                ours=ours,
-                peer=beside,
-                peer_name=whose,
-                ratio=beside / ours,
-                target=target,
-                note=f"{used} of 11 columns are used; of a text all must be parsed",
-            )
+            shape = f"{name}, CPU of a CSV file, {len(table):,} rows"
+            note = f"{used} of 11 columns are used; of a text all must be parsed"
+            yield faster("scale", shape, ours=ours, peer=beside, peer_name=whose, target=target, note=note)
 
 
 if __name__ == "__main__":

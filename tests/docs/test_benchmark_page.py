@@ -109,6 +109,7 @@ def test_every_figure_older_than_its_code_is_marked(project: Path, name: str, te
     [
         ("src/sabun/cellar/wine.py", '"""Other words."""\n\nYEAR = 1\n'),
         ("tools/bottles.py", "YEAR = 2\n"),
+        ("src/sabun/cellar/verbs.py", "YEAR = 2\n"),
     ],
 )
 def test_words_and_code_of_others_change_no_figure(project: Path, name: str, text: str) -> None:
