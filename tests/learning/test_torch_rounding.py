@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs the extra: pip install 'sabun
 from torch import nn  # noqa: E402
 
 from sabun.errors import ParameterError  # noqa: E402
-from sabun.learning.torch_modules import layers  # noqa: E402
+from sabun.learning.torch_modules import by_hand, layers  # noqa: E402
 from sabun.learning.torch_modules.by_hand import Laid, size_for, sizes_below  # noqa: E402
 from sabun.learning.torch_modules.ghost import Clipper, _full_precision, clipped_gradients, rows_stand_alone  # noqa: E402
 from sabun.learning.torch_modules.layers import rule_for  # noqa: E402
@@ -179,6 +179,13 @@ PLAIN = {
 }
 
 
+@pytest.fixture
+def doubles_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried of the arithmetic holds also where this machine's library would not be trusted with it."""
+    monkeypatch.setattr(by_hand, "doubles_stand_alone", lambda: True)
+
+
+@pytest.mark.usefixtures("doubles_by_hand")
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -258,6 +265,31 @@ def test_shares_of_classes_are_tried_before_a_run_and_trained_by_hand(monkeypatc
     assert not rows_stand_alone(clipper, x, y, most=64)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_where_doubles_round_a_column_by_its_place_no_pass_by_hand_is_in_doubles(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one library does on the processors of another maker: single numbers, or torch's own passes with examples as rows."""
+    product, loss = torch.mm, nn.CrossEntropyLoss(reduction="none")
+
+    def uneven(a: Any, b: Any, *, out: Any = None) -> Any:
+        found = product(a, b) if out is None else product(a, b, out=out)
+        found[:, 1] *= 1 + 2.0**-50  # no change of a single number
+        return found
+
+    monkeypatch.setattr(torch, "mm", uneven)
+    by_hand.doubles_stand_alone.cache_clear()
+    try:
+        assert not by_hand.doubles_stand_alone()
+        module, x = nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 3)).to(kind), torch.randn(4, 9, dtype=kind)
+        clipper = Clipper(module, loss, clip_norm=1.0)
+        assert clipper.by_hand(x) == (kind == torch.float32)
+        assert rows_stand_alone(clipper, x, torch.zeros(4, dtype=torch.long), most=200)
+    finally:
+        by_hand.doubles_stand_alone.cache_clear()
+
+
+@pytest.mark.usefixtures("doubles_by_hand")
 def test_lengths_of_rows_laid_out_are_those_of_the_numbers_that_are_summed() -> None:
     module, x = nn.Linear(9, 3).double(), torch.full((64, 9), 1 + 2.0**-24 + 2.0**-40, dtype=torch.float64)
     laid = Clipper(module, LOSS, clip_norm=0.1, precision="single").laid(x, 64)
@@ -310,7 +342,7 @@ def test_a_library_that_rounds_a_row_by_its_place_is_found_before_a_run(
 
     def uneven(a: Any, b: Any, *, out: Any) -> Any:
         product(a, b, out=out)
-        out[:, 1] *= 1 + 2.0**-50 * (out.shape[1] == rows)
+        out[:, 1] *= 1 + 2.0**-20 * (out.shape[1] == rows)
         return out
 
     monkeypatch.setattr(torch, "mm", uneven)

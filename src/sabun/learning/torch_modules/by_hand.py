@@ -8,6 +8,7 @@ further layer, stands a one: it meets the bias as the last column of the weights
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from sabun.learning.network import Floats
 from sabun.learning.torch_modules.layers import LARGEST
 
-__all__ = ["Laid", "Perceptron", "size_for", "sizes_below"]
+__all__ = ["Laid", "Perceptron", "doubles_stand_alone", "size_for", "sizes_below"]
 
 _SIZES = (64, 128, 256, 512, 1024, 2048)
 """How many rows there may be at a time: few numbers, so that each can be tried before a run."""
@@ -35,6 +36,18 @@ _LINE = 64
 """Bytes of a line of the processor's cache."""
 _NARROW = 64
 """Up to so many units, turning numbers into doubles for the sums costs more than computing in doubles from the beginning."""
+
+
+@functools.cache
+def doubles_stand_alone() -> bool:
+    """Whether this machine's products of doubles give a column the same bits wherever it stands; some libraries' do not."""
+    for size, width, count in ((8, 17, 64), (32, 112, 512)):
+        made = torch.arange(size * width + width * count, dtype=torch.float64) * 0.6180339887498949 % 2 - 1
+        weights, columns = made[: size * width].view(size, width), made[size * width :].view(width, count)
+        whole = torch.mm(weights, columns)
+        if any(not torch.equal(torch.mm(weights, columns.roll(by, 1)).roll(-by, 1), whole) for by in (1, 5, 17)):
+            return False
+    return True
 
 
 def sizes_below(most: int) -> list[int]:
@@ -96,7 +109,7 @@ class Perceptron:
         self._trained = [at for at, layer in enumerate(self._linear.values()) if layer.weight.requires_grad]
         self._kind, self.rows = kind, rows
         first, *others = linear = list(self._linear.values())
-        narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in linear)
+        narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in linear) and doubles_stand_alone()
         self._passes = kind if narrow else first.weight.dtype  # proof: kind-of-passes
         line: int = _LINE // self._passes.itemsize
         widths = [-(-(first.in_features + 1) // line) * line, *(layer.in_features + 1 for layer in others)]
@@ -124,7 +137,10 @@ class Perceptron:
 
     @staticmethod
     def fits(layers: Sequence[nn.Module]) -> bool:
-        """Whether a chain is linear layers of one type of number, each trained whole or not at all, with ReLUs between."""
+        """Whether a chain is linear layers of one type of number, each trained whole or not at all, with ReLUs between.
+
+        In doubles only where `doubles_stand_alone`: elsewhere torch's own passes, with examples as rows, are the sound way.
+        """
         kinds = [type(layer) for layer in layers]
         if not {nn.Linear, nn.ReLU}.issuperset(kinds):  # proof: plain-layers
             return False
@@ -132,7 +148,10 @@ class Perceptron:
             return False
         parameters = [list(layer.parameters()) for layer in layers]
         whole = all(len({parameter.requires_grad for parameter in some}) <= 1 for some in parameters)
-        return whole and len({(parameter.dtype, parameter.device) for some in parameters for parameter in some}) == 1
+        kinds_of_numbers = {(parameter.dtype, parameter.device) for some in parameters for parameter in some}
+        if not whole or len(kinds_of_numbers) != 1:
+            return False
+        return kinds_of_numbers.pop()[0] != torch.float64 or doubles_stand_alone()  # proof: doubles-tried
 
     def laid(self, x: Tensor) -> Laid:
         """Rows, however many, as `run` wants them."""
