@@ -66,7 +66,7 @@ def run(quick: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         raw = _raw_sqlite(Path(folder), reports)
         figures += _served("SQLite", _settings(Path(folder) / "one"), (0,), reports, singles, raw)[0]
-        server = Server(in_memory=False)
+        server = Server()
         try:
             raw = _raw_postgres(server, reports)
             place = server.address(ledger=None)

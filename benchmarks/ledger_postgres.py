@@ -28,7 +28,7 @@ _RECORD = "x" * 700
 
 def run(quick: bool) -> list[Figure]:
     charges = 40 if quick else 300
-    server = Server(in_memory=False)
+    server = Server()
     try:
         server.execute("CREATE TABLE raw (sequence bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, record text)")
         return [*_charge(server, charges), _in_a_crowd(server, charges), _open(server, charges)]

