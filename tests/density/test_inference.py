@@ -250,6 +250,18 @@ def test_weights_that_say_nothing_about_a_question_leave_it_the_plain_mean() -> 
     assert settling.means(related, alone) == pytest.approx((related[7], related[7])), "one row is all there is"
 
 
+def test_weights_are_taken_for_a_range_in_which_all_of_them_are_small() -> None:
+    """Private rows lie far off the range that is asked about: how far chance moves the rows that count is none of its."""
+    kept = 0
+    for seed in range(20):
+        x = np.random.default_rng([8, seed]).normal(size=100)
+        share = np.exp(-0.5 * ((x - 1.8) / 0.6) ** 2 + x**2 / 2)
+        settling = Settling(share=share / share.sum(), points=np.column_stack([x, x**2]))
+        told, weighted = settling.means(((x > 0.2) & (x < 0.5)).astype(float), np.ones(100, dtype=bool))
+        kept += told == weighted
+    assert kept >= 19, "a single variance for all rows kept two"
+
+
 def test_weights_are_taken_where_the_released_coordinates_explain_the_question() -> None:
     """One column far off makes few rows count, so that chance may move unrelated numbers far; the others are not unrelated."""
     squares = []

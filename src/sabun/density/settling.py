@@ -33,6 +33,10 @@ class Settling:
     v = Var(r) (sum w_i^2 - 1/N), all of it error. A difference D between the two means so estimates what the plain one misses,
     squared, by D^2 - v; that is less than the v which the weights add where D^2 < 2 v.
 
+    A question about a part of the rows, such as a range of a column, has its residual there, where all weights may be small:
+    then they add far less than that. sum (w_i - 1/N)^2 r_i^2 says how much, and the smaller of the two is v (White 1980; of
+    values that have nothing to do with the weights both have the same mean).
+
     Attributes:
         share: w, one for each public row.
         points: The public rows in the released coordinates.
@@ -50,17 +54,18 @@ class Settling:
         plain = float(asked.mean())
         if math.isclose(plain, weighted, rel_tol=1e-9, abs_tol=1e-12):  # even weights: sums in two orders
             return weighted, weighted
-        added = self._unexplained(asked, rows) * max(float(share @ share) - 1 / len(asked), 0.0)
+        squares, apart = self._unexplained(asked, rows), (share - 1 / len(asked)) ** 2
+        added = min(float(squares.mean() * apart.sum()), float(squares @ apart))
         return plain if (weighted - plain) ** 2 < 2 * added else weighted, weighted
 
-    def _unexplained(self, asked: Floats, rows: NDArray[np.bool_]) -> float:
-        """The variance of what a ridge regression on the coordinates leaves of some rows' values."""
+    def _unexplained(self, asked: Floats, rows: NDArray[np.bool_]) -> Floats:
+        """What a ridge regression on the coordinates leaves of some rows' values, squared; the mean is their variance."""
         middle, factor, freedom = self._factored(rows)
         points = self.points if rows.all() else self.points[rows]
         centred = asked - asked.mean()
         slope = linalg.cho_solve(factor, points.T @ centred)  # centred sums to zero: the points need not
         residual: Floats = centred - (points @ slope - float(middle @ slope))
-        return float(residual @ residual) / freedom
+        return np.asarray(residual**2 * (len(residual) / freedom))
 
     def _factored(self, rows: NDArray[np.bool_]) -> tuple[Floats, Any, float]:
         """What many questions about the same rows share: the coordinates' mean, their normal equations, degrees of freedom."""

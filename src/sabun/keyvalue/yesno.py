@@ -38,6 +38,15 @@ class YesNo(Channel):
 
     p: float = math.nextafter(0.5, 1.0)
 
+    @property
+    def kappa(self) -> float:
+        """How much a sign shows: so little that nothing is left of it in a sum.
+
+        With a (2p - 1), some 1e-16, a million reports that all say plus made the factor of the signs in `quadrature` so steep
+        that the last digit of t decided which frequencies were likely.
+        """
+        return 1e-100
+
 
 def channel_seen(protocol: str, table: Table, padding: int) -> Channel:
     """The channel that estimators invert: padding is mixed in where one of the padded pairs is picked, signs may be missing."""

@@ -19,6 +19,7 @@ from sabun.regression.contribution import Contribution, read_all
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.falling import fallen, remarks_on
 from sabun.regression.intervals import Doubt
+from sabun.regression.leaving_out import worth_pooling
 from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, stacking_weights, theory_tau
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.plausibility import findings, influences
@@ -39,7 +40,12 @@ METHODS = ("pool", "guard", "mirror", "average", "stack", "best")
 _NEED_HOME = ("guard", "mirror", "stack", "best")
 _ORDERS = 8
 _FEWEST_ROWS = 5
+_UNUSED = "left out"
 _ONE_RELEASE = "There is only one release: nothing is pooled."
+_LEFT_OUT = (
+    "Left out, since their noise would add more than their rows tell: {}. "
+    "The model and its intervals are made of the other releases alone."
+)
 _FEW_ROWS = (
     "The home data has too few rows to tell how much its residuals vary (it takes 3 more than there are coefficients): "
     "intervals reckon with as much as a target within its bounds can."
@@ -111,6 +117,8 @@ def combine(
         if note.startswith("Implausible"):
             warnings.warn(note, stacklevel=2)
     result = _combined(method, contributions, home, tau, convention)
+    unused = result.pop(_UNUSED, ())
+    notes += (_LEFT_OUT.format(", ".join(unused)),) if unused else ()
     notes += _remarks(contributions, home, result)
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
@@ -126,6 +134,7 @@ def own_model(study: Study, release: Release, first: Release | None = None) -> P
     contribution = Contribution(organisation=name, study=study, release=release, first=first)
     method = "pool" if study.method in STATISTICS else "average"
     result = _combined(method, [contribution], None, "theory", "jrt")
+    result.pop(_UNUSED, None)
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (contribution.promise,), **result}
     facts |= {"ledger_rows": (contribution.ledger_row,), "findings": remarks_on(result["beta"], result.get("moved"))}
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
@@ -198,14 +207,21 @@ def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str
     study = contributions[0].study
     sums = [contribution.sums() for contribution in contributions]
     own = None if home is None else home_sums(study, home.totals)
-    whole = pooled(study, sums, own)
+    kept = worth_pooling(study, sums, own)
+    whole = pooled(study, kept, own)
 
     def without(place: int) -> Posterior:
-        return pooled(study, [*sums[:place], *sums[place + 1 :]], own)
+        return pooled(study, worth_pooling(study, [*sums[:place], *sums[place + 1 :]], own), own)
 
     found = influences(contributions, whole, without) if len(sums) > 1 else ()
-    facts = facts_of(fallen(study, sums, whole) if own is None else whole, study, sums, own)
-    return {"influences": found, **facts}
+    facts = facts_of(fallen(study, kept, whole) if own is None else whole, study, kept, own)
+    return {"influences": found, **facts, _UNUSED: _others(contributions, sums, kept)}
+
+
+def _others(contributions: Sequence[Contribution], sums: Sequence[Sums], kept: Sequence[Sums]) -> tuple[str, ...]:
+    """Who was left out of the pool."""
+    used = {id(one) for one in kept}
+    return tuple(one.organisation for one, own in zip(contributions, sums, strict=True) if id(own) not in used)
 
 
 def facts_of(posterior: Posterior, study: Study, releases: Sequence[Sums], home: Home | None = None) -> dict[str, Any]:
@@ -219,7 +235,8 @@ def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]
     """Mirror averaging over {pool with home, pool, home} with exact leave-one-out losses where the home data was used."""
     study = contributions[0].study
     sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.totals)
-    both, others, alone = pooled(study, sums, own), pooled(study, sums), pooled(study, [], own)
+    kept = worth_pooling(study, sums, own)
+    both, others, alone = pooled(study, kept, own), pooled(study, kept), pooled(study, [], own)
     losses = []
     for posterior, used_home in ((both, True), (others, False), (alone, True)):
         residuals = home.targets - home.rows @ posterior.beta
@@ -229,7 +246,8 @@ def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]
         losses.append(residuals**2)
     weights = mirror_weights(np.column_stack(losses), tau=8 * alone.variance, permutations=_ORDERS)
     beta = weights @ np.array([both.beta, others.beta, alone.beta])
-    return {"beta": beta, "weights": tuple(weights.tolist()), "variance": alone.variance}
+    unused = _others(contributions, sums, kept)
+    return {"beta": beta, "weights": tuple(weights.tolist()), "variance": alone.variance, _UNUSED: unused}
 
 
 def _in_ball(contribution: Contribution) -> Floats:

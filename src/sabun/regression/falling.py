@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from sabun.regression.design import Floats
+from sabun.regression.leaving_out import worth_pooling
 from sabun.regression.pooling import Posterior, pooled, pooled_from, prior_of
 from sabun.regression.study import STAGED, Study
 from sabun.regression.sums import Sums
@@ -42,8 +43,9 @@ def remarks_on(beta: Floats, moved: Floats | None) -> tuple[str, ...]:
 
 
 def public_posterior(study: Study, releases: Sequence[Sums]) -> Posterior:
-    """The posterior of releases alone, nearer to the constant the less they tell; its intervals hold what it was before."""
-    return fallen(study, releases, pooled(study, releases))
+    """The posterior of releases alone, without those that add noise, and nearer to the constant the less the others tell."""
+    kept = worth_pooling(study, releases)
+    return fallen(study, kept, pooled(study, kept))
 
 
 def fallen(study: Study, releases: Sequence[Sums], whole: Posterior) -> Posterior:

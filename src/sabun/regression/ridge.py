@@ -67,7 +67,7 @@ class PrivateRidge(RegressorMixin, Question):  # type: ignore[misc]
         x_bounds: Public bounds: a list of pairs, a mapping from column names to pairs, one pair for all columns of an array or
             a frame, or a Schema.
         y_bounds: Public bounds of the target: a pair, or a mapping from its name to a pair.
-        coef_bound: Public guess of the length of the coefficient vector in scaled units.
+        coef_bound: Public guess of the length of the coefficient vector in units in which the longest row has length 1.
         fit_intercept: Whether the model has a constant.
         clip_radius: Length that rows in scaled units are shortened to. When left out, `staged` chooses one privately; with the
             others none is shortened.

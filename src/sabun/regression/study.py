@@ -87,9 +87,9 @@ class Study:
         clip_radius: Rows longer than this in scaled units are shortened to it (with `staged`, weighted down together with
             their target). When left out, `staged` chooses one privately for each organisation, and the others take
             sqrt(features + intercept), which shortens none.
-        coef_bound: A public guess of the largest length of the coefficient vector in scaled units. `objpert` and `paper`
-        need it
-            for privacy, the others only as the scale of a prior.
+        coef_bound: A public guess of the largest length of the coefficient vector, constant included, in units in which the
+            longest row has length 1 (in scaled units, times the largest length of a row there). `objpert` and `paper` need it
+            for privacy, the others as the scale of a prior and for their intervals.
         relation: `replace-one` (the number of rows is public) or `add-remove` (it is not).
         unit: Whom a row speaks of ("patient").
         records_per_person: The most rows one unit can have in an organisation. Under `replace-one` the number of rows is
