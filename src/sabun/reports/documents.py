@@ -113,7 +113,10 @@ def statement(stated: Statement, *, trusted: TrustedKeys = None, lang: str | Non
             promised=[at_most(Fraction(says["standing"]["promised"][name])) for name in ("epsilon", "delta")],
             used=percent(Fraction(says["share_used"])),
             left=[at_most(Fraction(says["remaining"][name])) for name in ("epsilon", "delta")],
-            entries=[(entry, *(at_least(Fraction(entry[name])) for name in ("epsilon", "delta"))) for entry in says["entries"]],
+            entries=[
+                (entry, in_full(entry["purpose"]), *(at_least(Fraction(entry[name])) for name in ("epsilon", "delta")))
+                for entry in says["entries"]
+            ],
             signer=signer,
             version=version("sabun"),
         )
