@@ -147,7 +147,7 @@ def test_a_plan_is_words_and_numbers() -> None:
     assert "expected error of a frequency" in str(plan)
     assert plan.to_dict()["epsilon"] == 1.0
     assert Study(keys=list("abcd"), epsilon=0.5).plan(n=400, frequency=0.1).mean_is_weak
-    with pytest.raises(ParameterError, match=r"mean must be within the value range, from .* to .*; got 11"):
+    with pytest.raises(ParameterError, match="mean must be within the value range; got 11"):
         Study(keys=list("abcd"), epsilon=1.0, value_range=(0, 10)).plan(n=10, mean=11)
     with pytest.raises(ParameterError, match="frequency must be above 0 and at most 1; got 0"):
         Study(keys=list("abcd"), epsilon=1.0).plan(n=10, frequency=0)

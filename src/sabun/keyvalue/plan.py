@@ -97,8 +97,7 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     )
     checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     low, high = (float(end) for end in study.terms.value_range)
-    within = mean is None or (checks.is_number(mean) and low <= mean <= high)
-    checks.require(within, f"within the value range, from {low:g} to {high:g}", mean=mean)
+    checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
     valued = not study.terms.valueless
