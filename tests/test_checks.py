@@ -98,5 +98,5 @@ def test_a_name_that_is_near_is_suggested(typed: object, words: str) -> None:
     assert checks.meant(typed, ["age", "weight", "患者年齢"]) == words
     with pytest.raises(errors.ParameterError) as caught:
         checks.column(["age", "weight", "患者年齢"], column=typed)
-    assert str(caught.value).endswith(words or ".")
-    assert str(caught.value).startswith("column must be one of 'age', 'weight', '患者年齢'; got ")
+    assert str(caught.value).endswith(words or "Choose one of 'age', 'weight', '患者年齢'.")
+    assert str(caught.value).startswith("column must be a declared column; got ")

@@ -110,10 +110,10 @@ def one_of(options: Sequence[str], **named: Any) -> None:
 
 
 def column(known: Iterable[str], **named: Any) -> None:
-    """A declared column; where the name of one is near, it is suggested."""
+    """A declared column; the nearest is suggested, or else all are."""
     names = tuple(known)
     for name, value in named.items():
-        require(value in names, f"one of {', '.join(map(repr, names))}", meant(value, names), **{name: value})
+        require(value in names, "a declared column", offered(value, names), **{name: value})
 
 
 def meant(name: object, known: Iterable[str]) -> str:

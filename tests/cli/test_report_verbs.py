@@ -9,6 +9,7 @@ import pytest
 from cli.terminal import exit_code, process
 from reports.html_checks import problems
 from reports.report_samples import evil_release, release_of
+from sabun.ledger import Ledger
 from sabun.release import generate_key, save_key
 
 
@@ -111,3 +112,16 @@ def test_the_page_of_a_model_lies_beside_its_folder(tmp_path: Path) -> None:
     assert exit_code("report", tmp_path / "model" / "release.json") == 0
     assert (tmp_path / "model.html").is_file()
     assert not (tmp_path / "model" / "release.html").exists()
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "page.docx", "page"])
+def test_a_page_is_called_nothing_but_a_page(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("report", file, "--out", file.with_name(name)) == 2
+    assert "out must be a name that ends in .html" in capsys.readouterr().err
+    assert not file.with_name(name).exists()
+
+
+def test_who_wants_a_page_of_a_ledger_is_told_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1)
+    assert exit_code("report", tmp_path / "a.ledger") == 4
+    assert "sabun ledger show" in capsys.readouterr().err

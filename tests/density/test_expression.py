@@ -187,3 +187,11 @@ def test_groups_must_be_few_and_known() -> None:
         Expression.read("mean(x) by x").singles(many)
     with pytest.raises(DataError, match="no column 'y'"):
         Expression.read("mean(x) by y").singles(many)
+
+
+@pytest.mark.parametrize("text", ["mean(height)", "mean(sex)", "mean(wieght)"])
+def test_the_weights_are_not_offered_as_a_column(text: str) -> None:
+    with pytest.raises(DataError) as caught:
+        Expression.read(text).values(TABLE.assign(weight=1.0))
+    assert "Choose one of 'age'" in str(caught.value)
+    assert "'weight'" not in str(caught.value)

@@ -367,3 +367,8 @@ def test_what_exists_is_never_overwritten_and_the_code_is_the_same_everywhere(ca
         sabun(*arguments, code=2)
         assert "must be a new file; 'taken.json' exists" in capsys.readouterr().err
     assert Path("taken.json").read_text() == "precious"
+
+
+def test_keys_may_be_parted_by_wide_commas(capsys: Capture) -> None:
+    sabun("study", "wide.json", "--keys", "駅、市場，公園", "--epsilon", "2", "--value-range", "0:60")
+    assert "3 keys" in capsys.readouterr().out

@@ -458,6 +458,19 @@ def test_a_model_of_persons_predicts_and_is_measured_by_person(table: Path, caps
     assert "--keep must be left out with --id" in capsys.readouterr().err
 
 
+def test_a_wrong_target_of_persons_is_asked_back_about(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Schema(columns=[*SCHEMA.columns, Column.category("answer", ["no", "yes"])]).save("whole.json")
+    asked = ("learning", "train", "people.csv", "--schema", "whole.json", "--id", "who", "--epsilon", "1", "--out", "model")
+    for target, advice in ("anwser", "Did you mean 'answer'?"), ("who", "Declare it, or pass --classes."):
+        assert exit_code(*asked, "--target", target) == 2
+        said = capsys.readouterr()
+        assert (
+            f"target must be declared, or its labels listed, where a person may have several rows; got {target!r}." in said.err
+        )
+        assert advice in said.err
+        assert "Notice" not in said.out
+
+
 def test_a_wrong_column_is_asked_back_about(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(*TRAIN, "--out", "model", "--columns", "agee,income") == 2
     assert "Did you mean 'age'?" in capsys.readouterr().err

@@ -91,6 +91,10 @@ def test_a_plan_and_a_radius_cost_nothing(here: Path, capsys: pytest.CaptureFixt
     assert "too small to be useful" in capsys.readouterr().out
     assert exit_code("outliers", "plan", "--records", "300", "--dimensions", "30", "--epsilon", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)["records"] == 300
+    asked = ("--n-records", "300", "--epsilon", "1", "--radius", "0.2", "--json")
+    for columns, dimensions in ((), 2), (("--columns", "bmi"), 1), (("--columns", "age、bmi"), 2):
+        assert exit_code("outliers", "plan", *BOUNDS, *columns, *asked) == 0
+        assert json.loads(capsys.readouterr().out)["dimensions"] == dimensions, "columns tell it, as they do when counting"
     assert exit_code("outliers", "radius", "t.csv", *BOUNDS, "--share", "0.1", "--json") == 0
     assert 0 < json.loads(capsys.readouterr().out)["radius"] < 1
     assert exit_code("outliers", "radius", "t.csv", *BOUNDS, "--columns", "age") == 0

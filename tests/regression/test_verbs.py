@@ -434,3 +434,17 @@ def test_no_message_speaks_python_where_there_is_an_option(folder: Path, capsys:
     out, err = capsys.readouterr()
     for spelling in ("X_home", "y_home", "x_bounds", "y_bounds", "own=", "Study(", "PrivateRidge"):
         assert spelling not in out + err
+
+
+def test_a_target_of_labels_is_answered_with_the_columns_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [
+        Column.number("age", bounds=(0, 120)),
+        Column.number("bmi", bounds=(10, 60)),
+        Column.category("ill", ["no", "yes"]),
+    ]
+    Schema(columns=columns).save("s.json")
+    assert (
+        exit_code("regression", "fit", "north.csv", "--schema", "s.json", "--target", "ill", "--epsilon", "1", "--out", "o")
+        == 2
+    )
+    assert "target must be a column of numbers; got 'ill'. Choose one of 'age', 'bmi'." in capsys.readouterr().err

@@ -189,6 +189,15 @@ def test_a_page_shows_every_charge_and_escapes_every_word(ledger):
     assert "Not signed" in page_of(state(ledger))
 
 
+def test_a_page_in_another_language_has_no_line_of_the_terminal(ledger):
+    page = page_of(state(ledger), lang="ja")
+    for words in ("question of", "promise", "committed", "reserved", "voided", "1/4"):
+        assert words not in page
+    for words in ("ε 2, δ 1e-06", "確定", "予約", "取り消し", "<bdi>0.25</bdi>"):
+        assert words in page
+    assert 'class="many"' in page, "a wide table becomes a list in a narrow window"
+
+
 def test_a_statement_of_nothing_is_refused_in_words(ledger, tmp_path):
     with pytest.raises(ParameterError, match="number must be the number of an entry"):
         state(ledger, entry=9)

@@ -117,6 +117,22 @@ def test_releases_of_different_kinds_are_compared_in_their_promises_alone() -> N
         comparison({"alone": count_release(1, 0, 2)})
 
 
+def mean_of(column: str, *, by: str | None = None) -> Release:
+    value = {"means": {"all": 4.0}, "intervals": {"all": [3.0, 5.0]}}
+    chosen = {"groups": ["all"], "by": by, "column": column, "confidence": 0.95, "mechanism": "discrete Laplace"}
+    return release_of(value, provenance={"kind": "summaries.mean", "parameters": chosen})
+
+
+@pytest.mark.parametrize("by", [None, "sex"])
+def test_answers_about_different_columns_are_no_figures_in_common(by: str | None) -> None:
+    fee, km, again = mean_of("fee", by=by), mean_of("km", by=by), mean_of("km", by=by)
+    page = Page(comparison({"a": fee, "b": km}, lang="en")).text
+    assert "have no figures in common" in page
+    assert "mean of fee" in page
+    assert "not clear" not in page
+    assert "not clear" in Page(comparison({"a": fee, "b": km, "c": again}, lang="en")).text
+
+
 def test_the_command_takes_several_releases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

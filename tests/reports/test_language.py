@@ -20,14 +20,15 @@ from reports.report_samples import evil_release, release_of
 from reports.said_texts import SOURCE, constants, plain_words, run_texts, said_texts
 from reports.test_rooms import CASES
 from sabun import Guarantee
-from sabun.errors import ParameterError
+from sabun.errors import BoundsError, ParameterError
+from sabun.records import Column
 from sabun.release import Release
 from sabun.reports import collection, facts, report
 from sabun.reports.facts import Chapter
 from sabun.reports.reproductions import in_words
 from sabun.reproduction import Reproduction, Table, papers
 from sabun.telling import language
-from sabun.telling.language import catalogue, chosen, retold, said, speaking, tables
+from sabun.telling.language import catalogue, chosen, complained, retold, said, speaking, tables
 from sabun.telling.words import cited, count, promise, unit_word
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -231,6 +232,13 @@ def test_several_releases_in_one_japanese_page() -> None:
     page = Page(collection([chapter], heading="まとめ", lang="ja"))
     assert page.problems == []
     assert "差分プライバシーで保護された1 件のリリースの報告" in page.text
+
+
+def test_bounds_in_the_wrong_order_are_told_without_an_english_word() -> None:
+    with pytest.raises(BoundsError) as caught:
+        Column.number("年齢", lower=110.0, upper=0.0)
+    with speaking("ja"):
+        assert complained(str(caught.value)).endswith("（いまは 110.0 から 0.0）。")
 
 
 def test_what_is_not_in_the_catalogue_stays_as_it_is() -> None:

@@ -94,7 +94,7 @@ def test_a_condition_on_a_label_that_is_none_is_told_which_there_are() -> None:
 def test_columns_must_be_declared_and_of_the_right_kind() -> None:
     with pytest.raises(ParameterError, match=r"by must be a column of labels; got 'age'.*Choose one of 'sex'"):
         Count(epsilon=1, schema=SCHEMA, by="age")
-    with pytest.raises(ParameterError, match="column must be one of"):
+    with pytest.raises(ParameterError, match="column must be a declared column"):
         Mean(column="weight", epsilon=1, schema=SCHEMA)
     for asked in (Sum, Mean, Variance, Quantiles):
         with pytest.raises(ParameterError, match=r"column must be a column of numbers; got 'sex'. Choose one of 'age'"):

@@ -58,11 +58,12 @@ def test_every_verb_answers(verb: tuple[str, ...], said: str, capsys: Capture) -
         (("count", *ASK), "a count of all rows must be asked under add-remove"),
         (("count", *ASK, "--where", "age"), "where must look like"),
         (("count", *ASK, "--where", "age=old"), "where must look like"),
+        (("count", *ASK, "--where", "age >= 40"), "where must look like"),
         (("count", *ASK, "--where", "height=1:"), "where must be about declared columns"),
         (("count", *ASK, "--where", "age=1:", "--where", "age=2:"), "once for a column"),
         (("histogram", *ASK, "--column", "age", "--bins", "few"), "bins must be a whole number"),
         (("quantiles", *ASK, "--column", "age", "--shares", "half"), "shares must be"),
-        (("mean", *ASK, "--column", "note"), "column must be one of"),
+        (("mean", *ASK, "--column", "note"), "column must be a declared column"),
         (("mean", *ASK, "--column", "Aeg"), "got 'Aeg'. Did you mean 'age'?"),
         (("count", *ASK, "--by", "sexe"), "Did you mean 'sex'?"),
         (("count", *ASK, "--where", "agee=3:"), "where must be about declared columns; got 'agee'. Did you mean 'age'?"),
@@ -190,6 +191,23 @@ def test_a_table_in_pieces_and_one_of_persons_are_asked_for_by_options(capsys: C
         assert words in "".join(capsys.readouterr())
     assert exit_code(*asked[:-1], *of_persons) == 0
     assert "All rows of one person were made into one first (cost: max)" in capsys.readouterr().out
+
+
+def test_where_rows_become_persons_and_nobody_named_the_unit_the_promise_speaks_of_persons(capsys: Capture) -> None:
+    Path("visits.csv").write_text("who,cost\n" + "".join(f"{n % 40},{n % 100}\n" for n in range(200)), encoding="utf-8")
+    asked = ["summaries", "mean", "visits.csv", "--column", "cost", "--bounds", "cost=0:100", "--epsilon", "5"]
+    for more, whom in ([], "record"), (["--id", "who"], "person"):
+        assert exit_code(*asked, *more, "--out", f"{whom}.json") == 0
+        assert f"when one {whom} is replaced" in capsys.readouterr().out
+        release = Release.load(f"{whom}.json")
+        assert release.guarantee.unit == "record", "the release is what it was"
+        told = facts(release, lang="en")
+        assert f"one {whom}" in dict(told.figures).values()
+        assert f"any one {whom}'s data" in " ".join(told.promise)
+        assert f"among the {whom.replace('person', 'people').replace('record', 'records')}" in told.story.answer.sentence
+    Ledger.create("b.ledger", name="b", unit="rider", epsilon=30)
+    assert exit_code(*asked, "--id", "who", "--ledger", "b.ledger") == 0
+    assert "when one rider is replaced" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.telling.terminal.options import Json, Lang, Overwrite, TrustedKeys
 from sabun.telling.terminal.output import new_file, print_json, print_line
@@ -58,6 +59,8 @@ def command(
     for file in files:
         if target.resolve() == file.resolve():
             raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
+    page_like = target.suffix.lower() in (".html", ".htm")
+    checks.require(page_like, "a name that ends in .html", "A browser prints the page, also as PDF.", out=str(target))
     new_file(target, overwrite=overwrite)
     trusted = None if not trusted_key else [public_key(path) for path in trusted_key]
     first = releases[files[0]]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sabun import checks
+from sabun.density.export import WEIGHT
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 from sabun.records.dates import days_of, iso_of
@@ -290,13 +291,14 @@ def _number(value: str, text: str) -> float:
 
 def _no_column(name: str, table: Any) -> str:
     """The table is the public one, so that its names may be told."""
-    return f"the table has no column {name!r}. {checks.offered(name, map(str, table.columns))}".rstrip()
+    others = [other for other in map(str, table.columns) if other != WEIGHT]
+    return f"the table has no column {name!r}. {checks.offered(name, others)}".rstrip()
 
 
 def _numbers(table: Any, name: str) -> Floats:
     column = table[name]
     if column.dtype.kind not in "biuf":
-        numbers = [str(other) for other, kind in table.dtypes.items() if kind.kind in "biuf"]
+        numbers = [str(other) for other, kind in table.dtypes.items() if kind.kind in "biuf" and other != WEIGHT]
         others = f" {checks.offered(None, numbers)}".rstrip()
         raise DataError(
             f"column {name!r} must hold numbers in every row; at least one cell is a text (1,234 is one). "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sabun.errors import DataError, ParameterError
+from sabun.telling.terminal.columns import parted
 
 if TYPE_CHECKING:
     from sabun.keyvalue import Iteration, Study
@@ -48,7 +49,7 @@ def keys_of(listed: str | None, file: Path | None) -> list[str]:
     """The keys of a list or of a file."""
     if (listed is None) == (file is None):
         raise ParameterError("keys must be given once: pass --keys or --keys-file.")
-    lines = listed.split(",") if listed is not None else Path(file or "").read_text(encoding="utf-8").splitlines()
+    lines = parted(listed) if listed is not None else Path(file or "").read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -47,7 +47,7 @@ _Seed = Annotated[str, typer.Option(help="The server's revealed seed in hex, for
 def study(
     out: Annotated[Path, typer.Argument(help="The study's file to write (JSON).")],
     epsilon: Annotated[str, typer.Option(help="The budget of one participation: 2, 0.5 or 1/3.")],
-    keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas.")] = None,
+    keys: Annotated[str | None, typer.Option(help="The public keys, separated by commas (、 parts them too).")] = None,
     keys_file: Annotated[Path | None, typer.Option(help="A text file with one key per line instead.")] = None,
     protocol: Annotated[
         str, typer.Option(help="auto, kv3, privkv, privkv-tight, privkvm, pckv-ue, pckv-grr, pckv-grr+, set, rr-f or set-f.")

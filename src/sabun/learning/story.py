@@ -9,7 +9,7 @@ from typing import Any
 from sabun.privacy.amounts import plain
 from sabun.release import Release
 from sabun.telling.charts import histogram
-from sabun.telling.generic import stages
+from sabun.telling.generic import promised, stages
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Unfit, has, numbers_at, text_at, texts_at
 from sabun.telling.story import Answer, Grid, Story
@@ -80,7 +80,7 @@ def story(release: Release) -> Story:
                 "This is what the model predicts for a {unit}, from {inputs}. It is a {model} with {shape}, trained with "
                 "“{method}”. It may be handed to anybody, and using it costs no further privacy: it keeps {terms} for "
                 "everybody it was trained on.",
-                unit=unit_word(release.guarantee.unit),
+                unit=unit_word(promised(release).unit),
                 inputs=_inputs(facts, sizes),
                 model=said("linear model") if len(sizes) == 2 else said("network"),
                 shape=_shape(len(weights), sizes),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.learning import typed
 from sabun.learning.model_verbs import card, evaluate, predict, sign, verify
@@ -127,6 +128,9 @@ def train(
     inputs, labels = typed.inputs_of(whole, columns, target), typed.classes_for(whole, target, classes)
     if synthetic is not None:
         typed.must_be_new_table(synthetic, method)
+    if labels is None and persons.id is not None:
+        advice = checks.meant(target, whole.names) or "Declare it, or pass --classes."
+        checks.require(False, "declared, or its labels listed, where a person may have several rows", advice, target=target)
     if labels is None and not json:
         print_line(
             "Notice: the list of labels is read off the data, so the promise assumes that it is public. Or name it: --classes."

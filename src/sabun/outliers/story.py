@@ -10,7 +10,7 @@ import numpy as np
 
 from sabun.release import Release
 from sabun.telling.charts import dots
-from sabun.telling.generic import level_of, results, spread, stages, vacuous, wide
+from sabun.telling.generic import level_of, promised, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, pair_at, text_at, whole_at
 from sabun.telling.rounding import rounded
@@ -52,7 +52,7 @@ def _count(release: Release) -> Story:
             spread=spread(found, low, high, level=level_of(facts)) if known and not empty else "",
             sentence=sentences(
                 _meaning(
-                    None if empty else rounded(found, low, high), records, plural(release.guarantee.unit), k, number(radius)
+                    None if empty else rounded(found, low, high), records, plural(promised(release).unit), k, number(radius)
                 ),
                 said("The interval holds the exact count with {level} confidence.", level=level_of(facts)) if known else "",
             ),

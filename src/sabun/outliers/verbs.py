@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,7 +15,7 @@ from sabun.outliers.owner import sensitivity
 from sabun.records import FilePart
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
-from sabun.telling.terminal.columns import declared, listed
+from sabun.telling.terminal.columns import declared, listed, parted
 from sabun.telling.terminal.foretelling import Guess, foretell
 from sabun.telling.terminal.options import (
     Again,
@@ -237,7 +236,7 @@ def plan(
     n_records: NRecords,
     epsilon: Epsilon,
     dimensions: Annotated[
-        int | None, typer.Option(help="How many columns distances are measured in; --like tells it too.")
+        int | None, typer.Option(help="How many columns distances are measured in; --schema or --like tells it too.")
     ] = None,
     like: _Like = None,
     radius: Annotated[float | None, typer.Option(help="With --like: the public distance, as in count.")] = None,
@@ -266,13 +265,16 @@ def plan(
     """
     from sabun.outliers import OutlierCount
 
-    if (like is None) != (radius is None):
+    if like is not None and radius is None:
         raise ParameterError("like and radius must come together: what is far depends on the radius. Pass --like and --radius.")
     known = declared(schema, bounds) if schema is not None or bounds else None
+    chosen = None if known is None else listed(columns, known)
+    if known is not None and like is None and dimensions is None:
+        dimensions = (known if chosen is None else known.select(chosen)).width
     estimator = OutlierCount(
         k=k,
         radius=1.0 if radius is None else radius,  # without a reference it plays no part in a plan
-        columns=listed(columns, known) if known is not None else None,
+        columns=chosen,
         schema=known,
         epsilon=epsilon,
         delta=delta,
@@ -330,7 +332,7 @@ def _subspace(text: str) -> tuple[str, list[str]]:
     name, equals, columns = text.partition("=")
     if not (equals and name.strip() and columns.strip()):
         raise ParameterError(f"subspace must look like name=column,column; got {text!r:.60}.")
-    return name.strip(), [column.strip() for column in re.split("[,、，]", columns)]
+    return name.strip(), parted(columns)
 
 
 def _regions(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.telling.terminal.charging import warn_if_large
 from sabun.telling.terminal.columns import declared, listed
@@ -75,8 +76,8 @@ def features_of(schema: Path | None, bounds: list[str] | None, columns: str | No
     if goal not in known.names:
         listed(goal, known, option="target")
     column = known[goal]
-    if not isinstance(column, NumberColumn):
-        raise ParameterError(f"target must be a number column; got {goal!r}.")
+    numbers = [one.name for one in known.columns if isinstance(one, NumberColumn)]
+    checks.require(goal in numbers, "a column of numbers", checks.offered(None, numbers), target=goal)
     chosen = listed(columns, known) or [name for name in known.names if name != goal]
     if not chosen:
         raise ParameterError(f"columns must hold a feature beside the target; got {goal!r} alone. Add --bounds name=low:high.")

@@ -16,6 +16,7 @@ from sabun.release.signature import TrustedKeys
 from sabun.reports.documents import collection
 from sabun.reports.facts import Chapter, Facts, facts
 from sabun.telling.charts import dots
+from sabun.telling.generic import promised
 from sabun.telling.language import said, speaking
 from sabun.telling.measures import PLAIN
 from sabun.telling.story import Chart, Grid, Quantity
@@ -111,10 +112,10 @@ def _groups(sides: Sequence[_Side]) -> list[list[_Side]]:
 def _promises(sides: Sequence[_Side]) -> Grid:
     rows = []
     for side in sides:
-        promised, origin = side.release.guarantee, side.release.provenance
-        epsilon, delta = promised.cost
+        stated, origin = promised(side.release), side.release.provenance
+        epsilon, delta = stated.cost
         rows.append(
-            (side.label, side.facts.story.title, plain(epsilon), plain(delta), unit_word(promised.unit), origin.time[:10])
+            (side.label, side.facts.story.title, plain(epsilon), plain(delta), unit_word(stated.unit), origin.time[:10])
         )
     columns = (said("release"), said("kind of result"), said("epsilon"), said("delta"), said("protects"), said("made on"))
     return Grid(title=said("Promises"), columns=columns, rows=tuple(rows))

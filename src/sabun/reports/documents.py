@@ -105,8 +105,21 @@ def statement(stated: Statement, *, trusted: TrustedKeys = None, lang: str | Non
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
     """
     signer = None if stated.signature is None else stated.verify(trusted)
+    says = stated.ledger
     with speaking(lang):
-        return render("statement.html", stated=stated, signer=signer, version=version("sabun"))
+        return render(
+            "statement.html",
+            stated=stated,
+            promised=[at_most(Fraction(says["standing"]["promised"][name])) for name in ("epsilon", "delta")],
+            used=percent(Fraction(says["share_used"])),
+            left=[at_most(Fraction(says["remaining"][name])) for name in ("epsilon", "delta")],
+            entries=[
+                (entry, in_full(entry["purpose"]), *(at_least(Fraction(entry[name])) for name in ("epsilon", "delta")))
+                for entry in says["entries"]
+            ],
+            signer=signer,
+            version=version("sabun"),
+        )
 
 
 def budget(ledger: Ledger, *, epsilon: AmountLike | None = None, last: int | None = 20, lang: str | None = None) -> str:

@@ -123,7 +123,7 @@ def _facts(release: Release, trusted_key: TrustedKeys) -> Facts:
         story=_story(release),
         warnings=_warnings(release),
         figures=_figures(release),
-        promise=promise(release.guarantee),
+        promise=promise(generic.promised(release)),
         guess=guess(*release.guarantee.cost),
         assumptions=tuple(map(retold, release.guarantee.assumptions)),
         own_proofs=own,
@@ -183,16 +183,16 @@ def _warnings(release: Release) -> tuple[str, ...]:
 
 
 def _figures(release: Release) -> tuple[tuple[str, str], ...]:
-    promised = release.guarantee
-    epsilon, delta = promised.cost
-    joint = said(" (all together)") if promised.scope == "per-parameter" else ""
+    stated = generic.promised(release)
+    epsilon, delta = stated.cost
+    joint = said(" (all together)") if stated.scope == "per-parameter" else ""
     relations = {"replace-one": said("replace-one"), "add-remove": said("add-remove"), "local": said("local")}
     return (
         (said("epsilon") + joint, plain(epsilon)),
         (said("delta") + joint, plain(delta)),
-        (said("protects"), said("one {unit}", unit=unit_word(promised.unit))),
-        (said("relation"), relations[promised.relation]),
-        (said("holds against"), said("everybody, the collector too") if promised.model == "local" else said("every reader")),
+        (said("protects"), said("one {unit}", unit=unit_word(stated.unit))),
+        (said("relation"), relations[stated.relation]),
+        (said("holds against"), said("everybody, the collector too") if stated.model == "local" else said("every reader")),
     )
 
 

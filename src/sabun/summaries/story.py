@@ -12,7 +12,7 @@ from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_
 from sabun.summaries.people import EVERYBODY
 from sabun.telling.charts import dots
 from sabun.telling.field_words import term
-from sabun.telling.generic import level_of, of_persons, results, spread, stages, vacuous, wide
+from sabun.telling.generic import level_of, of_persons, promised, results, spread, stages, vacuous, wide
 from sabun.telling.language import phrase, retold, said
 from sabun.telling.measures import Measure
 from sabun.telling.reading import Unfit, has, number_at, pair_at, text_at, texts_at, whole_at
@@ -62,7 +62,7 @@ def story(release: Release) -> Story:
     facts = release.provenance.parameters
     lines = _lines(what, release)
     told = [line for line in lines if not np.isnan(line.found)]
-    people = plural(release.guarantee.unit)
+    people = plural(promised(release).unit)
     measure = measured(what, release)
     return Story(
         title=_title(what, facts),
@@ -78,9 +78,12 @@ def story(release: Release) -> Story:
 
 
 def _title(what: str, facts: Mapping[str, Any]) -> str:
+    told = said(_NAMES[what])
+    if has(facts, "column"):
+        told = said("{what} of {column}", what=told, column=text_at(facts, "column"))
     if has(facts, "by"):
-        return said("Private {what} by {column}", what=said(_NAMES[what]), column=text_at(facts, "by"))
-    return said("Private {what}", what=said(_NAMES[what]))
+        return said("Private {what} by {column}", what=told, column=text_at(facts, "by"))
+    return said("Private {what}", what=told)
 
 
 def _lines(what: str, release: Release) -> list[_Line]:

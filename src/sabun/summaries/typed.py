@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from sabun.errors import ParameterError
 from sabun.records import CategoryColumn, Column, NumberColumn, Schema
 from sabun.records.dates import days_of
 from sabun.telling.rounding import day
+from sabun.telling.terminal.columns import parted
 from sabun.telling.terminal.interview import read_labels
 
 __all__ = ["typed_bins", "typed_shares", "typed_where"]
@@ -32,7 +32,7 @@ def typed_where(texts: Sequence[str] | None, known: Schema) -> dict[str, Any] | 
     found: dict[str, Any] = {}
     for text in texts or ():
         name, equals, wanted = (part.strip() for part in text.partition("="))
-        if not (equals and wanted) or name in found:
+        if not (equals and wanted) or name in found or (name[-1:] in "<>!" and name not in known.names):
             raise ParameterError(f"where must look like age=18:65, age=65: or sex=F,M, once for a column; got {text!r:.60}.")
         if name not in known.names:
             advice = checks.meant(name, known.names) or f"Add --bounds '{name}=low:high'."
@@ -47,7 +47,7 @@ def typed_bins(text: str | None) -> int | list[float] | None:
     if text is None:
         return None
     try:
-        edges = re.split("[,、，]", text)
+        edges = parted(text)
         return int(text) if len(edges) == 1 else [_edge(edge) for edge in edges]
     except ValueError:
         raise ParameterError(
@@ -66,7 +66,7 @@ def _edge(text: str) -> float:
 
 def typed_shares(text: str) -> list[str]:
     """Shares separated by commas, exactly as written."""
-    return [share.strip() for share in re.split("[,、，]", text)]
+    return parted(text)
 
 
 def _range(text: str, wanted: str, column: Column) -> tuple[float | None, float | None] | tuple[str | None, str | None]:

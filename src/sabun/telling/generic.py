@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from sabun.privacy import Guarantee
 from sabun.release import Release
 from sabun.telling.charts import bars, histogram
 from sabun.telling.field_words import term
@@ -96,6 +98,13 @@ def of_persons(release: Release) -> str:
         "All rows of one person were made into one first ({rules}); else the mean of numbers, the most frequent label.",
         rules=named,
     )
+
+
+def promised(release: Release) -> Guarantee:
+    """Its guarantee; where persons were made of rows and nobody named the unit, it speaks of persons."""
+    stated = release.guarantee
+    unnamed = stated.unit == "record" and bool(of_persons(release))
+    return replace(stated, unit="person") if unnamed else stated
 
 
 def results(

@@ -23,7 +23,7 @@ from sabun.ledger.wording import at_least, at_most
 from sabun.privacy.amounts import AmountLike, exact, plain
 from sabun.privacy.guarantee import LARGE_EPSILON
 from sabun.release.publish import SAME
-from sabun.telling.generic import of_persons
+from sabun.telling.generic import of_persons, promised
 from sabun.telling.terminal.output import print_line, warn
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Payment:
         """Prints the promise, who paid for it, where the release is, what is left."""
         if made := of_persons(release):  # a sum of means is no total: the answer above must not be read as one
             print_line(made)
-        print_line(str(release.guarantee))
+        print_line(str(promised(release)))
         warn_if_large(release.guarantee.cost[0])
         print_line(self._charge(release))
         if out is not None:

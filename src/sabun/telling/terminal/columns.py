@@ -11,7 +11,7 @@ from sabun.errors import BoundsError, ParameterError
 from sabun.records import Column, NumberColumn, Schema
 from sabun.records.forms import PLAIN
 
-__all__ = ["date_column", "declared", "listed", "typed_bounds", "typed_ends"]
+__all__ = ["date_column", "declared", "listed", "parted", "typed_bounds", "typed_ends"]
 
 _DATE = re.compile(r"[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}")
 _PAIR = re.compile(r"=[^=:,]*:[^=:,]*(?:,|$)")
@@ -39,13 +39,25 @@ def declared(schema: Path | None, bounds: Sequence[str] | None) -> Schema:
     return Schema(columns=tuple(columns.values()), file=PLAIN if known is None else known.file)
 
 
+def parted(text: str) -> list[str]:
+    """What stands between commas; 、 and ， are commas too.
+
+    Example:
+        >>> parted("中央、東部, north")
+        ['中央', '東部', 'north']
+    """
+    return [part.strip() for part in re.split("[,、，]", text)]
+
+
 def listed(columns: str | None, known: Schema, *, option: str = "columns") -> list[str] | None:
-    """Names separated by commas, each of them declared; None for none given.
+    """Names separated by commas, each of them declared; None for none given. A name may hold a 、 of its own.
 
     Raises:
         ParameterError: One of them is not declared.
     """
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    if columns is not None and not set(chosen or ()) <= set(known.names):
+        chosen = parted(columns)
     for name in chosen or []:
         if name not in known.names:
             advice = checks.meant(name, known.names) or f"Add --bounds '{name}=low:high'."

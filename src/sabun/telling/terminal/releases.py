@@ -22,6 +22,10 @@ def load_release(file: Path) -> Release:
         raise ReleaseError(f"{file} must be a release; it is what one belongs to. Name the release: {meant}")
     if file.is_dir():
         raise ReleaseError(f"{file} must be a released file; it is a folder. Name a file in it.")
+    if file.suffix == ".ledger":
+        raise ReleaseError(
+            f"{file} must be a release; it is called a ledger. For a page: sabun ledger show {file} --html PAGE.html"
+        )
     return Release.load(file)
 
 
