@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sabun.asking.evidence import ROWS, Specimen, installed
 from sabun.errors import ParameterError
+from sabun.learning import evidence
 from sabun.learning.accounting import (
     Target,
     halved,
@@ -162,3 +165,22 @@ def test_a_promise_for_replaced_records_is_confirmed_or_proves_nothing(
     )
     point = 1 / (1 - Fraction(slope))
     assert (2 * point <= found <= 2 * point * (1 + Fraction(1, 10**8))) if settles else found == math.inf
+
+
+@pytest.mark.parametrize(
+    "specimen", evidence.VARIANTS, ids=lambda specimen: f"{specimen.mechanisms[-1]} {specimen.setting[-40:]}"
+)
+def test_what_a_run_says_it_has_spent_is_in_the_end_what_it_promises(specimen: Specimen) -> None:
+    if not installed(specimen.needs):
+        pytest.skip("needs an extra")
+    heard: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = specimen.fit(specimen.make(progress=lambda _, words: heard.append(words)), ROWS)
+    spent = [Fraction(words.rsplit(" ", 1)[1]) for words in heard]
+    promised = Fraction(model.guarantee_.cost[0])
+    assert spent == sorted(spent)
+    if "learning-first" in specimen.mechanisms:  # noise comes after the last step: nothing is spent before
+        assert spent[-1] == 0
+    else:
+        assert Fraction(9, 10) * promised <= spent[-1] <= promised
