@@ -56,6 +56,7 @@ WITHIN = 0.3
 WORKERS = 2
 ELSEWHERE = {
     "asking": ("contracts", "summaries", "outliers"),
+    "keyvalue": ("keyvalue", "clients"),
     "privacy": ("privacy", "distribution"),
     "records": ("records", "contracts"),
 }

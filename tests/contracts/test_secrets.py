@@ -1,4 +1,4 @@
-"""Whatever holds a secret can be read by its owner alone: new files whatever the mask says, and old ones that were too wide."""
+"""Whatever holds a secret can be read by its owner alone, is on disk before it is used, and is overwritten before it goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from sabun.errors import DataError
 from sabun.keyvalue.client import Client, Diary
 from sabun.keyvalue.client.outbox import Outbox
-from sabun.learning import PrivateClassifier
+from sabun.learning import PrivateClassifier, checkpoint
 from sabun.release import generate_key, save_key
 from sabun.service.report_store import Store
 from sabun.service.round_keys import RoundKeys
@@ -46,9 +46,11 @@ class Stopped(Exception):
     """In the middle of a run."""
 
 
-def interrupted(folder: Path) -> None:
+def interrupted(folder: Path, look: Callable[[], None] = lambda: None) -> None:
+    """A run that is looked at as it was begun, before anything is written again, and goes no further."""
+
     def stop(share: float, words: str) -> None:
-        only_its_owners(folder)  # as it was begun, before anything is written again
+        look()
         raise Stopped
 
     rows = np.random.default_rng(0).random((40, 2))
@@ -61,7 +63,11 @@ def signer(folder: Path) -> None:
     save_key(generate_key(), folder / "key.pem")
 
 
-@pytest.mark.parametrize("made", [device, collector, interrupted, signer])
+def begun(folder: Path) -> None:
+    interrupted(folder, lambda: only_its_owners(folder))
+
+
+@pytest.mark.parametrize("made", [device, collector, begun, signer])
 def test_a_new_file_with_a_secret_is_its_owners_alone(made: Callable[[Path], None], tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -90,3 +96,42 @@ def test_what_was_too_wide_is_narrowed_or_refused(bit: int, tmp_path: Path) -> N
     keys.chmod(0o700 | bit)
     with pytest.raises(DataError, match="must be a folder that only its owner can read"):
         RoundKeys(keys)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """Names and contents of the files that were brought to disk, in order."""
+    found: list[tuple[str, bytes]] = []
+    true = os.fsync
+
+    def fsync(handle: int) -> None:
+        place = Path(f"/proc/self/fd/{handle}").resolve()
+        if place.is_file():
+            found.append((place.name, place.read_bytes()))
+        true(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
+
+
+def test_a_key_is_on_disk_before_anything_is_drawn_with_it(synced: list[tuple[str, bytes]], tmp_path: Path) -> None:
+    keys: list[bytes] = []
+
+    def begun() -> None:
+        keys.append((tmp_path / "run" / "run.secret").read_bytes())
+        assert ("run.secret", keys[0]) in synced
+
+    interrupted(tmp_path, begun)
+    assert len(keys[0]) == 32
+
+
+def test_a_key_is_overwritten_on_disk_before_it_goes(synced: list[tuple[str, bytes]], tmp_path: Path) -> None:
+    keys = RoundKeys(tmp_path / "keys")
+    keys.make_round("task", 3)
+    [file] = (tmp_path / "keys").iterdir()
+    keys.destroy_round("task", 3)
+    interrupted(tmp_path)
+    checkpoint._wipe(tmp_path / "run")
+    for name, size in ((file.name, 32), ("run.secret", 32)):
+        assert [content for known, content in synced if known == name][-1] == bytes(size), name
+    assert not any((file.exists(), (tmp_path / "run" / "run.secret").exists(), (tmp_path / "run" / "run.state").exists()))

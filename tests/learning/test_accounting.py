@@ -5,6 +5,7 @@ import math
 import warnings
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -184,3 +185,15 @@ def test_what_a_run_says_it_has_spent_is_in_the_end_what_it_promises(specimen: S
         assert spent[-1] == 0
     else:
         assert Fraction(9, 10) * promised <= spent[-1] <= promised
+
+
+@pytest.mark.parametrize("step", [Fraction(1, 1000), Fraction(1, 7), Fraction(3)])
+@pytest.mark.parametrize("rate", [0.001, 0.1, 1.0])
+def test_sampled_laplace_steps_are_priced_no_lower_than_they_lose(step: Fraction, rate: float) -> None:
+    """In forty digits: whatever is rounded, is rounded up."""
+    plan = PoissonPlan.of(sampling_rate=rate, epochs=3)
+    with mpmath.workdps(40):
+        share, each = (mpmath.mpf(part.numerator) / part.denominator for part in (plan.probability, step))
+        lost = plan.steps * mpmath.log(1 + share * mpmath.expm1(each))
+        told = sampled_laplace_epsilon(plan, step)
+        assert lost <= mpmath.mpf(told.numerator) / told.denominator <= lost + plan.steps * mpmath.mpf(10) ** -14
