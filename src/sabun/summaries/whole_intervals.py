@@ -116,7 +116,7 @@ def _hold(bench: Bench, model: Any, table: Any, truths: Mapping[str, Any], drawn
     [draw] = heard.draws
     for noise, holds in _patterns(draw, drawn):
         moved = np.array(noise * (draw.count // len(noise)), dtype=object)
-        heard.instead = lambda _, moved=moved: moved  # type: ignore[misc]
+        heard.instead = lambda _, moved=moved: moved
         intervals = model.fit(read).release_["intervals"]
         for name, truth in truths.items():
             pairs = np.reshape(intervals[name], (-1, 2))
