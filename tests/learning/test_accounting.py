@@ -185,6 +185,10 @@ def test_what_a_run_says_it_has_spent_is_in_the_end_what_it_promises(specimen: S
         assert spent[-1] == 0
     else:
         assert Fraction(9, 10) * promised <= spent[-1] <= promised
+    joint, delta = recompute(model.release_.provenance.parameters["account"])
+    least = Fraction(995, 1000) if delta else 1 - Fraction(1, 10**6)
+    assert least * promised <= joint <= promised, "what a card's account adds up to"
+    assert delta <= Fraction(model.guarantee_.cost[1])
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 1000), Fraction(1, 7), Fraction(3)])
