@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -306,3 +307,11 @@ def test_a_table_is_read_for_one_question_alone() -> None:
     for one, other in itertools.permutations(asked, 2):
         with pytest.raises(ParameterError, match="X must be read with the parameters it is asked with"):
             one.fit(other.read(ROWS))
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+def test_a_plan_is_vacuous_where_its_error_up_and_down_spans_all_there_is(asked: Any, how: dict[str, Any]) -> None:
+    plan = asked(epsilon=1, schema=SCHEMA, **how).plan(n_records=300)
+    span = 2 * min(one.high for one in plan.forecasts)
+    assert dataclasses.replace(plan, most=span).vacuous
+    assert not dataclasses.replace(plan, most=span * 1.001).vacuous
