@@ -100,3 +100,15 @@ def test_products_are_exact_for_sums_of_any_size() -> None:
     expected = [sum(int(grid.matrix[i, j]) * sums[i] for i in range(5)) for j in range(grid.rank)]
     assert grid.embed(sums) == expected
     assert kernel.size == 5
+
+
+@pytest.mark.parametrize(("columns", "size", "bandwidth"), SETTINGS)
+def test_each_certificate_counts_the_rounding_of_every_row_that_moves(columns: int, size: int, bandwidth: float) -> None:
+    """Half a unit for each kernel value of a row: once for a row that comes, twice for a replacement, in every bound."""
+    _, _, grid = made(columns, size, bandwidth)
+    unit, slack = 2.0**grid.bits, float((grid.matrix**2).sum() * size) ** 0.5 / 2
+    norm = float(grid.add) - slack
+    assert norm >= unit * (1 - 1e-6)
+    assert float(grid.replace) >= 2**0.5 * norm + 2 * slack * (1 - 1e-6)
+    assert grid.joint() >= grid.replace
+    assert grid.joint() ** 2 >= max(grid.add, Fraction(2) ** grid.bits) ** 2 + Fraction(4) ** grid.bits

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from sabun import Column, Guarantee, Release, Schema
-from sabun.density import DensityRatio
+from sabun.density import DensityRatio, export
 from sabun.density.export import table_of
 from sabun.errors import DataError
 
@@ -103,3 +104,21 @@ def test_columns_of_a_file_are_numbers_where_every_cell_is_one(tmp_path: Path) -
     assert labelled["age"].tolist() == ["30", "40"]
     (tmp_path / "empty.csv").write_text("age,half\n")
     assert list(table_of(tmp_path / "empty.csv").columns) == ["age", "half"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_weighted_table_never_stands_without_its_release(
+    kind: str, ratio: DensityRatio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, write = list[str](), export.write_whole
+
+    def stops(path: Any, *given: Any, **how: Any) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(Path(path).name)
+        write(path, *given, **how)
+
+    monkeypatch.setattr(export, "write_whole", stops)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(ratio, f"to_{kind}")(tmp_path / "w")
+    assert [file.name for file in tmp_path.iterdir()] == written == ["w.release.json"]

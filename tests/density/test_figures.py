@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from scipy import stats
 
 from sabun import Column, Schema
 from sabun.density import Answer, CoverageWarning, DensityRatio
+from sabun.density.figures import figure
 from sabun.errors import DataError, ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -155,3 +157,42 @@ def test_quantile_intervals_hold_as_often_as_they_say() -> None:
     found = [one[0] for line in lines for one in line["quantiles"] if one[0] is not None]
     assert len(found) >= 30
     assert sum(found) >= stats.binom.ppf(0.001, len(found), 0.95)
+
+
+class Told:
+    """Means that are known to lie so far around what the public rows say, and a number of rows; notes the levels asked for."""
+
+    def __init__(self, around: float, rows: tuple[float, float]) -> None:
+        self.around, self.rows, self.levels = around, rows, dict[str, float]()
+
+    def answer(self, values: Any, rows: Any, *, confidence: float, bounds: Any, worst: bool) -> Answer:
+        del bounds, worst
+        self.levels["mean"] = confidence
+        middle = float(values[rows].mean())
+        return Answer(estimate=middle, interval=(middle - self.around, middle + self.around), confidence=confidence)
+
+    def size(self, confidence: float) -> tuple[float, tuple[float, float]]:
+        self.levels["size"] = confidence
+        return sum(self.rows) / 2, self.rows
+
+
+@pytest.mark.parametrize("middle", [-3.0, -0.5, 0.0, 0.5, 3.0])
+@pytest.mark.parametrize("rows", [(100.0, 100.0), (80.0, 120.0)])
+def test_a_total_holds_every_mean_times_every_number_of_rows(middle: float, rows: tuple[float, float]) -> None:
+    """Whatever their signs; and what may go wrong with one and with the other is no more than what may go wrong at all."""
+    means = Told(1.0, rows)
+    found = figure(means, np.full(9, middle), np.ones(9, dtype=bool), kind="sum", confidence=0.9, bounds=(-9, 9))
+    corners = [size * mean for size in rows for mean in (middle - 1, middle + 1)]
+    assert found.interval == (min(corners), max(corners))
+    assert found.confidence == 0.9
+    missed = (1 - means.levels["mean"]) + (1 - means.levels["size"] if rows[0] < rows[1] else 0.0)
+    assert missed == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("level", [0.31, 0.5, 0.72])
+def test_a_quantile_holds_whatever_the_shares_below_its_marks_allow(level: float) -> None:
+    """Private rows lie between public ones: from the last mark that is surely too low to the first that is surely enough."""
+    marks = np.arange(20.0)
+    found = figure(Told(0.12, (1, 1)), marks, np.ones(20, dtype=bool), kind="quantile", at=level, confidence=0.9, bounds=None)
+    below = (np.arange(20) + 1) / 20
+    assert found.interval == (marks[below + 0.12 < level].max(), marks[below - 0.12 >= level].min())

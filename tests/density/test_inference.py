@@ -13,7 +13,9 @@ import pytest
 from sabun.density import Answer, CoverageWarning, DensityRatio, inference
 from sabun.density.inference import Inference
 from sabun.density.law import NoiseLaw
+from sabun.density.posterior import Posterior
 from sabun.density.settling import Settling
+from sabun.density.smooth import Evidence
 from sabun.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -296,3 +298,38 @@ def test_the_interval_holds_what_is_told_and_the_weighted_mean() -> None:
         seen.add(found.estimate == found.weighted)
     assert False in seen, "of twenty unrelated labels one at least has its plain mean, but once in 10^8"
     assert ratio.query(0).estimate == ratio.query(0).weighted
+
+
+def test_both_samples_err() -> None:
+    """With even shares the sampling error is that of n private and of m public rows: it goes with the root of 1/n + 1/m."""
+    rng = np.random.default_rng(0)
+    points, values, even = rng.normal(size=(200, 2)), rng.normal(size=200), np.full(200, 1 / 200)
+    found = [
+        Posterior.of(points, points, even, Evidence(mean=even @ points, noise=1e-4, ratio=0.0, rows=rows)).errors(values)[1]
+        for rows in (20.0, 200.0, 1e9)
+    ]
+    wanted = [(1 / rows + 1 / 200) ** 0.5 for rows in (20.0, 200.0, 1e9)]
+    assert [one / found[2] for one in found] == pytest.approx([one / wanted[2] for one in wanted], rel=0.05)
+
+
+def test_the_number_of_rows_is_told_as_exactly_as_its_noise_allows() -> None:
+    """Under add-remove it is noisy like every other number, in rows and not in shares; under replace-one it is public."""
+    rng = np.random.default_rng(0)
+    private, public = rng.normal(size=(700, 1)), rng.normal(size=(100, 1))
+    asked: dict[str, Any] = {"epsilon": 1, "n_centers": 20}
+    [(low, high)] = {DensityRatio(**asked).fit(private=private, public=public).means.size(0.9)[1]}
+    assert low == high == 700
+    held, widths = [], []
+    for seed in range(30):
+        ratio = DensityRatio(**asked, relation="add-remove", random_state=seed).fit(private=private, public=public)
+        found, (low, high) = ratio.means.size(0.9)
+        held.append(low <= 700 <= high)
+        widths.append((high - low) / 2 / float(ratio.release_["noise_sd"]) / found)
+    assert 20 <= sum(held) <= 30
+    assert 1.4 < np.mean(widths) < 2.6, "one of a long vector of noise: nearly normal"
+
+
+@pytest.mark.parametrize("bounds", [(-9, 0), (0, 9), (-0.1, 0.1), (9, 99), (-99, -9)])
+def test_bounds_that_a_public_row_breaks_at_either_end_are_refused(fitted: DensityRatio, bounds: tuple[float, float]) -> None:
+    with pytest.raises(ParameterError, match="such that every public row lies within"):
+        fitted.query(0, bounds=bounds)

@@ -44,3 +44,13 @@ def test_impossible_sizes_are_refused() -> None:
         DensityRatio(epsilon=1).plan(public=PUBLIC, n_records=0)
     with pytest.raises(ParameterError, match="delta must be below 1"):
         DensityRatio(epsilon=1, delta=0.01).plan(public=PUBLIC, n_records=1000)
+
+
+def test_fewer_rows_of_either_table_are_foretold_to_err_more() -> None:
+    """Each by itself, where the other is plenty: a plan that forgot one of the two samples would not notice."""
+    public = np.random.default_rng(0).normal(size=(900, 1))
+    ratio = DensityRatio(epsilon=50)
+    sizes = {"few public": (public[:30], 10**6), "few private": (public, 30), "plenty": (public, 10**6)}
+    found = {name: ratio.plan(public=rows, n_records=n).forecasts[0].high for name, (rows, n) in sizes.items()}
+    assert found["few public"] > 3 * found["plenty"]
+    assert found["few private"] > 3 * found["plenty"]

@@ -64,6 +64,19 @@ def test_recipes_of_one_plan_are_equal() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_parts_that_were_prepared_otherwise_are_not_merged(method: str) -> None:
+    """Whatever differs: a row of the public table, however its moments stay, its order, or any setting that is published."""
+    moved = PUBLIC.copy()
+    moved[[0, 1]] = moved[[1, 0]]
+    settings: list[dict[str, Any]] = [{"epsilon": 2}, {"standardize": False}, {"n_public": 99}]
+    others = [DensityRatio(**({"epsilon": 1, "method": method} | METHODS[method] | more)) for more in settings]
+    parts = [prepared(method).set_public(moved), *(other.set_public(PUBLIC) for other in others)]
+    for part in parts[: 2 if method == "ulsif-parametric" else None]:  # a basis of one's own is not rescaled
+        with pytest.raises(ParameterError, match="both parts must be prepared with the same"):
+            prepared(method).merge(part)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_numbered_pieces_are_the_whole_table_bit_for_bit(method: str) -> None:
     whole = prepared(method).partial_fit(private=PRIVATE).finalize()
     parts = [prepared(method, pieces=3).partial_fit(private=rows, piece=k) for k, rows in enumerate(np.array_split(PRIVATE, 3))]

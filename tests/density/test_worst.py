@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from sabun.density import worst
-from sabun.density.worst import worst_case
+from sabun.density.worst import _bound, worst_case
 
 
 def problem(seed: int, rows: int = 60, rank: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -61,3 +61,15 @@ def test_it_says_nothing_when_the_covered_share_is_lost() -> None:
     points, values, share = problem(1)
     assert worst_case(points, values, embedding=points.T @ share, covered=0.1, radius=0.2, counts=False) is None
     assert worst_case(points, np.ones(60), embedding=points.T @ share, covered=1.0, radius=0.2, counts=False) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("extra", [1.0, 2.0])
+def test_a_bound_is_where_noise_of_the_radius_just_reaches(extra: float) -> None:
+    """For any slope: b m + t q = R |(b, t sqrt a)|, with a = 2 where the number of rows has noise of its own."""
+    points, values, share = problem(2)
+    mean = points.T @ share
+    for seed in range(20):
+        slope = np.random.default_rng(seed).normal(size=4)
+        found = _bound(slope, points, values, mean, 0.9, 0.2, extra)
+        t = float((values - points @ slope).min()) - found
+        assert slope @ mean + 0.9 * t == pytest.approx(0.2 * (slope @ slope + extra * t**2) ** 0.5)

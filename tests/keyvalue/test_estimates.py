@@ -179,8 +179,9 @@ def inside(ends: np.ndarray, truth: np.ndarray) -> np.ndarray:
 def test_simultaneous_intervals_are_wider() -> None:
     study = Study(keys=list(range(20)), epsilon=1.0)
     tally = study.simulate([0.5] * 20, [0.0] * 20, n=10_000, random_state=0)
-    one, all_ = tally.estimate().frequency_interval, tally.estimate(simultaneous=True).frequency_interval
-    assert np.all(np.diff(all_) > np.diff(one))
+    one, together = tally.estimate(), tally.estimate(simultaneous=True)
+    for name in ("frequency_interval", "mean_interval"):
+        assert np.all(np.diff(getattr(together, name)) > np.diff(getattr(one, name))), name
 
 
 def test_a_frame_has_a_row_per_key_and_means_in_the_units_of_the_study() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from sabun.keyvalue import Study, intervals
 from sabun.keyvalue.channel import Channel, Counts
@@ -155,3 +155,14 @@ def test_exact_intervals_share_the_stated_misses_among_what_they_are_made_of(
     interval(Channel(a=0.8, b=0.2, p=0.9), few, confidence=0.9, comparisons=comparisons)
     assert tails
     assert 2 * sum(tails) * comparisons <= 0.1 + 1e-12
+
+
+@pytest.mark.parametrize("n", [5, 25, 300])
+def test_with_few_reports_of_a_kind_both_ends_are_at_least_as_wide_as_exact_ones(n: int) -> None:
+    channel, seen = Study(keys=["a"], epsilon=4, protocol="kv3").channel, np.arange(n + 1)
+    ends = frequency_interval(channel, Counts(plus=seen, minus=0 * seen, total=0 * seen + n))
+    for count in [one for one in seen.tolist() if min(one, n - one) < 20]:
+        exact = np.array(binomtest(count, n).proportion_ci(0.95, method="exact"))
+        low, high = np.clip((exact - channel.b) / channel.gap, 0, 1)
+        assert ends[count, 0] <= low + 1e-9
+        assert ends[count, 1] >= high - 1e-9

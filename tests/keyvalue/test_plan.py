@@ -14,6 +14,8 @@ from benchmarks.keyvalue_populations import SEEN, TUNED
 
 from sabun.asking import Planned
 from sabun.keyvalue import Study
+from sabun.keyvalue.channel import Counts
+from sabun.keyvalue.inversion import unbiased
 
 
 def test_errors_are_what_was_foretold_within_a_factor_of_three() -> None:
@@ -61,3 +63,14 @@ def test_a_plan_says_when_an_answer_will_tell_nothing(n: int, vacuous: bool) -> 
     assert ("root mean square over keys" in str(plan)) is not vacuous, "no figure beside a guess"
     assert (plan.forecasts[0].middle >= 0.29) is vacuous
     assert all(math.isfinite(one.high) for one in plan.forecasts)
+
+
+@pytest.mark.parametrize("mean", [-0.6, 0.0, 0.6])
+def test_planned_errors_are_those_of_many_studies(mean: float) -> None:
+    """A mean is a quotient: what its two parts have in common counts, with its sign."""
+    study, f = Study(keys=["a"], epsilon=3, protocol="kv3"), 0.5
+    law = np.array([f * (1 + mean) / 2, f * (1 - mean) / 2, 1 - f]) @ study.channel.rows
+    seen = np.random.default_rng(0).multinomial(5000, law, size=4000)
+    found = unbiased(study.channel, Counts(plus=seen[:, 0], minus=seen[:, 1], total=np.full(4000, 5000)))
+    plan = study.plan(n_records=5000, frequency=f, mean=mean)
+    assert [plan.frequency_error, plan.mean_error] == pytest.approx([part.std() for part in found], rel=0.05)

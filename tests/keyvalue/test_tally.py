@@ -193,6 +193,9 @@ def test_estimates_wait_for_the_smallest_batch() -> None:
     tally.add_many([1, 2], [0, 1])
     with pytest.raises(DataError, match="a batch must have at least 3 reports; it has fewer"):
         tally.estimate()
+    tally.add_many([1], [0])
+    assert tally.estimate("mle").reports.sum() == 3
+    assert len(tally.top(1).keys) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sabun.asking.evidence import ROWS, Specimen, installed
 from sabun.errors import ParameterError
+from sabun.learning import evidence
 from sabun.learning.accounting import (
     Target,
     halved,
@@ -162,3 +166,38 @@ def test_a_promise_for_replaced_records_is_confirmed_or_proves_nothing(
     )
     point = 1 / (1 - Fraction(slope))
     assert (2 * point <= found <= 2 * point * (1 + Fraction(1, 10**8))) if settles else found == math.inf
+
+
+@pytest.mark.parametrize(
+    "specimen", evidence.VARIANTS, ids=lambda specimen: f"{specimen.mechanisms[-1]} {specimen.setting[-40:]}"
+)
+def test_what_a_run_says_it_has_spent_is_in_the_end_what_it_promises(specimen: Specimen) -> None:
+    if not installed(specimen.needs):
+        pytest.skip("needs an extra")
+    heard: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = specimen.fit(specimen.make(progress=lambda _, words: heard.append(words)), ROWS)
+    spent = [Fraction(words.rsplit(" ", 1)[1]) for words in heard]
+    promised = Fraction(model.guarantee_.cost[0])
+    assert spent == sorted(spent)
+    if "learning-first" in specimen.mechanisms:  # noise comes after the last step: nothing is spent before
+        assert spent[-1] == 0
+    else:
+        assert Fraction(9, 10) * promised <= spent[-1] <= promised
+    joint, delta = recompute(model.release_.provenance.parameters["account"])
+    least = Fraction(995, 1000) if delta else 1 - Fraction(1, 10**6)
+    assert least * promised <= joint <= promised, "what a card's account adds up to"
+    assert delta <= Fraction(model.guarantee_.cost[1])
+
+
+@pytest.mark.parametrize("step", [Fraction(1, 1000), Fraction(1, 7), Fraction(3)])
+@pytest.mark.parametrize("rate", [0.001, 0.1, 1.0])
+def test_sampled_laplace_steps_are_priced_no_lower_than_they_lose(step: Fraction, rate: float) -> None:
+    """In forty digits: whatever is rounded, is rounded up."""
+    plan = PoissonPlan.of(sampling_rate=rate, epochs=3)
+    with mpmath.workdps(40):
+        share, each = (mpmath.mpf(part.numerator) / part.denominator for part in (plan.probability, step))
+        lost = plan.steps * mpmath.log(1 + share * mpmath.expm1(each))
+        told = sampled_laplace_epsilon(plan, step)
+        assert lost <= mpmath.mpf(told.numerator) / told.denominator <= lost + plan.steps * mpmath.mpf(10) ** -14

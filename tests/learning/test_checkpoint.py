@@ -18,13 +18,14 @@ import pytest
 from learning.learning_samples import SCHEMA, people, points, problem
 from sabun.errors import BudgetExceeded, DataError, LedgerError
 from sabun.learning import PrivateClassifier, checkpoint
+from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features
 from sabun.learning.methods import calibrated
 from sabun.learning.poisson import PoissonPlan
 from sabun.learning.run_files import only_one
 from sabun.learning.stream import Stream
-from sabun.learning.training import Data, Run, unheard
+from sabun.learning.training import Data, Run, State, unheard
 from sabun.ledger import Ledger
 from sabun.ledger.reservation import Reservation
 from sabun.records import Column, FileFormat, Schema
@@ -250,10 +251,11 @@ def test_other_threads_or_libraries_are_refused(tmp_path: Path, monkeypatch: pyt
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
 
 
-def test_a_step_that_does_not_repeat_bit_for_bit_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [field.name for field in dataclasses.fields(State) if field.name != "step"])
+def test_a_step_that_does_not_repeat_bit_for_bit_is_refused(part: str, tmp_path: Path) -> None:
     interrupt(tmp_path)
     record = saved(tmp_path)
-    record["now"]["weights"] = record["before"]["weights"]
+    record["now"][part] = record["before"][part]
     forge(tmp_path, record, tag="right")
     with pytest.raises(DataError, match="must go on with the same data"):
         PrivateClassifier(checkpoint=tmp_path, **SETTINGS).fit(*points())
@@ -438,6 +440,50 @@ def test_another_processor_is_another_run(monkeypatch: pytest.MonkeyPatch) -> No
     plain = checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     assert checkpoint._fingerprint(bytes(32), Fake(), "purpose") != plain  # type: ignore[arg-type]
+
+
+def _others(value: Any) -> Any:
+    """Another value of the same kind; None where nobody could tell which."""
+    if isinstance(value, bool | str | None):
+        return {True: False, False: True, None: 9}.get(value, f"{value} more")
+    return value + 1 if isinstance(value, int | float | Fraction) else None
+
+
+def test_whatever_makes_a_run_is_part_of_what_it_is_known_by() -> None:
+    """The purpose, every setting of the method and of the problem behind it, every cell of every array."""
+    given = problem()
+    sampled: dict[str, Any] = {"plan": PoissonPlan.of(sampling_rate=0.5, epochs=2), "momentum": 0.9}
+    common: dict[str, Any] = {"network": given.network(()), "clip_norm": 1.0, "learning_rate": 1.0}
+    adam: dict[str, Any] = {"layered": given.network((3,)), "steps": 4, "standardize": True}
+    rows, labels = np.arange(6.0).reshape(2, 3), np.array([0, 1])
+
+    def known(method: Any, problem: Any = given, **parts: Any) -> tuple[bytes, ...]:
+        data = Data(**({"rows": rows, "labels": labels, "table": rows} | parts))
+        run = Run(name="m", method=dataclasses.replace(method, problem=problem), data=data, problem=problem)
+        return tuple(run.fingerprint())
+
+    for method in (DpSgd(problem=given, **common, **sampled), DpAdam(problem=given, **common, **adam)):
+        found = [known(method)]
+        for part in dataclasses.fields(method):
+            value = getattr(method, part.name)
+            if (other := _others(value)) is not None:
+                found.append(known(dataclasses.replace(method, **{part.name: other})))
+            elif dataclasses.is_dataclass(value) and part.name != "problem":
+                inner = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+                changed = {
+                    name: _others(each) if _others(each) is not None else (*each[:-1], 7) for name, each in inner.items()
+                }
+                found += [
+                    known(dataclasses.replace(method, **{part.name: dataclasses.replace(value, **{name: each})}))
+                    for name, each in changed.items()
+                ]
+        for part in dataclasses.fields(given):
+            if (other := _others(getattr(given, part.name))) is not None and part.name != "persons":
+                found.append(known(method, dataclasses.replace(given, **{part.name: other})))
+        found += [known(method, **{name: array + 1}) for name, array in (("rows", rows), ("labels", labels), ("table", rows))]
+        assert len(set(found)) == len(found) > 15
+    run = Run(name="m", method=method, data=Data(rows=rows, labels=labels), problem=given)
+    assert len({checkpoint._fingerprint(bytes(32), run, purpose) for purpose in ("one", "other")}) == 2
 
 
 def test_a_run_tells_settings_that_came_after_its_version_only_where_they_are_used() -> None:

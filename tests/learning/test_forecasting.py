@@ -131,3 +131,12 @@ def test_where_nothing_is_known_nothing_is_foretold() -> None:
     found = plan("anonymizing-first")
     assert found.forecasts == ()
     assert not found.vacuous
+
+
+@pytest.mark.parametrize("method", STEPPING)
+def test_who_is_replaced_is_foretold_to_cost_more_than_who_comes_or_goes(method: str) -> None:
+    """Somebody goes and somebody comes: about twice the noise, in each forecast."""
+    ways = ({"relation": relation, "hidden": (), "n_records": 10_000} for relation in ("add-remove", "replace-one"))
+    one, other = (plan(method, **way).forecasts for way in ways)
+    for comes, replaced in zip(one, other, strict=True):
+        assert replaced.middle / (0.5 - replaced.middle) > 1.5 * comes.middle / (0.5 - comes.middle)

@@ -107,6 +107,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one_and_is_charged_once(tmp_path
         {"module": network().double()},
         {"module": nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))},
         {"row": 5},
+        {"target": 5},
         {"order": True},
         {"left out": True},
     ],
@@ -117,11 +118,13 @@ def test_a_run_does_not_go_on_with_anything_else(tmp_path: Path, change: dict[st
     x, y = rows()
     if "row" in change:
         x[change["row"], 0] += 1e-3
+    if "target" in change:
+        y[change["target"]] = 1 - y[change["target"]]
     if "order" in change:
         x, y = x[::-1].copy(), y[::-1].copy()
     if "left out" in change:
         x, y = np.vstack([x, np.full((1, 4), np.nan, dtype=np.float32)]), np.append(y, 0)
-    settings = {name: value for name, value in change.items() if name not in ("row", "order", "left out")}
+    settings = {name: value for name, value in change.items() if name not in ("row", "target", "order", "left out")}
     with pytest.raises(DataError, match="must go on with the same data, settings, software and machine"):
         trainer(checkpoint=tmp_path / "run", **settings).fit(x, y)
 
@@ -308,6 +311,7 @@ def made(scale):
         "module": Module(scale),
         "weighed": Weighed(scale),
         "class": nn.CrossEntropyLoss(reduction="none", label_smoothing=scale / 10),
+        "buffered": nn.CrossEntropyLoss(reduction="none", weight=__import__("torch").tensor([1.0, scale])),
     }
 """
 
@@ -326,7 +330,7 @@ def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float],
 
 
 @pytest.mark.filterwarnings("ignore:the loss is not the built-in")
-@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "weighed", "class"])
+@pytest.mark.parametrize("kind", ["function", "partial", "object", "method", "module", "weighed", "class", "buffered"])
 def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
     def told(loss: Any) -> list[bytes]:
         return list(run_of(trainer(loss=loss), *rows()).fingerprint())
@@ -334,6 +338,17 @@ def test_a_loss_is_known_again_by_what_it_is(kind: str, losses: Any) -> None:
     first = told(losses(1.0)[kind])
     assert first == told(losses(1.0)[kind])
     assert kind == "function" or first != told(losses(2.0)[kind])
+
+
+def test_a_run_is_known_by_every_row_and_every_target_whichever_step_they_are_in() -> None:
+    x, y = rows()
+    found = [tuple(run_of(trainer(), x, y).fingerprint())]
+    for place in (0, 30, 59):
+        moved, turned = x.copy(), y.copy()
+        moved[place, 3] += 1e-3
+        turned[place] = 1 - turned[place]
+        found += [tuple(run_of(trainer(), *table).fingerprint()) for table in ((moved, y), (x, turned))]
+    assert len(set(found)) == 7
 
 
 @pytest.mark.filterwarnings("ignore:the loss is not the built-in")

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from outliers import brute
 from sabun.errors import BudgetExceeded, DataError, ParameterError, SimulatedError
 from sabun.ledger import Ledger
-from sabun.outliers import OutlierCount, outlier_degrees
+from sabun.outliers import OutlierCount, RegionCount, SubspaceChoice, outlier_degrees
 from sabun.outliers.settings import METHODS
 from sabun.privacy import rho_of
 from sabun.records import Column, Schema
@@ -268,3 +268,14 @@ def test_the_interval_around_noise_of_one_size_misses_as_often_as_it_says(method
     law = np.exp(-steps / 100 if method == "global-laplace" else -(steps**2) / (2 * 100**2))
     missed = 2 * law[width + 1 :].sum() / (2 * law.sum() - 1)
     assert 0.9 * (1 - confidence) <= missed <= 1 - confidence
+
+
+def test_what_is_assumed_of_cells_is_said_exactly_where_no_bounds_are_declared() -> None:
+    words = "every cell is a finite number of at most 1e150 in size, for whoever the rows are about"
+    for schema in (None, Schema.of_bounds({"x0": (-30, 30), "x1": (-30, 30)})):
+        for asked in (
+            OutlierCount(radius=1, epsilon=1, schema=schema),
+            RegionCount(regions={"all": {"x0": (None, None)}}, radius=1, epsilon=1, schema=schema),
+            SubspaceChoice(subspaces={"a": ["x0"], "b": ["x1"]}, radius=1, epsilon=1, schema=schema),
+        ):
+            assert (words in asked.fit(table()).guarantee_.assumptions) == (schema is None), type(asked)

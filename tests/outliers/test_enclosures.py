@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sabun.outliers import OutlierCount, RegionCount
-from sabun.outliers.enclosures import Arithmetic, Interval, Uniform
+from sabun.outliers.enclosures import Arithmetic, Interval, Uniform, settle
 from sabun.outliers.laws import Gaussian, Laplace, Law, PowerTail
 from sabun.outliers.vector import PowerVector
 from sabun.privacy.noise import seeded_coin
@@ -77,3 +77,15 @@ def test_whole_releases_do_not_depend_on_the_decimal_context_either() -> None:
     usual = released()
     with decimal.localcontext(prec=3):
         assert released() == usual
+
+
+SURE = Interval(Decimal("6.6"), Decimal("7.4"))
+
+
+def test_a_draw_is_settled_only_once_both_ends_round_alike() -> None:
+    """Whichever end rounds otherwise: more digits are drawn of every number, until none is left to chance."""
+    for wide in (Interval(Decimal("2.4"), Decimal("2.6")), Interval(Decimal("1.4"), Decimal("2.4"))):
+        drawn, waiting = [Uniform(seeded_coin(seed)) for seed in (1, 2)], [[wide, SURE], [SURE, wide], [SURE, SURE]]
+        before = [uniform.ends()[2] for uniform in drawn]
+        assert settle(drawn, lambda _, waiting=waiting: waiting.pop(0)) == [7, 7]
+        assert all(uniform.ends()[2] > unit for uniform, unit in zip(drawn, before, strict=True))

@@ -93,3 +93,16 @@ def test_the_smallest_error_bar_that_is_taken_can_be_drawn() -> None:
     assert model.interval_ is not None
     with pytest.raises(ParameterError, match="turn it off"):
         ErrorBar(epsilon=Fraction(1, 10**281), beta=Fraction(1))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(3, 10), Fraction(10**4), Fraction(10**5)])
+def test_a_bound_is_read_no_lower_than_continuous_noise_would_have_it(epsilon: Fraction) -> None:
+    """Just below a step of the grid, where the most is rounded away: each end of each noisy step, against Laplace noise."""
+    bar = ErrorBar(epsilon=epsilon, beta=Fraction(7, 50))
+    decay, step, scale = math.exp(-1 / float(bar.scale)), float(bar.step), float(bar.step * bar.scale)
+    bound = Fraction(math.exp((10**5 + 1) * step - 1e-9))
+    index = bar._index(bound)
+    for noise in range(-40, 1):
+        below = math.log(bar.estimate(index + noise, cap=1 << 99)) - math.log(bound)
+        chance = decay**-noise / (1 + decay)
+        assert chance <= (math.exp(below / scale) / 2 if below < 0 else 1 - math.exp(-below / scale) / 2) + 1e-9

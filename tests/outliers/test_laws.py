@@ -152,3 +152,16 @@ def test_reach_is_the_smallest_width_that_misses_rarely_enough() -> None:
 def test_two_draws_from_the_operating_system_differ() -> None:
     law = PowerTail(epsilon=Fraction(1, 10**6), beta=Fraction(1, 10**7))
     assert law.draw(Fraction(1000), coin=os_coin()) != law.draw(Fraction(1000), coin=os_coin())
+
+
+@pytest.mark.parametrize("law", [Laplace, Gaussian])
+def test_an_epsilon_beyond_what_is_proved_changes_nothing(law: type[Laplace | Gaussian]) -> None:
+    most, more = (law(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6)) for epsilon in (2, 7))
+    assert most.beta == more.beta
+    assert most.tail(np.arange(9.0)).tolist() == more.tail(np.arange(9.0)).tolist()
+    assert [most.reach(3.0, miss=0.1), most.deviation(3.0)] == [more.reach(3.0, miss=0.1), more.deviation(3.0)]
+    one, other = (
+        [each.draw(Fraction(1000), coin=coin) for _ in range(9)]
+        for each, coin in zip((most, more), (seeded_coin(1), seeded_coin(1)), strict=True)
+    )
+    assert one == other

@@ -170,3 +170,11 @@ def test_where_the_number_of_outliers_decides_and_is_not_known_there_are_two_for
     told = str(dataclasses.replace(plan, forecasts=(few, many)))
     assert "In a table like the reference, error: about 0" in told
     assert "; or, with the most outliers it may have, error: about 10" in told
+
+
+def test_a_plan_is_vacuous_by_the_interval_that_is_told() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    plan = OutlierCount(k=5, radius=1.0, epsilon=2).plan(n_records=300, like=rows)
+    assert not plan.vacuous
+    assert dataclasses.replace(plan, expected_width=150).vacuous, "in tables like the reference it covers everything"
+    assert not dataclasses.replace(plan, kindest_width=150).vacuous, "a reference is known: the kindest table is not asked for"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import pickle
 from fractions import Fraction
@@ -106,3 +108,15 @@ def test_the_bound_by_region_holds_and_is_smooth_on_every_small_table(cover: str
             there, its = found[other]
             assert abs(counts - there).sum() <= bound
             assert float(bound) <= math.exp(beta) * float(its) * (1 + 1e-9)
+
+
+def test_regions_overlap_exactly_where_a_record_can_be_in_both() -> None:
+    """All pairs of sets of labels, and of ranges that touch, on one column and on two."""
+    schema = Schema(columns=[Column.number("a", lower=0, upper=9), Column.category("ward", ["A", "B", "C"])])
+    labels = [set(some) for size in (1, 2, 3) for some in itertools.combinations("ABC", size)]
+    ranges = [(low, high) for low, high in itertools.combinations(range(4), 2)]
+    for one, other in itertools.product(itertools.product(labels[::2], ranges[::2]), itertools.product(labels, ranges)):
+        meet = bool(one[0] & other[0]) and one[1][0] < other[1][1] and other[1][0] < one[1][1]
+        regions = {str(place): {"ward": sorted(some), "a": ends} for place, (some, ends) in enumerate((one, other))}
+        with pytest.raises(ParameterError, match="regions must not overlap") if meet else contextlib.nullcontext():
+            RegionCount(regions=regions, radius=1, epsilon=1, schema=schema)

@@ -19,6 +19,7 @@ from sabun.ledger import Ledger
 from sabun.outliers import OutlierCount
 from sabun.outliers.ladder import Bands
 from sabun.outliers.points import read_table
+from sabun.outliers.replicated import Share, ShareBands, near_by_shares
 from sabun.outliers.sensitivity import measure
 from sabun.outliers.slabs import SlabBands, Slabs, cut_slabs
 from sabun.outliers.spread_points import BINS, Coordinates, Extent, SpreadPoints
@@ -290,3 +291,20 @@ def test_pieces_need_a_schema_and_a_method_with_a_promise(files: Path) -> None:
         OutlierCount(k=3, radius=0.05, epsilon=1).fit(spread(files))
     with pytest.raises(ParameterError, match="method"):
         OutlierCount(k=3, radius=0.05, epsilon=1, delta=1e-6, method="paper", schema=unit(3)).fit(spread(files))
+
+
+def test_shares_of_a_table_that_changed_meanwhile_are_not_put_together() -> None:
+    """As many rows each time, so that only what the shares were taken from can tell."""
+    coordinates = Coordinates.of(unit(6), None)
+    bands = ShareBands(coordinates=coordinates, shares=2, k=2, radius=0.3, rungs=2)
+    tables = [np.random.default_rng(seed).random((30, 6)) for seed in (1, 2)]
+
+    class Changed:
+        def grouped(self, statistic: Any) -> Any:
+            parts = [
+                bands.add(bands.zero(), Share(rows, *ends)) for rows, ends in zip(tables, [(0, 15), (15, 30)], strict=True)
+            ]
+            return bands.merge(*parts)
+
+    with pytest.raises(DataError, match="Nothing was charged"):
+        near_by_shares(Changed(), coordinates, np.empty(0, dtype=np.int64), k=2, radius=0.3, rungs=2)  # type: ignore[arg-type]

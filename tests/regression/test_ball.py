@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sabun.regression.ball import SCALE, Quadratic, enclosed_minimiser
+from sabun.regression.ball import SCALE, Quadratic, _shortened, enclosed_minimiser
 
 DIGITS = 300
 
@@ -98,3 +98,13 @@ def test_badly_conditioned_data_is_solved_too(pull: float) -> None:
     theta, radius = enclosed_minimiser(problem(gram, x * pull, 0.5, 1.0), slack=4)
     assert radius < 2 ** (DIGITS - 60)
     assert sum(entry**2 for entry in theta) <= 2 ** (2 * DIGITS)
+
+
+def test_what_is_shortened_lies_within_the_ball_whatever_its_signs() -> None:
+    rng = np.random.default_rng(0)
+    for width, bound in [(1, 5), (2, 100), (3, 10**3), (9, 10**6), (9, 1 << 60)]:
+        for _ in range(200):
+            vector = [int(x * bound) for x in rng.normal(size=width) * 3]
+            found = _shortened(vector, bound)
+            assert sum(entry * entry for entry in found) <= bound * bound
+            assert found == vector or sum(entry * entry for entry in vector) > bound * bound

@@ -294,9 +294,15 @@ def test_a_made_up_file_is_refused_without_harm_to_the_others(release: Release, 
 
 
 def test_a_release_must_promise_what_its_study_says() -> None:
-    modest = dataclasses.replace(NORTH.guarantee, epsilon=Fraction(1, 10), joint_epsilon=Fraction(1, 10))
-    with pytest.raises(ReleaseError, match="epsilon of its guarantee must be that of its study"):
-        read_one(dataclasses.replace(NORTH, guarantee=modest, signature=None).sign(KEYS["north"]), STUDY)
+    """Every field but words: another amount, relation, unit or scope is another promise."""
+    own = NORTH.guarantee
+    others = {"relation": "add-remove", "unit": "visit", "scope": "per-parameter"}
+    words = {"mechanism", "assumptions", "simulated", "joint_epsilon", "joint_delta", "model"}  # which follow from the others
+    for name in {part.name for part in dataclasses.fields(own)} - words:
+        joint = {} if name == "scope" else {"joint_epsilon": None, "joint_delta": None}
+        modest = dataclasses.replace(own, **{name: others.get(name, Fraction(1, 10**7))}, **joint)
+        with pytest.raises(ReleaseError, match=f"{name} of its guarantee must be that of its study"):
+            read_one(dataclasses.replace(NORTH, guarantee=modest, signature=None).sign(KEYS["north"]), STUDY)
 
 
 @pytest.mark.parametrize("numbers", [np.array([np.nan, 0.0]), np.array([np.inf, 0.0]), np.array([1, 2], dtype=np.int8)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from regression.worlds import totals, unit_study
 from sabun.privacy.noise import seeded_coin
 from sabun.records import Column, Schema
 from sabun.regression import Study
-from sabun.regression.plausibility import _joint, _Noise, _sums_that_cannot_be
+from sabun.regression.plausibility import FALSE_ALARM, _joint, _Noise, _sums_that_cannot_be
 from sabun.regression.sufficient import add_noise, noise_level
 from sabun.regression.sums import Sums, sums_of
 
@@ -118,3 +119,11 @@ def test_the_noise_of_the_joint_matrix_is_nowhere_larger_than_that_of_the_produc
             assert noise.gram / 2 >= level.above
             assert scale**2 * noise.moment <= noise.gram / 2 * (1 + 1e-12)
             assert scale**4 * noise.square <= noise.gram * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("of", [1, 2, 40, 10**4])
+def test_all_numbers_of_a_test_together_raise_no_more_false_alarms_than_it_may(of: int) -> None:
+    """Sub-Gaussian numbers, in either direction: whatever they are, the chance that one of them reaches so far is this."""
+    noise = _Noise(gram=1.0, moment=1.0, square=1.0, count=1.0, grid=0.0)
+    for variance in (0.01, 1.0, 9.0):
+        assert of * math.exp(-(noise.reach(variance, of=of) ** 2) / (2 * variance)) <= FALSE_ALARM / 20

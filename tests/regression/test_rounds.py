@@ -146,8 +146,9 @@ def test_what_is_no_first_round_of_this_study_is_refused() -> None:
             ridge(terms, "a").refine(X, y, first=own, around=model)
     with pytest.raises(ReleaseError, match="must be made for study"):
         ridge(other, "a").refine(X, y, first=first["a"], around=around)
-    with pytest.raises(DataError, match=r"another number of rows\. Nothing was charged"):
-        ridge(study, "a").refine(X[:-1], y[:-1], first=first["a"], around=around)
+    for rows, targets in ((X[:-1], y[:-1]), (np.vstack([X, X[:1]]), np.append(y, y[:1]))):
+        with pytest.raises(DataError, match=r"another number of rows\. Nothing was charged"):
+            ridge(study, "a").refine(rows, targets, first=first["a"], around=around)
     residuals = ridge(study, "a").read_again(X, y, first=first["a"], around=around)
     with pytest.raises(ParameterError, match="read on these terms"):
         ridge(study, "b").fit(residuals)

@@ -77,3 +77,28 @@ def test_answers_about_everybody() -> None:
         found = np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in fits])
         assert found >= CONFIDENCE - 5 * (CONFIDENCE * (1 - CONFIDENCE) / 100) ** 0.5, asked
         assert found <= (0.92 if asked is not Variance else 1), asked
+
+
+LABELS = ["a", "b", "c", "d", "e", "f"]
+EVEN = np.array([[cell, label] for label in LABELS for cell in np.linspace(0, 10, 200)], dtype=object)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize(
+    ("asked", "exact"), [(Count, 200), (Sum, 1000), (Mean, 5.0), (Variance, np.linspace(0, 10, 200).var())]
+)
+def test_a_plan_by_group_is_exceeded_in_one_of_ten_runs_at_either_end(asked: Any, exact: float, delta: float | None) -> None:
+    """Groups whose cells are spread evenly, as the plan assumes: the errors of 360 answers around its three figures."""
+    schema = Schema(columns=[Column.number("x", bounds=(0, 10)), Column.category("g", LABELS)])
+    terms: dict[str, Any] = {"schema": schema, "by": "g", "epsilon": 2, "delta": delta}
+    terms |= {} if asked is Count else {"column": "x"}
+    [told] = asked(**terms).plan(n_records=1200).forecasts
+    read, errors = asked(**terms).read(EVEN), []
+    for seed in range(60):
+        found = getattr(asked(**terms, random_state=seed).fit(read), f"{asked.word}_")
+        errors += [abs(answer - exact) for answer in found.values()]
+    below = [np.mean(np.array(errors) < end - 1e-9) for end in (told.low, told.middle, told.high)]
+    upto = [np.mean(np.array(errors) <= end + 1e-9) for end in (told.low, told.middle, told.high)]
+    wanted = np.array([0.1, 0.5, 0.9])
+    assert np.all(below <= wanted + 0.06)
+    assert np.all(upto >= wanted - 0.06)

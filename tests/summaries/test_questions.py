@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -287,3 +289,29 @@ def test_a_table_is_read_once_for_the_plan_and_the_answer() -> None:
     assert hidden.fit(hidden.read(ROWS)).release_.provenance.parameters == hidden.fit(ROWS).release_.provenance.parameters
     with pytest.raises(ParameterError, match="X must be read with the parameters it is asked with"):
         Mean(column="age", by="sex", epsilon=1, schema=SCHEMA).fit(read)
+
+
+def test_a_table_is_read_for_one_question_alone() -> None:
+    """Whatever else it was read with that changes what is added up: bounds, groups, condition, bins, how finely, the class."""
+    wide = Schema(columns=[Column.number(one.name, bounds=(-5, 500)) if one.name == "age" else one for one in SCHEMA.columns])
+    ways: list[dict[str, Any]] = [
+        {},
+        {"schema": wide},
+        {"by": "sex"},
+        {"where": {"age": (20, None)}},
+        {"where": {"age": (30, None)}},
+    ]
+    asked: list[Any] = []
+    for kind, own in ((Mean, [{}]), (Histogram, [{}, {"bins": 3}]), (Quantiles, [{}, {"resolution": 10.0}])):
+        asked += [kind(**({"column": "age", "epsilon": 1, "schema": SCHEMA} | way | more)) for way in ways for more in own]
+    for one, other in itertools.permutations(asked, 2):
+        with pytest.raises(ParameterError, match="X must be read with the parameters it is asked with"):
+            one.fit(other.read(ROWS))
+
+
+@pytest.mark.parametrize(("asked", "how"), EVERY)
+def test_a_plan_is_vacuous_where_its_error_up_and_down_spans_all_there_is(asked: Any, how: dict[str, Any]) -> None:
+    plan = asked(epsilon=1, schema=SCHEMA, **how).plan(n_records=300)
+    span = 2 * min(one.high for one in plan.forecasts)
+    assert dataclasses.replace(plan, most=span).vacuous
+    assert not dataclasses.replace(plan, most=span * 1.001).vacuous

@@ -277,6 +277,32 @@ def _the_folder_of_a_new_name_is_brought_to_disk_after_it(bench: Bench, module: 
     bench.must(steps[-1] == "synced" or os.name != "posix", f"its folder is not synced after it: {steps}.")
 
 
+@CHECKS("files", module=tuple(_NAMED_BY))
+def _the_bytes_of_a_new_name_are_brought_to_disk_before_it(bench: Bench, module: str) -> None:
+    brought, early, sync = set[tuple[int, int, int]](), list[str](), os.fsync
+
+    def content(facts: os.stat_result) -> tuple[int, int, int]:
+        return facts.st_dev, facts.st_ino, facts.st_size
+
+    def synced(handle: int) -> None:
+        sync(handle)
+        brought.add(content(os.fstat(handle)))
+
+    bench.replace(os, "fsync", synced)
+    with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as other:
+        for name in ("link", "replace", "rename"):
+            true = getattr(os, name)
+
+            def named(source: Any, target: Any, *more: Any, true: Any = true, **how: Any) -> Any:
+                if content(os.stat(source)) not in brought:
+                    early.append(Path(target).name)
+                return true(source, target, *more, **how)
+
+            bench.replace(os, name, named)
+        _NAMED_BY[module](Path(own), Path(other))
+    bench.must(not early, f"named before it was on disk: {early}.")
+
+
 _ANOTHER: dict[str, Any] = {
     "kind": "made.otherwise",
     "guarantee": Guarantee(epsilon=Fraction(1, 3), unit="record", mechanism="made up"),

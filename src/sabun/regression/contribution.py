@@ -210,7 +210,7 @@ def _study_of(release: Release, label: str) -> Study:
 
 def _check_promise(release: Release, study: Study, label: str) -> None:
     given, due = release.guarantee, release_promise(study)
-    for name in ("epsilon", "delta", "relation", "unit"):
+    for name in ("epsilon", "delta", "relation", "unit", "scope"):
         if getattr(given, name) != getattr(due, name):
             raise ReleaseError(f"{label}: {name} of its guarantee must be that of its study; it is not. It was changed.")
 

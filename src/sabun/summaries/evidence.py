@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sabun.asking.evidence import Command, Specimen
+from sabun.asking.evidence import Checklist, Command, Specimen
 from sabun.records import Column, Schema
 from sabun.summaries import Count, Histogram, Mean, Quantiles, Sum, Variance
-from sabun.summaries.whole_fit import CHECKS
+from sabun.summaries.whole_fit import CHECKS as OF_FITS
+from sabun.summaries.whole_intervals import CHECKS as OF_INTERVALS
 
 __all__ = ["CHECKS", "COMMANDS", "PROMISING", "SPECIMENS", "VARIANTS"]
 
@@ -71,3 +72,5 @@ COMMANDS = (
 )
 
 PROMISING = ("discrete Laplace noise", "discrete Gaussian noise", "exponential mechanism")
+
+CHECKS = Checklist(OF_FITS, OF_INTERVALS)

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -37,6 +37,7 @@ from sabun.keyvalue.client import (
     report_size,
     unpack,
 )
+from sabun.keyvalue.client.device import _SignWords
 
 KEYS = ("YouTube", "LINE", "Maps")
 
@@ -475,3 +476,34 @@ def test_a_commitment_binds_fakers_but_not_the_server() -> None:
     terms = Terms(keys=tuple("abcdefgh"), epsilon=Fraction(1), protocol="kv3", index_commitment=commitment)
     found = next(c for c in iter(new_credential, b"") if assigned_index(terms, report_id(terms, c), seed) == 3)
     assert Client(terms, credential=found, seed=seed, diary=Diary.in_memory()).index == 3
+
+
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "privkvm"])
+def test_every_state_has_an_answer_of_its_own_and_is_known_again(protocol: str) -> None:
+    """Which keys are held, and with which sign: what a device remembers is neither less nor more than that."""
+    study = terms(protocol, rounds=60)
+    client = Client(study)
+    place = study.keys[client.index or 0]
+    others = [] if study.sampled else [key for key in study.keys if key != place][:1]
+    values = [1.0] if study.valueless else [1.0, -1.0]
+    states = [dict(pairs) for held in ([], [place], others, [place, *others]) for pairs in _with_values(held, values)]
+    different = {tuple(sorted(state.items())) for state in states}
+    for turn, state in enumerate([*states, *states]):
+        client.report(state, round=turn)
+    assert sum(table == "memory" for table, *_ in client._diary._book) == len(different)
+
+
+def _with_values(held: list[str], values: list[float]) -> Iterator[list[tuple[str, float]]]:
+    for chosen in itertools.product(values, repeat=len(held)):
+        yield list(zip(held, chosen, strict=True))
+
+
+def test_no_two_tosses_for_a_sign_are_the_same() -> None:
+    """Neither two keys, nor two studies on one device, nor two devices."""
+    words = [
+        _SignWords(secret, task)[place]
+        for secret in (bytes(32), bytes([1]) * 32)
+        for task in ("one", "two")
+        for place in range(20)
+    ]
+    assert len(set(words)) == len(words)
