@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sqlite3
 from fractions import Fraction
 from typing import Any
 
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit.admissions import BOOK, DELTA, EPSILON, gaussian, made, promise, refused
 from sabun.audit.leaving import order_of_writing
-from sabun.errors import LedgerError
+from sabun.errors import BudgetExceeded, LedgerError
 from sabun.ledger import Ledger, journal
 from sabun.ledger.shares import Limits, Shares, Usage
+from sabun.privacy import Guarantee, Price
 
 __all__ = ["CHECKS"]
 
@@ -89,3 +92,73 @@ def pages_are_on_disk_before_the_journal_that_would_restore_them_goes(bench: Ben
     bench.must(gone is not None and "fsync" in steps[:gone], f"the steps were {steps}.")
     bench.must(gone is not None and "fsync folder" in steps[gone:], f"the steps were {steps}.")
     return ", ".join(steps)
+
+
+@CHECKS(BOOK, counted=("by shares", "by the order alone", "by sums"), account=("", "heart"), group=(1, 3))
+def what_is_told_to_be_left_is_admitted_and_hardly_more(bench: Bench, counted: str, account: str, group: int) -> str:
+    """The largest epsilon, the largest delta, the last Gaussian release; then as many questions as were foretold, and no more."""
+    part = Fraction(1, 3)
+    with made(accounting="sums" if counted == "by sums" else "shares", accounts={"heart": part}, group=group) as (ledger, path):
+        for handle in (ledger, Ledger.open(path, account="heart")):
+            handle.charge(promise("0.05", "1e-8"), purpose="p")
+        handle = Ledger.open(path, account=account)
+        small = (part if account else 1) * Fraction(EPSILON, 6 * group)
+        for _ in range(7 if counted == "by the order alone" else 0):  # more than the sums allow
+            handle.charge(promise(small, "1e-9"), purpose="p", price=gaussian(small, "1e-9"))
+        left, whole = handle.remaining, handle.whole
+        last = handle.rest(delta=None if group == 1 else left.delta / 10**4)
+        one, more = Fraction(1, group), Fraction(10**5 + 1, 10**5)
+        for told, just, beyond in (
+            ("epsilon", promise(left.epsilon * one), promise(left.epsilon * one * more)),
+            ("delta", promise(0, left.delta * one / more), promise(0, left.delta * one * more)),
+        ):
+            bench.must(_fits(handle, just), f"the {told} that is told to be left is refused.")
+            bench.must(not _fits(handle, beyond), f"more {told} is admitted than is told to be left.")
+        bench.must(1 - handle.delta_used(account) == left.delta / whole.delta, "another share of delta is told to be gone.")
+        noise = gaussian(last.epsilon, last.delta)
+        bench.must(_fits(handle, promise(last.epsilon, last.delta), noise), "the last release that is told is refused.")
+        size = left.epsilon * one / 5
+        foretold, times = handle.forecast(size).left, 0
+        while times <= foretold and _fits(handle, promise(size), keep=True):
+            times += 1
+        bench.must(times == foretold, f"{foretold} questions are foretold, and {times} fit.")
+        share = handle.share_used + handle.forecast(size).share
+        bench.must(share > 1, f"nothing fits any more, and {float(share):.3f} with one more is told.")
+    return f"{times} questions"
+
+
+def _fits(handle: Ledger, guarantee: Guarantee, price: Price | None = None, *, keep: bool = False) -> bool:
+    """Whether a charge is admitted; it is given back unless it is to be kept."""
+    try:
+        charge = handle.reserve(guarantee, purpose="p", price=price)
+    except BudgetExceeded:
+        return False
+    if not keep:
+        charge.void()
+    return True
+
+
+@CHECKS(BOOK)
+def every_altered_cell_of_the_tables_beside_the_rows_is_refused(bench: Bench) -> str:
+    """What the tables hold twice, to find rows quickly, must say what the rows say; so must what is kept of the results."""
+    with made() as (ledger, path):
+        for key in (None, "k"):
+            ledger.reserve(promise("0.1"), purpose="p", key=key).commit(b"result")
+        sound, tried = path.read_bytes(), 0
+        with contextlib.closing(sqlite3.connect(path)) as book:
+            tables = [name for (name,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            cells = [(name, row[1]) for name in tables for row in book.execute(f"PRAGMA table_info({name})")]
+        for (table, column), new in itertools.product(cells, ("x", 7, None, b"x")):
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as book, contextlib.suppress(sqlite3.Error):
+                guards = book.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+                for name, _ in guards:
+                    book.execute(f"DROP TRIGGER {name}")
+                at = f"rowid = (SELECT max(rowid) FROM {table} WHERE {column} IS NOT ?)"
+                tried += book.execute(f"UPDATE {table} SET {column} = ? WHERE {at}", (new, new)).rowcount
+                for _, text in guards:
+                    book.execute(text)
+            if path.read_bytes() != sound:
+                refused(bench, LedgerError, lambda: Ledger.open(path).verify(), f"another {column} in {table}")
+                path.write_bytes(sound)
+        bench.must(Ledger.open(path).verify().entries == 2, "the book itself was broken on the way.")
+    return f"{tried} cells of {len(cells)} columns"

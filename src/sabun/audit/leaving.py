@@ -22,6 +22,7 @@ from sabun.privacy import Guarantee
 from sabun.privacy.noise import coin_for
 from sabun.release import Release, publish
 from sabun.release.encoding import canonical
+from sabun.release.outsiders import Statement, state
 
 __all__ = ["CHECKS", "order_of_writing"]
 
@@ -134,6 +135,46 @@ def _every_altered_field_of_an_unsigned_receipt_that_pays_too_little_is_refused(
         except SabunError:
             continue
         bench.fail(f"a receipt with {name} {less} pays for a promise of {_PROMISE}.")
+
+
+@CHECKS("signed releases")
+def _every_altered_field_of_a_signed_statement_is_refused(bench: Bench) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, tried = Ed25519PrivateKey.generate(), 0
+    with _ledger() as (ledger, path):
+        _published(ledger, lambda: {"count": 41})
+        file = path.with_name("statement")
+        stated = state(ledger).sign(key)
+        stated.save(file)
+        for changed in altered(json.loads(file.read_bytes())):
+            file.write_bytes(canonical(changed.record))
+            try:
+                Statement.load(file).verify(key.public_key())
+            except SabunError:
+                tried += 1
+                continue
+            bench.fail(f"a statement with another {changed.way} was taken for the signed one.")
+    bench.must(stated.verify(key.public_key()).trusted, "the true one was refused.")
+    return f"{tried} changes, all refused"
+
+
+_FINE = re.compile(r"\d:\d\d(:\d\d)?")
+
+
+@CHECKS("publishing")
+def _no_time_that_is_kept_or_told_is_finer_than_a_second(bench: Bench) -> str:
+    """A finer one would tell how long the work on private rows took."""
+    with _ledger() as (ledger, path):
+        release = _published(ledger, lambda: {"count": 1})
+        texts = [release.to_json().decode(), str(release), *ledger.records(), ledger.show(), json.dumps(ledger.to_dict())]
+        state(ledger).save(path.with_name("statement"))
+        texts += [path.with_name("statement").read_text(encoding="utf-8"), *map(repr, (*ledger.receipts, *ledger.entries()))]
+    times = [text[found.start() : found.end() + 2] for text in texts for found in _FINE.finditer(text)]
+    finer = [time for time in times if re.search(r":\d\d[.,]\d", time)]
+    bench.must(len(times) >= len(texts) - 1, "too few times were found.")
+    bench.must(not finer, f"a time is told as …{finer[:1]}.")
+    return f"{len(times)} times"
 
 
 def order_of_writing(bench: Bench, module: Any) -> list[str]:
