@@ -15,6 +15,7 @@ import pytest
 from contracts.registry import CASES, Entry
 from sabun import Guarantee, Ledger, Schema
 from sabun.asking import Ask, ask
+from sabun.asking.settings import same
 from sabun.errors import ParameterError
 from sabun.privacy.events import Approximate
 from sabun.release import publish
@@ -45,6 +46,14 @@ def test_a_promise_is_on_the_terms_that_were_asked_for(tmp_path: Path) -> None:
     assert {name: getattr(promised, name) for name in terms} == {name: getattr(asked, name) for name in terms}
     assert (promised.mechanism, promised.assumptions, promised.simulated) == ("noise", ("a clock",), False)
     assert terms == {"epsilon", "delta", "relation", "unit"}
+
+
+def test_settings_of_another_type_are_no_longer_the_same() -> None:
+    """A flag in the place of a number must come as far as whoever refuses it."""
+    plain = [1, True, 1.0, "1", 0, False, 0.0, "", None]
+    assert [(one, other) for one in plain for other in plain if same(one, other) and one is not other] == []
+    assert same(10**6, int("1000000"))
+    assert same("lap" + "lace", "laplace")
 
 
 NO_DELTA = [1, 1.0, "1", 2, -1e-9, math.nan, math.inf, "x"]

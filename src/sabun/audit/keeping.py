@@ -15,6 +15,7 @@ from sabun.errors import BudgetExceeded, LedgerError
 from sabun.ledger import Ledger, journal
 from sabun.ledger.shares import Limits, Shares, Usage
 from sabun.privacy import Guarantee, Price
+from sabun.privacy.events import Approximate
 
 __all__ = ["CHECKS"]
 
@@ -70,6 +71,24 @@ def _standing(ledger: Ledger) -> Any:
     return kept["standing"], ledger.spent
 
 
+@CHECKS(BOOK, account=("", "heart"), priced=(False, True))
+def a_charge_takes_all_that_it_states_of_every_limit(bench: Bench, account: str, priced: bool) -> None:
+    """Its epsilon, its delta once, and at the order what its noise costs there or the worst case of its epsilon."""
+    epsilon, delta = Fraction(1, 10), Fraction(1, 10**8)
+    with made(accounts={"heart": "1/2"}) as (_, path):
+        handle, price = Ledger.open(path, account=account), gaussian(epsilon, delta) if priced else None
+        order = handle.to_dict()["standing"]["shares"]["order"]
+        handle.charge(promise(epsilon, delta), purpose="p", price=price)
+        least = price.cost(order=order) if price is not None else Approximate(epsilon=epsilon).cost(order)
+        assert least is not None
+        standing = handle.to_dict()["standing"]
+        for used in (standing["used"], *([standing["accounts"][account]["used"]] if account else [])):
+            found = Usage(*(Fraction(used[name]) for name in Usage._fields))
+            bench.must(found.epsilon == epsilon, f"epsilon {found.epsilon} is booked.")
+            bench.must(found.loose + found.extra == delta, f"of delta {found.loose} and {found.extra} are booked.")
+            bench.must(found.tau >= least.tau > 0, f"{float(found.tau):.3g} is booked at the order.")
+
+
 @CHECKS(BOOK)
 def an_open_handle_notices_another_book_of_the_same_length(bench: Bench) -> None:
     with made() as (ledger, path), made() as (other, elsewhere):
@@ -96,9 +115,10 @@ def pages_are_on_disk_before_the_journal_that_would_restore_them_goes(bench: Ben
 
 @CHECKS(BOOK, counted=("by shares", "by the order alone", "by sums"), account=("", "heart"), group=(1, 3))
 def what_is_told_to_be_left_is_admitted_and_hardly_more(bench: Bench, counted: str, account: str, group: int) -> str:
-    """The largest epsilon, the largest delta, the last Gaussian release; then as many questions as were foretold, and no more."""
+    """The largest epsilon and delta, the last Gaussian release; then as many questions as were foretold, and no more."""
     part = Fraction(1, 3)
-    with made(accounting="sums" if counted == "by sums" else "shares", accounts={"heart": part}, group=group) as (ledger, path):
+    accounting = "sums" if counted == "by sums" else "shares"
+    with made(accounting=accounting, accounts={"heart": part}, group=group) as (ledger, path):
         for handle in (ledger, Ledger.open(path, account="heart")):
             handle.charge(promise("0.05", "1e-8"), purpose="p")
         handle = Ledger.open(path, account=account)

@@ -261,6 +261,11 @@ def _backed_up(folder: Path, elsewhere: Path) -> None:
     Ledger.create(folder / "book", name="book", unit="record", epsilon=1).backup(elsewhere / "copy")
 
 
+def _begun(folder: Path, elsewhere: Path) -> None:
+    del folder
+    Ledger.create(elsewhere / "book", name="book", unit="record", epsilon=1)
+
+
 def _reported(folder: Path, elsewhere: Path) -> None:
     del folder
     from sabun.keyvalue.batches import write_reports
@@ -278,6 +283,7 @@ def _waiting(folder: Path, elsewhere: Path) -> None:
 _NAMED_BY: dict[str, Callable[[Path, Path], None]] = {
     "release/files.py": _saved,
     "ledger/sqlite_store.py": _backed_up,
+    "ledger/sqlite_store.py, a new book": _begun,
     "keyvalue/batches.py": _reported,
     "keyvalue/client/outbox.py": _waiting,
 }
@@ -305,7 +311,15 @@ def _the_folder_of_a_new_name_is_brought_to_disk_after_it(bench: Bench, module: 
                 return true(source, target, *more, **how)
 
             bench.replace(os, name, named)
-        sync = os.fsync
+        opened, sync = os.open, os.fsync
+
+        def made(path: Any, flags: int, *more: Any, **how: Any) -> int:
+            handle = opened(path, flags, *more, **how)
+            if flags & os.O_EXCL and Path(path).parent.samefile(other):
+                steps.append("named")
+            return handle
+
+        bench.replace(os, "open", made)
 
         def synced(handle: int) -> None:
             if os.path.samestat(os.fstat(handle), place):
