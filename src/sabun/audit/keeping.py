@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sabun.asking.evidence import Bench, Checklist
-from sabun.audit.admissions import BOOK, DELTA, EPSILON, gaussian, made, promise, refused
+from sabun.audit.admissions import BOOK, DELTA, EPSILON, gaussian, made, promise, refused, rewritten
 from sabun.audit.leaving import order_of_writing
 from sabun.errors import BudgetExceeded, LedgerError
 from sabun.ledger import Ledger, journal
@@ -182,3 +182,38 @@ def every_altered_cell_of_the_tables_beside_the_rows_is_refused(bench: Bench) ->
                 path.write_bytes(sound)
         bench.must(Ledger.open(path).verify().entries == 2, "the book itself was broken on the way.")
     return f"{tried} cells of {len(cells)} columns"
+
+
+_CHANGED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "a limit above the ceiling": ("raise", ("epsilon",), ("limit",)),
+    "an account of more than all": ("account", ("part",), ("accounts", "heart", "part")),
+    **{f"more delta for {name}": ("convert", ("shares", name), ("shares", name)) for name in ("sums", "stated", "tail")},
+}
+"""Forged changes of terms: which, where it stands in the row that makes it, and where in every row from there on."""
+
+
+@CHECKS(BOOK, forgery=tuple(_CHANGED))
+def a_change_of_terms_beyond_what_was_promised_is_refused_though_every_hash_fits(bench: Bench, forgery: str) -> None:
+    kind, made_in, stands_in = _CHANGED[forgery]
+
+    def forged(records: list[dict[str, Any]]) -> None:
+        since = next(number for number, record in enumerate(records) if record["body"].get("change") == kind)
+        _set(records[since]["body"], made_in, "9/1")
+        for record in records[since:]:
+            _set(record["standing"], stands_in, "9/1")
+
+    with made(accounting="sums", ceiling=EPSILON + 1) as (ledger, path):
+        ledger.open_account("heart", "1/2", reason="r")
+        ledger.raise_to(EPSILON + 1, reason="r")
+        ledger.convert(reason="r")
+        ledger.charge(promise("0.1"), purpose="p")
+        rewritten(path, lambda records: None)
+        Ledger.open(path).verify()  # written anew as it was, it is taken
+        rewritten(path, forged)
+        refused(bench, LedgerError, lambda: Ledger.open(path).verify(), forgery)
+
+
+def _set(record: dict[str, Any], way: tuple[str, ...], value: str) -> None:
+    for step in way[:-1]:
+        record = record[step]
+    record[way[-1]] = value
