@@ -15,6 +15,7 @@ import pytest
 from contracts.registry import CASES, Entry
 from sabun import Guarantee, Ledger, Schema
 from sabun.asking import Ask, ask
+from sabun.asking.names import once
 from sabun.asking.settings import same
 from sabun.errors import ParameterError
 from sabun.privacy.events import Approximate
@@ -79,3 +80,11 @@ def test_a_delta_with_which_nothing_is_promised_is_refused_by_every_class(entry:
     for delta in NO_DELTA:
         with pytest.raises(ParameterError, match="delta"):
             entry.make(delta=delta)
+
+
+def test_one_parameter_has_one_value_however_often_it_is_given() -> None:
+    assert once([("key", "retry_key", "a"), ("retry_key", "retry_key", "a")]) == {"retry_key": "a"}
+    for values in (("a", "b"), (1, 2), (None, 0), ([1, 2], [1, 3])):
+        for way in (("key", "retry_key"), ("retry_key", "key")):
+            with pytest.raises(ParameterError, match=f"one as {way[0]} and another as {way[1]}"):
+                once([(spelled, "retry_key", value) for spelled, value in zip(way, values, strict=True)])

@@ -20,6 +20,7 @@ from sabun.privacy.amounts import plain
 from sabun.release import generate_key
 from sabun.release.outsiders import Statement, state
 from sabun.reports import comparison, facts, report, statement
+from sabun.telling.generic import vacuous
 from sabun.telling.words import guess
 
 SHOWING: dict[str, Callable[[Any, Any], object]] = {
@@ -83,3 +84,9 @@ def test_the_amounts_that_are_told_are_those_of_all_numbers_together(page: str, 
         assert f"{guess(*release.guarantee.cost):.1f} %" in text
     for words in (str(release), str(release.guarantee)):
         assert f"all of them together: epsilon = {plain(release.guarantee.cost[0])}" in words
+
+
+def test_an_interval_is_vacuous_from_nine_tenths_of_what_is_possible_on() -> None:
+    for width, called in ((0, False), (89, False), (90, True), (99, True), (100, True), (200, True)):
+        assert vacuous(5, 5 + width, 100) == called
+    assert not vacuous(0, 9, 0), "nothing is said where nothing is possible"

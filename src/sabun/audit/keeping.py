@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sqlite3
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -182,6 +183,24 @@ def every_altered_cell_of_the_tables_beside_the_rows_is_refused(bench: Bench) ->
                 path.write_bytes(sound)
         bench.must(Ledger.open(path).verify().entries == 2, "the book itself was broken on the way.")
     return f"{tried} cells of {len(cells)} columns"
+
+
+@CHECKS(BOOK, door=("verify", "kept", "recall"))
+def kept_bytes_that_were_changed_come_out_by_no_door(bench: Bench, door: str) -> None:
+    with made() as (ledger, path):
+        ledger.reserve(promise("0.1"), purpose="p", key="k").commit(b"result")
+        doors: dict[str, Callable[[], object]] = {
+            "verify": ledger.verify,
+            "kept": lambda: ledger.kept(1),
+            "recall": lambda: ledger.recall("k", guarantee=promise("0.1"), purpose="p"),
+        }
+        doors[door]()
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as book:
+            [(name, text)] = book.execute("SELECT name, sql FROM sqlite_master WHERE name = 'payloads_keep'").fetchall()
+            book.execute(f"DROP TRIGGER {name}")
+            book.execute("UPDATE payloads SET payload = ?", (b"resulT",))
+            book.execute(text)
+        refused(bench, LedgerError, doors[door], f"other bytes by the door {door!r}")
 
 
 _CHANGED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
