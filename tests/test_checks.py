@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 
 from sabun import checks, errors
@@ -100,3 +104,43 @@ def test_a_name_that_is_near_is_suggested(typed: object, words: str) -> None:
         checks.column(["age", "weight", "患者年齢"], column=typed)
     assert str(caught.value).endswith(words or "Choose one of 'age', 'weight', '患者年齢'.")
     assert str(caught.value).startswith("column must be a declared column; got ")
+
+
+ODD: tuple[object, ...] = (
+    *(math.nan, math.inf, -math.inf, -1, -1e-300, 0, 0.0, 1e-300, 0.5, math.nextafter(1, 0), 1, 1.0, 2, 10**400, -(10**400)),
+    *(Fraction(1, 3), Fraction(1), Fraction(10**400), np.float64(0.5), np.float64(math.inf), np.int64(3), np.bool_(True)),
+    *(True, False, None, "", " ", "a", "1", b"a", 1j, [], (1,)),
+)
+FINITE = [
+    value for value in ODD if type(value) in (int, float, Fraction, np.float64, np.int64) and -(10**300) < value < 10**300
+]  # type: ignore[operator]
+WHOLE = [value for value in ODD if type(value) in (int, np.int64)]
+TAKEN: dict[str, tuple[Callable[[Any], None], list[Any]]] = {
+    "positive": (lambda value: checks.positive(x=value), [value for value in FINITE if value > 0]),  # type: ignore[operator]
+    "non_negative": (lambda value: checks.non_negative(x=value), [value for value in FINITE if value >= 0]),  # type: ignore[operator]
+    "probability": (lambda value: checks.probability(x=value), [value for value in FINITE if 0 <= value < 1]),  # type: ignore[operator]
+    "whole": (lambda value: checks.whole(minimum=1, x=value), [value for value in WHOLE if value >= 1]),  # type: ignore[operator]
+    "boolean": (lambda value: checks.boolean(x=value), [True, False]),
+    "text": (lambda value: checks.text(x=value), ["a", "1"]),
+    "one_of": (lambda value: checks.one_of(("a", "b"), x=value), ["a"]),
+    "column": (lambda value: checks.column(("a", "b"), x=value), ["a"]),
+}
+"""Each rule with the values, of all odd ones, that it takes; written out from its own sentence."""
+
+
+@pytest.mark.parametrize("rule", TAKEN)
+def test_a_rule_takes_what_it_says_and_nothing_else(rule: str) -> None:
+    check, wanted = TAKEN[rule]
+    for value in ODD:
+        good = any(value is one for one in wanted)
+        try:
+            check(value)
+        except errors.ParameterError:
+            assert not good, value
+        else:
+            assert good, value
+
+
+def test_every_rule_about_one_value_is_tried() -> None:
+    rules = {name for name in checks.__all__ if inspect.isfunction(getattr(checks, name))}
+    assert rules - TAKEN.keys() == {"require", "meant", "offered", "in_earnest"}

@@ -84,3 +84,13 @@ def test_words_that_could_do_more_than_be_read_are_escaped(words: str) -> None:
     assert one_line(words) == repr(words)
     assert one_line(words).isprintable()
     assert one_line("größer, 日本") == "größer, 日本"
+
+
+@pytest.mark.parametrize("half", [0xD800, 0xD9AB, 0xDBFF, 0xDC00, 0xDEAD, 0xDFFF])
+@pytest.mark.parametrize("written", ["{:04x}", "{:04X}"])
+def test_half_a_character_is_refused_wherever_it_stands(half: int, written: str) -> None:
+    escape = "\\u" + written.format(half)
+    for text in (f'"{escape}"', f'["a", "{escape}b"]', f'{{"{escape}": 1}}', f'{{"a": {{"b": "c{escape}"}}}}'):
+        with pytest.raises(DataError, match="half a character"):
+            parse_json(text, what="a file", error=DataError)
+    assert parse_json('"\\ud83d\\ude00"', what="a file", error=DataError) == "\U0001f600"

@@ -59,6 +59,7 @@ ELSEWHERE = {
     "keyvalue": ("keyvalue", "clients"),
     "privacy": ("privacy", "distribution"),
     "records": ("records", "contracts"),
+    "telling": ("reports",),
 }
 """Where the tests of a part lie, unless in the folder of its name."""
 EVERYWHERE = ("examples", "contracts", "cli", "reports")
@@ -101,6 +102,7 @@ def tests_of(fault: Exhibit, place: Path, stage: str) -> list[str]:
     own = ELSEWHERE.get(part, (part,))
     folders = own if stage != HOUSE else [folder for folder in EVERYWHERE if folder not in own]
     files = [file for folder in folders for file in sorted((place / "tests" / folder).rglob("test_*.py"))]
+    files += (place / "tests").glob(f"test_{stem}.py") if part == f"{stem}.py" and stage == NEAR else ()  # of no part
     files = [file for file in files if not any(word in file.name for word in LEFT_OUT)]
 
     def distance(file: Path) -> tuple[bool, bool]:

@@ -308,3 +308,20 @@ def test_every_field_of_a_record_is_altered() -> None:
     assert {"a": 1, "b": {"c": "1/10", "d": [False, None]}} in changed
     assert {"b": {"c": "1/10", "d": [True, None]}} in changed
     assert record not in changed
+
+
+@pytest.mark.parametrize("error", [Refuted, ValueError, ArithmeticError, ZeroDivisionError, KeyError, AssertionError, OSError])
+@pytest.mark.parametrize("place", [0, 2])
+def test_whatever_a_check_raises_in_whichever_case_is_a_claim_that_does_not_hold(error: type[Exception], place: int) -> None:
+    checks = Checklist()
+
+    @checks("toy", number=(0, 1, 2))
+    def _numbers_are_tried(bench: Bench, number: int) -> str:
+        if number == place:
+            raise error("so")
+        return f"number {number}"
+
+    [check] = checks
+    found = check.run("toy")
+    assert found.passed is False
+    assert f"[number={place}]" in found.evidence

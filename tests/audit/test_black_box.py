@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sabun.audit import mechanism
 from sabun.audit.black_box import epsilon_lower_bound, replacements
@@ -241,3 +242,15 @@ def test_an_iterator_is_the_same_table_in_every_run() -> None:
     assert found.refuted
     assert min(found.counts) == 0
     assert max(found.counts) == found.runs
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.998])
+@pytest.mark.parametrize(("likely", "unlikely", "delta"), [(80, 10, 0.0), (100, 0, 0.0), (60, 20, 0.05), (30, 29, 0.0)])
+def test_a_bound_is_that_of_exact_intervals_which_hold_together(
+    likely: int, unlikely: int, delta: float, confidence: float
+) -> None:
+    """Clopper and Pearson's, by another library: each of the two ends has half of the error."""
+    low = stats.binomtest(likely, 100).proportion_ci(confidence, method="exact").low
+    high = stats.binomtest(unlikely, 100).proportion_ci(confidence, method="exact").high
+    wanted = max(0.0, math.log(max(low - delta, 1e-300) / high))
+    assert epsilon_lower_bound(likely, unlikely, 100, delta=delta, confidence=confidence) == pytest.approx(wanted, rel=1e-9)

@@ -106,6 +106,7 @@ def test_a_search_asks_the_room_of_a_fault_its_own_module_first() -> None:
     assert "laplace-sgd" in order[0][1]
     assert order_of(of("ledger/row.py"))[0][0] == "ledger"
     assert not [key for key in order_of(of("privacy/renyi.py")) if key[1] == "proofs"]
+    assert {key[0] for key in order_of(of("checks.py"))} == {"privacy", "release", "ledger"}, "a module of no part"
 
 
 def test_an_exhibit_of_another_version_is_refused() -> None:

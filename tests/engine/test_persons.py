@@ -23,8 +23,9 @@ from sabun.engine import cut, spread, state_of
 from sabun.engine.by_person import PersonRows, by_person, here
 from sabun.engine.counting import Counting, Numbered, Report
 from sabun.engine.engines import Serial
+from sabun.engine.pieces import plan_of
 from sabun.engine.process_engine import Processes
-from sabun.engine.shuffle import shuffled
+from sabun.engine.shuffle import Parted, Shuffle, shuffled
 from sabun.errors import DataError, ParameterError
 from sabun.ledger import Ledger
 from sabun.records import Persons, Schema, persons
@@ -295,3 +296,21 @@ def test_columns_that_nobody_asked_for_are_not_written_down(table: Path) -> None
 def test_several_processes_give_the_same(table: Path) -> None:
     how = persons(table, id="who", rules=RULES)
     assert in_buckets(how, cut(table), 5, Processes(2)) == state_of(recipe(), how)
+
+
+@pytest.mark.parametrize("field", [name for name in Parted._fields if name != "rows"])
+def test_what_a_piece_has_for_a_bucket_is_taken_by_that_bucket_of_that_plan_alone(table: Path, field: str) -> None:
+    pieces = cut(table)
+    task = Shuffle.of(
+        by_person(recipe(), persons(spread(table), id="who", rules=RULES), form=None),
+        plan=plan_of(pieces),
+        pieces=len(pieces),
+        buckets=2,
+    )
+    parted = [task.parted(piece) for piece in pieces]
+    for bucket in range(2):
+        own = [parts[bucket] for parts in parted]
+        assert task.joined(bucket, own).number == bucket
+        for other in ("x" if field == "plan" else -1, *(() if field == "plan" else (getattr(own[0], field) + 1,))):
+            with pytest.raises(DataError, match="Nothing was charged"):
+                task.joined(bucket, [own[0]._replace(**{field: other}), *own[1:]])

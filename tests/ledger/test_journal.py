@@ -18,6 +18,8 @@ import pytest
 import sabun.ledger.ledger as ledger_module
 from sabun.errors import LedgerError
 from sabun.ledger import Ledger
+from sabun.ledger.journal import beside as companion
+from sabun.ledger.journal import has_journal, has_log, restores
 from sabun.ledger.lock import held, lock_of, turn_of
 from sabun.ledger.sqlite_store import SqliteStore
 
@@ -314,3 +316,22 @@ def test_a_store_of_another_kind_has_no_file_to_copy(promise):
     made = Ledger.create(Elsewhere(), name="n", epsilon=1)
     with pytest.raises(LedgerError, match=r"a ledger must be kept in a file to be copied; a server is not\."):
         made.backup("x")
+
+
+@pytest.mark.parametrize("ahead", range(-2, 4))
+def test_only_the_journal_of_the_last_write_restores_a_file(ledger, path, promise, interrupted, ahead):
+    """Its first page is as the file was before: as many changes as the file counts, or one less."""
+    beside(path).write_bytes(interrupted.journal)
+    torn = bytearray(interrupted.torn(1))
+    count = int.from_bytes(interrupted.before[24:28], "big")
+    torn[24:28] = (count + ahead).to_bytes(4, "big")
+    path.write_bytes(torn)
+    assert restores(path) == (ahead in (0, 1))
+
+
+@pytest.mark.parametrize(("ending", "there"), [("-journal", has_journal), ("-wal", has_log)])
+def test_what_cannot_be_looked_at_may_be_anything(path, ending, there):
+    assert not there(path)
+    loop = companion(path, ending)
+    loop.symlink_to(loop.name)  # leads to itself: the system refuses to open it
+    assert there(path)

@@ -157,3 +157,22 @@ def test_no_message_says_that_nothing_was_charged_when_something_was(path, ledge
             Ledger.open(SqliteStore(path, patience=0.05))
     reservation.commit(b"result")
     assert ledger.kept(1) == b"result"
+
+
+@pytest.mark.parametrize("of", [lock_of, turn_of])
+def test_a_lock_that_was_replaced_while_somebody_waited_is_taken_anew(path, ledger, of, monkeypatch):
+    """Whoever removes a lock that others wait for lets two in, unless each looks whether what it holds still has the name."""
+    real, replaced = lock._wait, []
+
+    def waited(handle, alone, deadline):
+        real(handle, alone, deadline)
+        if not replaced and os.path.samestat(os.fstat(handle.fileno()), os.stat(of(path))):
+            of(path).unlink()
+            of(path).touch()
+            replaced.append(handle)
+
+    monkeypatch.setattr(lock, "_wait", waited)
+    with held(path, alone=True, patience=1):
+        assert replaced
+        with pytest.raises(TimeoutError), lock._held(of(path), True, time.monotonic()):
+            pass

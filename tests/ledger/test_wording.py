@@ -3,12 +3,15 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sabun.ledger import Ledger
 from sabun.ledger.admission import Asked
 from sabun.ledger.statement import Budget, Terms
 from sabun.ledger.wording import at_least, at_most, percent, refusal
+from sabun.privacy import Guarantee
 
 amounts = st.fractions(min_value=0, max_value=10**9) | st.builds(lambda power: Fraction(10) ** power, st.integers(-400, 400))
 
@@ -36,3 +39,18 @@ def test_a_refusal_never_reads_as_if_it_had_fitted(left, excess):
         r"'x' has epsilon (\S+) of \S+ left; this release needs (\S+)\. Nothing.*", str(error)
     ).groups()
     assert Fraction(shown_left) < Fraction(shown_need)
+
+
+@pytest.mark.parametrize("delta", ["0", "1/3000"])
+def test_a_page_tells_no_less_as_spent_and_no_more_as_left(tmp_path, delta):
+    ledger = Ledger.create(tmp_path / "book", name="book", epsilon="8/7", delta="1/701", accounting="sums")
+    ledger.charge(Guarantee(epsilon="1/3", delta=delta), purpose="p")
+    lines = re.findall(r"^(epsilon|delta) +(\S+) budget, (\S+) spent, (\S+) left$", ledger.show(), re.MULTILINE)
+    assert [word for word, *_ in lines] == ["epsilon", "delta"]
+    for word, *told in lines:
+        budget, spent, left = map(Fraction, told)
+        assert budget <= getattr(ledger.budget, word)
+        assert spent >= getattr(ledger.spent, word)
+        assert left <= getattr(ledger.remaining, word)
+    [(needed, _)] = re.findall(r"^1 .* committed +(\S+) +(\S+) +p$", ledger.show(), re.MULTILINE)
+    assert Fraction(needed) >= Fraction(1, 3)

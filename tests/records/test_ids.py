@@ -112,6 +112,15 @@ def test_keys_that_are_mixed_into_one_are_told_apart_all_the_same(monkeypatch: p
     assert len(who) == len(first) == 0
 
 
+def test_ids_that_were_made_to_be_mixed_into_one_are_told_apart() -> None:
+    """Whoever knows how two words become one can find a long id that meets a short one."""
+    short, second = np.uint64(0x3131), np.uint64(0x5A5A)
+    first = int(short) ^ int(second) * int(ids._ODD) % 2**64
+    keys = np.array([[short, 0], [first, second], [short, 0]], dtype=np.uint64)
+    assert len(set((keys[:, 0] ^ (keys[:, 1] * ids._ODD)).tolist())) == 1
+    assert numbered(keys)[0].tolist() == [0, 1, 0]
+
+
 DAYS = [datetime.date(2024, 1, 5), None, datetime.date(2024, 1, 6), datetime.date(2024, 1, 5), datetime.date(9999, 12, 31)]
 MOMENTS = [None if day is None else datetime.datetime(day.year, day.month, day.day, 3) for day in DAYS]
 

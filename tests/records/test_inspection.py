@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 from pathlib import Path
 
@@ -102,3 +103,16 @@ def test_a_date_that_cannot_be_read_is_not_an_empty_cell(tmp_path: Path) -> None
     dates = pd.DataFrame({"day": pd.to_datetime(["2026-01-02", None])})
     fit = inspect_table(dates, schema=schema).columns[0]
     assert (fit.empty, fit.unreadable) == (1, 0)
+
+
+def test_what_is_counted_as_not_fitting_is_what_reading_changes() -> None:
+    """Cells at, just inside and just outside the bounds; those at a bound fit."""
+    column = Column.number("x", lower=-1, upper=2)
+    cells = [edge for end in (-1.0, 2.0) for edge in (math.nextafter(end, -9), end, math.nextafter(end, 9))]
+    cells += [-0.0, math.inf, -math.inf, math.nan]
+    fit = inspect_table([[cell] for cell in cells], schema=Schema(columns=(column,))).columns[0]
+    read = column.encode(cells).tolist()
+    moved = [(cell, came) for cell, came in zip(cells, read, strict=True) if cell != came and not math.isnan(cell)]
+    assert fit.below == sum(came > cell for cell, came in moved)
+    assert fit.above == sum(came < cell for cell, came in moved)
+    assert fit.fitting == len(cells) - len(moved) - 1

@@ -174,3 +174,17 @@ def test_a_release_that_nobody_paid_for_is_refused(ledger: Ledger) -> None:
 
 def test_a_signature_does_not_stand_in_the_way(ledger: Ledger) -> None:
     assert booked(published(ledger).sign(generate_key()), ledger).bytes_compared
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+@pytest.mark.parametrize("times", [Fraction(1, 2), Fraction(999_999, 10**6), Fraction(11, 10), Fraction(2), Fraction(10**6)])
+def test_a_receipt_for_another_amount_makes_no_release(name: str, times: Fraction, ledger: Ledger) -> None:
+    """For less it pays too little; for more it is the receipt of something else."""
+    release = published(ledger)
+    receipt = release.provenance.receipt
+    assert receipt is not None
+    origin = dataclasses.replace(
+        release.provenance, receipt=dataclasses.replace(receipt, **{name: getattr(receipt, name) * times})
+    )
+    with pytest.raises(ParameterError, match="receipt must be for the charge of this guarantee"):
+        dataclasses.replace(release, provenance=origin)

@@ -362,3 +362,19 @@ def test_a_ledger_opened_for_a_named_table_answers_the_same_question_once(tmp_pa
         asked("october", [[20], [30], [40]]),  # another number of records, which is public here
     ]
     assert [release.provenance.receipt.entry for release in others if release.provenance.receipt] == [2, 3, 4, 5, 6, 7]
+
+
+def test_an_error_that_nobody_foresaw_is_named_by_its_type_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library says may quote whatever it was given."""
+    ledger = Ledger.create(tmp_path / "book", name="book", epsilon=1)
+
+    def broken(self: Reservation, payload: bytes) -> Receipt:
+        raise RuntimeError("bezoar")
+
+    monkeypatch.setattr(Reservation, "commit", broken)
+    terms: dict[str, Any] = {"guarantee": Guarantee(epsilon="0.1"), "parameters": {}, "coin": os_coin(), "ledger": ledger}
+    with pytest.raises(
+        ResultNotKept, match="stays charged; keeping its result ended with an unexpected RuntimeError"
+    ) as caught:
+        publish(kind="count", draw=lambda: {"count": 7}, **terms)
+    assert "bezoar" not in str(caught.value)

@@ -205,3 +205,10 @@ def test_a_release_with_a_broken_signature_is_not_signed_again() -> None:
         forged.sign(generate_key())
     other = generate_key()
     assert SIGNED.sign(other).verify(other.public_key()).trusted
+
+
+def test_a_second_spelling_of_a_key_is_refused() -> None:
+    """RFC 8032 has one spelling for each point: a number below the field's size."""
+    spellings = [y.to_bytes(32, "little") for y in range(2**255 - 19, 2**255)]
+    spellings += [(y | 1 << 255).to_bytes(32, "little") for y in range(2**255 - 19, 2**255)]
+    assert all(map(is_weak, spellings))

@@ -6,12 +6,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli.terminal import exit_code
 from reports.html_checks import Page, problems
 from sabun import Guarantee, Ledger
 from sabun.errors import ParameterError
 from sabun.reports import budget
+from sabun.reports.documents import _drawn
 
 
 @pytest.fixture
@@ -134,3 +137,10 @@ def test_a_ledger_is_shown_through_an_account(tmp_path: Path, ledger: Ledger, ca
     assert exit_code("ledger", "rest", f"{tmp_path / 'c'}::cardiology") == 0
     assert exit_code("ledger", "show", f"{tmp_path / 'c'}::nobody") == 2
     assert "account must be an account of" in capsys.readouterr().err
+
+
+@given(st.fractions(min_value=0, max_value=2))
+def test_what_is_gone_is_never_drawn_or_told_too_small(share: Fraction) -> None:
+    told, width = _drawn(share)
+    assert Fraction(told.removesuffix(" %")) >= 100 * share
+    assert 0 <= Fraction(width.removesuffix("%")) - 100 * min(share, Fraction(1)) <= Fraction(1, 10)

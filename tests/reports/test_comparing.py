@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,9 @@ from sabun.errors import ParameterError
 from sabun.ledger import Receipt
 from sabun.release import Release
 from sabun.reports import comparison, facts
+from sabun.reports.comparing import _difference
+from sabun.telling.language import speaking
+from sabun.telling.story import Quantity
 
 
 def model(coefficients: list[float], low: list[float], high: list[float]) -> Release:
@@ -146,3 +150,13 @@ def test_the_command_takes_several_releases(
     assert json.loads(capsys.readouterr().out)["files"] == ["x.json", "b/x.json"]
     assert "b/x" in Path("page.html").read_text()
     assert exit_code("report", "x.json", "b/x.json", "--out", "b/x.json", "--overwrite") == 2
+
+
+def test_a_difference_is_clear_exactly_where_two_intervals_have_no_number_in_common() -> None:
+    ends = [(low, high) for low in range(4) for high in range(low, 4)]
+    for (a, b), (c, d) in itertools.product(ends, repeat=2):
+        for one, other in itertools.product((a, b), (c, d)):  # wherever in it the estimate lies
+            found = [Quantity(name="x", value=one, low=a, high=b), Quantity(name="x", value=other, low=c, high=d)]
+            apart = not set(range(a, b + 1)) & set(range(c, d + 1))
+            with speaking("en"):
+                assert _difference(found) == ("clear" if apart else "not clear"), (a, b, c, d)

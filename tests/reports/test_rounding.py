@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sabun.telling.rounding import between, give_or_take, rounded
+from sabun.telling.rounding import between, days_between, give_or_take, rounded
+
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 NUMBERS = st.floats(-1e12, 1e12)
 
@@ -55,3 +58,10 @@ def test_an_error_is_never_told_too_small(error: float) -> None:
 def test_digits_follow_the_error(value: float, low: float, high: float, told: str, ends: tuple[str, str]) -> None:
     assert rounded(value, low, high) == told
     assert between(low, high) == ends
+
+
+@given(st.floats(-20_000, 40_000), st.floats(0, 5000))
+def test_dates_told_as_ends_hold_the_interval(low: float, width: float) -> None:
+    first, last = (datetime.date.fromisoformat(day).toordinal() - EPOCH for day in days_between(low, low + width))
+    assert first <= low < first + 1
+    assert last - 1 < low + width <= last

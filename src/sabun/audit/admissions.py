@@ -29,7 +29,7 @@ from sabun.privacy.events import DiscreteGaussian
 from sabun.privacy.noise import os_coin, seeded_coin
 from sabun.release.publish import publish
 
-__all__ = ["BOOK", "CHECKS", "DELTA", "EPSILON", "gaussian", "made", "promise", "refused"]
+__all__ = ["BOOK", "CHECKS", "DELTA", "EPSILON", "gaussian", "made", "promise", "refused", "rewritten"]
 
 CHECKS = Checklist()
 BOOK, _DOOR = "Ledger", "publish"
@@ -213,7 +213,7 @@ def _rows(path: Path) -> list[tuple[Any, ...]]:
         return book.execute("SELECT sequence, entry, key, record, hash FROM book ORDER BY sequence").fetchall()
 
 
-def _rewritten(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
     """Changes the records behind the ledger's back; every hash is made to fit."""
     rows = _rows(path)
     records = [json.loads(row[3]) for row in rows]
@@ -290,9 +290,9 @@ def a_book_forged_with_hashes_that_fit_is_refused(bench: Bench, forgery: str) ->
     with made() as (ledger, path):
         ledger.charge(promise(1, "1e-7"), purpose="p", price=gaussian(1, "1e-7"))
         ledger.charge(promise("0.5", "1e-8"), purpose="p")
-        _rewritten(path, lambda records: None)
+        rewritten(path, lambda records: None)
         Ledger.open(path).verify()  # written anew as it was, it is taken
-        _rewritten(path, _FORGERIES[forgery])
+        rewritten(path, _FORGERIES[forgery])
         refused(bench, LedgerError, lambda: Ledger.open(path).verify(), forgery)
 
 

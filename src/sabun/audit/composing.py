@@ -63,47 +63,72 @@ def _chosen(epsilon: float) -> tuple[_Floats, _Floats]:
     return second * np.exp([epsilon / 2, -epsilon / 2]), second
 
 
-def _sampled(sigma: float, rate: float) -> tuple[_Floats, _Floats]:
-    out, with_it = _normal(0, sigma), _normal(1, sigma)
-    return (1 - rate) * out + rate * with_it, out
+def _sampled(sigma: float, rate: float, steps: int) -> tuple[_Floats, _Floats]:
+    """One who is added; one who is replaced by somebody as far on the other side; from three steps on, more who are added."""
+
+    def drawn(centre: float) -> _Floats:
+        return (1 - rate) * _normal(0, sigma) + rate * _normal(centre, sigma)
+
+    if steps == 2:
+        return drawn(1), drawn(-1)
+    more = [math.comb(steps, hits) * rate**hits * (1 - rate) ** (steps - hits) for hits in range(steps + 1)]
+    return sum((share * _normal(hits, sigma) for hits, share in enumerate(more)), np.zeros(1)), _normal(0, sigma)
 
 
-_TRIED: tuple[tuple[Event, tuple[_Floats, _Floats]], ...] = (
-    (Approximate(epsilon=Fraction(3, 5), delta=Fraction(1, 10**5), count=2), _tossed(0.6, 1e-5)),
-    (Gaussian(noise_multiplier=Fraction(7, 2), count=2), (_normal(1, 3.5), _normal(0, 3.5))),
+_TRIED: tuple[tuple[Event, Callable[[int], tuple[_Floats, _Floats]]], ...] = (
+    (Approximate(epsilon=Fraction(3, 5), delta=Fraction(1, 10**5), count=2), lambda steps: _tossed(0.6 * steps, 1e-5)),
+    (Gaussian(noise_multiplier=Fraction(7, 2), count=2), lambda steps: (_normal(steps, 3.5), _normal(0, 3.5))),
     (
         SampledGaussian(noise_multiplier=Fraction(3, 2), sampling_probability=Fraction(1, 4), count=2),
-        _sampled(1.5, 0.25),
+        lambda steps: _sampled(1.5, 0.25, steps),
     ),
     (
         DiscreteGaussian(sigma_squared=Fraction(100), l2_squared=Fraction(9), count=2),
-        _whole(lambda x: np.exp(-(x**2) / 200), 3),
+        lambda steps: _whole(lambda x: np.exp(-(x**2) / 200), 3 * steps),
     ),
-    (DiscreteLaplace(scale=Fraction(9), sensitivity=4, count=2), _whole(lambda x: np.exp(-np.abs(x) / 9), 4)),
-    (BoundedRange(epsilon=Fraction(4, 5), count=2), _chosen(0.8)),
+    (
+        DiscreteLaplace(scale=Fraction(9), sensitivity=4, count=2),
+        lambda steps: _whole(lambda x: np.exp(-np.abs(x) / 9), 4 * steps),
+    ),
+    (BoundedRange(epsilon=Fraction(4, 5), count=2), lambda steps: _chosen(0.8 * steps)),
 )
-"""Each kind of event with no parameter that is 1 or left out, and the outcomes of one run on two neighbours, by definition."""
+"""Each kind of event with no parameter that is 1 or left out, and the outcomes of one run on two tables that lie so many
+neighbour steps apart, by definition."""
 
 
 @CHECKS("composition", kind=tuple(one.kind for one in KINDS))
 def _two_runs_of_any_size_lose_no_less_than_their_outcomes_say(bench: Bench, kind: str) -> str:
     """All pairs of outcomes counted out: what exceeds e^epsilon is at most delta; where losses are known, not far below it."""
-    [(event, (first, second))] = [one for one in _TRIED if one[0].kind == kind]
+    [(event, apart)] = [one for one in _TRIED if one[0].kind == kind]
+    first, second = apart(1)
     for field in dataclasses.fields(event):
         bench.must(getattr(event, field.name) not in (1, field.default), f"{field.name} is not tried beyond 1.")
     found = float(tight_epsilon([event], delta=_DELTA))
     bench.must(_beyond(first, second, found) <= _DELTA * (1 + 1e-6), f"epsilon {found:.4f} is too small.")
     if event.privacy_loss() is not None:
         bench.must(_beyond(first, second, 0.8 * found) > _DELTA, f"epsilon {found:.4f} is far above what is needed.")
-    likely = second > 1e-40  # the rest adds to a moment, and may be too small for floats
-    for order in (2, 5):
-        cost = event.cost(order)
-        moment = (first[likely] ** order * second[likely] ** (1.0 - order)).sum()
-        bench.must(cost is not None, "no price is known.")
-        assert cost is not None
-        least = 2 * math.log(moment) / (order - 1)
-        bench.must(float(cost.tau) >= least * (1 - 1e-3) - 1e-3, f"order {order} costs {float(cost.tau):.4f}, not {least:.4f}.")
     return f"epsilon {found:.4f} at delta {_DELTA:g}"
+
+
+@CHECKS("composition", kind=tuple(one.kind for one in KINDS), order=(2, 5))
+def _a_price_is_no_less_than_what_outcomes_lose_over_any_number_of_steps(bench: Bench, kind: str, order: int) -> str:
+    """Moments of the outcomes of two runs, one step apart or more; whoever protects a group pays more for a larger one."""
+    [(event, apart)] = [one for one in _TRIED if one[0].kind == kind]
+    paid: list[float] = []
+    for steps in (1, 2, 3):
+        cost, (first, second) = event.cost(order, steps=steps), apart(steps)
+        bench.must(cost is not None or steps > 1, "no price is known.")
+        if cost is None:  # then a ledger books what is stated
+            continue
+        likely = second > 1e-40  # the rest adds to a moment, and may be too small for floats
+        moment = (first[likely] ** order * second[likely] ** (1.0 - order)).sum()
+        least, tau = 2 * math.log(moment) / (order - 1), float(cost.tau)
+        bench.must(tau >= least * (1 - 1e-3) - 1e-3, f"{steps} steps cost {tau:.4f}, not {least:.4f}.")
+        bench.must(not paid or tau > paid[-1], f"{steps} steps cost no more than fewer.")
+        beyond = float(first[second == 0].sum())
+        bench.must(float(cost.delta) >= 2 * beyond - 1e-12, f"{steps} steps: delta {float(cost.delta):.3g}.")
+        paid.append(tau)
+    return ", ".join(f"{tau:.3g}" for tau in paid)
 
 
 def _beyond(first: _Floats, second: _Floats, epsilon: float) -> float:

@@ -40,7 +40,16 @@ _INSIDE: dict[float, float] = {
     -0.0: 0.0,
 }
 """Cells that any table can hold, and what each of them counts as."""
-_OF_OBJECTS: dict[Any, float] = {10**400: _HIGH, -(10**400): _LOW, "many": _MISSING, "": _MISSING, "-7": _LOW, "1e999": _HIGH}
+_OF_TEXTS: dict[Any, float] = {
+    "many": _MISSING,
+    "-7": _LOW,
+    "1e999": _HIGH,
+    "true": 1.0,
+    "FALSE": 0.0,
+    **{f"{sign}{word}": _LOW if sign == "-" else _HIGH for sign in ("", "+", "-") for word in ("inf", "Infinity", "1e400")},
+}
+"""Cells that only texts can hold."""
+_OF_OBJECTS: dict[Any, float] = {10**400: _HIGH, -(10**400): _LOW, "": _MISSING, **_OF_TEXTS}
 """Cells that only a list or an array of objects can hold."""
 
 
@@ -74,7 +83,8 @@ _DOORS: dict[str, Callable[[list[Any], str], Any]] = {
 
 @CHECKS("records", door=tuple(_DOORS))
 def _a_cell_counts_as_what_its_column_says_by_whatever_door(bench: Bench, door: str) -> str:
-    cells = _INSIDE | (_OF_OBJECTS if door in ("array of objects", "list") else {})
+    more = {"array of objects": _OF_OBJECTS, "list": _OF_OBJECTS, "file": _OF_TEXTS}
+    cells = _INSIDE | more.get(door, {})
     with tempfile.TemporaryDirectory() as folder:
         found = open_source(_DOORS[door](list(cells), folder), schema=_NUMBERS).matrix()[:, 0]
     for cell, wanted, came in zip(cells, cells.values(), found.tolist(), strict=True):

@@ -22,6 +22,7 @@ from sabun.privacy import Guarantee
 from sabun.privacy.noise import coin_for
 from sabun.release import Release, publish
 from sabun.release.encoding import canonical
+from sabun.release.outsiders import Statement, state
 
 __all__ = ["CHECKS", "order_of_writing"]
 
@@ -136,6 +137,46 @@ def _every_altered_field_of_an_unsigned_receipt_that_pays_too_little_is_refused(
         bench.fail(f"a receipt with {name} {less} pays for a promise of {_PROMISE}.")
 
 
+@CHECKS("signed releases")
+def _every_altered_field_of_a_signed_statement_is_refused(bench: Bench) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, tried = Ed25519PrivateKey.generate(), 0
+    with _ledger() as (ledger, path):
+        _published(ledger, lambda: {"count": 41})
+        file = path.with_name("statement")
+        stated = state(ledger).sign(key)
+        stated.save(file)
+        for changed in altered(json.loads(file.read_bytes())):
+            file.write_bytes(canonical(changed.record))
+            try:
+                Statement.load(file).verify(key.public_key())
+            except SabunError:
+                tried += 1
+                continue
+            bench.fail(f"a statement with another {changed.way} was taken for the signed one.")
+    bench.must(stated.verify(key.public_key()).trusted, "the true one was refused.")
+    return f"{tried} changes, all refused"
+
+
+_FINE = re.compile(r"\d:\d\d(:\d\d)?")
+
+
+@CHECKS("publishing")
+def _no_time_that_is_kept_or_told_is_finer_than_a_second(bench: Bench) -> str:
+    """A finer one would tell how long the work on private rows took."""
+    with _ledger() as (ledger, path):
+        release = _published(ledger, lambda: {"count": 1})
+        texts = [release.to_json().decode(), str(release), *ledger.records(), ledger.show(), json.dumps(ledger.to_dict())]
+        state(ledger).save(path.with_name("statement"))
+        texts += [path.with_name("statement").read_text(encoding="utf-8"), *map(repr, (*ledger.receipts, *ledger.entries()))]
+    times = [text[found.start() : found.end() + 2] for text in texts for found in _FINE.finditer(text)]
+    finer = [time for time in times if re.search(r":\d\d[.,]\d", time)]
+    bench.must(len(times) >= len(texts) - 1, "too few times were found.")
+    bench.must(not finer, f"a time is told as …{finer[:1]}.")
+    return f"{len(times)} times"
+
+
 def order_of_writing(bench: Bench, module: Any) -> list[str]:
     """What is done to files from now on by way of a module's `os`: synced, named, removed; in order."""
     steps: list[str] = []
@@ -220,6 +261,11 @@ def _backed_up(folder: Path, elsewhere: Path) -> None:
     Ledger.create(folder / "book", name="book", unit="record", epsilon=1).backup(elsewhere / "copy")
 
 
+def _begun(folder: Path, elsewhere: Path) -> None:
+    del folder
+    Ledger.create(elsewhere / "book", name="book", unit="record", epsilon=1)
+
+
 def _reported(folder: Path, elsewhere: Path) -> None:
     del folder
     from sabun.keyvalue.batches import write_reports
@@ -237,6 +283,7 @@ def _waiting(folder: Path, elsewhere: Path) -> None:
 _NAMED_BY: dict[str, Callable[[Path, Path], None]] = {
     "release/files.py": _saved,
     "ledger/sqlite_store.py": _backed_up,
+    "ledger/sqlite_store.py, a new book": _begun,
     "keyvalue/batches.py": _reported,
     "keyvalue/client/outbox.py": _waiting,
 }
@@ -264,7 +311,15 @@ def _the_folder_of_a_new_name_is_brought_to_disk_after_it(bench: Bench, module: 
                 return true(source, target, *more, **how)
 
             bench.replace(os, name, named)
-        sync = os.fsync
+        opened, sync = os.open, os.fsync
+
+        def made(path: Any, flags: int, *more: Any, **how: Any) -> int:
+            handle = opened(path, flags, *more, **how)
+            if flags & os.O_EXCL and Path(path).parent.samefile(other):
+                steps.append("named")
+            return handle
+
+        bench.replace(os, "open", made)
 
         def synced(handle: int) -> None:
             if os.path.samestat(os.fstat(handle), place):

@@ -223,7 +223,8 @@ def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({}),
     """The checks that may concern a fault, those first that are about its module by name; of the others, the cheap ones."""
     from sabun.audit.tour import asked
 
-    part, *_, stem = Path(exhibit.file).with_suffix("").parts
+    steps = Path(exhibit.file).with_suffix("").parts  # one alone for a module of no part
+    part, stem = steps[0], steps[-1]
     rooms, words = _CONCERNED.get(part, (part,)), [_letters(one) for one in (*Path(exhibit.file).parts[1:-1], stem)]
 
     def distance(key: Key) -> tuple[int, bool, float]:
@@ -235,6 +236,8 @@ def order_of(exhibit: Exhibit, cost: Mapping[Key, float] = MappingProxyType({}),
 
 
 _CONCERNED = {
+    "checks": ("privacy", "release", "ledger"),
+    "foreign": ("release", "ledger"),
     "asking": ("summaries", "outliers", "density"),
     "privacy": ("privacy", "ledger"),
     "records": ("records", "summaries", "regression"),

@@ -46,7 +46,7 @@ class ColumnFit:
         unreadable: Cells with something that is no number; for a category column, labels outside its list.
         below: Numbers that are cut to the lower bound.
         above: Numbers that are cut to the upper bound.
-        strange: The unreadable cells by their text, with how often it stands.
+        strange: The unreadable cells by their text, with how often it stands; never shown.
     """
 
     name: str
@@ -85,7 +85,7 @@ class TableFit:
         rows: How many rows there are.
         columns: One entry for each declared column.
         repeated_ids: Rows whose id stood in an earlier row; None without ids.
-        alike_ids: Ids that differ only in case or leading zeros, those of one group together.
+        alike_ids: Ids that differ only in case or leading zeros, those of one group together; never shown.
         without_id: Rows that have none.
     """
 

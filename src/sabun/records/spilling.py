@@ -36,6 +36,9 @@ class Rows(NamedTuple):
         """Only the chosen ones."""
         return Rows(self.keys[chosen], self.cells[chosen], None if self.when is None else self.when[chosen])
 
+    def __repr__(self) -> str:
+        return "<Rows>"  # whose they are, and what they hold, is private
+
 
 @final
 class Spilled:

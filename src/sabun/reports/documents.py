@@ -104,7 +104,7 @@ def statement(stated: Statement, *, trusted: TrustedKeys = None, lang: str | Non
     Raises:
         ReleaseError: The signature does not fit the content, or is not by a trusted key.
     """
-    signer = None if stated.signature is None else stated.verify(trusted)
+    signer = None if stated.signature is None and trusted is None else stated.verify(trusted)
     says = stated.ledger
     with speaking(lang):
         return render(
