@@ -203,6 +203,7 @@ def test_the_explanation_names_the_options(capsys: Capture) -> None:
         (("report", "study.json", "--max-epsilon", "2", "--out", "r"), 2, "diary must be given with credential or --max"),
         (("report", "study.json", "--index-seed", "x", "--out", "r"), 2, "--index-seed must be hex digits; it is not."),
         (("tally", "study.json", "broken.bin", "--out", "c"), 4, "must hold whole reports, each after its length"),
+        (("tally", "study.json", "no.jsonl", "--out", "c"), 4, "must hold reports of this study; none of 2 reports is one."),
         (("estimate", "study.json", "broken.bin"), 4, "a tally must be whole, as it was saved; it is not."),
         (("simulate", "study.json", "--target", "a"), 2, "target must come with --attack; it came alone."),
         (("simulate", "study.json", "--attack", "m2ga", "--target", "x"), 2, "target must be keys of the study; got ['x']."),
@@ -215,9 +216,11 @@ def test_mistakes_are_named(arguments: tuple[str, ...], code: int, message: str,
     sabun("study", "study.json", "--keys", "a,b", "--epsilon", "1")
     Path("broken.bin").write_bytes(b"\0\0\0\x26short")
     Path("broken.csv").write_text("x,y\n1,2\n")
+    Path("no.jsonl").write_text('{"library": "north"}\n{"library": "south"}\n')
     capsys.readouterr()
     sabun(*arguments, code=code)
     assert message in capsys.readouterr().err
+    assert not Path("c").exists()
 
 
 def test_the_person_at_the_device_is_told_what_is_not_reported(capsys: Capture) -> None:

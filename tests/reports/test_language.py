@@ -159,6 +159,14 @@ def test_how_the_rows_of_a_person_became_one_is_told(rules: object, lang: str, w
     assert ("All rows of one person" in told) is (words != "" and lang == "en")
 
 
+@pytest.mark.parametrize(
+    ("spelling", "words"), [("caseless", "caseless：大文字と小文字を区別しない"), ("somebody's own", "somebody's own")]
+)
+def test_how_ids_were_read_is_told_in_words(spelling: str, words: str) -> None:
+    release = release_of(provenance={"parameters": {"persons": {"spelling": spelling}}})
+    assert ("番号の読み方", words) in facts(release, lang="ja").parameters.rows
+
+
 def test_the_assumptions_of_a_release_are_retold() -> None:
     lines = ("each patient has at most one row", "the number of rows is public", "something that nobody foresaw")
     told = facts(release_of(guarantee={"assumptions": lines}), lang="ja").assumptions

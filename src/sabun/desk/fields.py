@@ -14,6 +14,7 @@ from typing import Any, final
 from unicodedata import normalize
 
 from sabun.records import CategoryColumn, FilePart, NumberColumn, Schema
+from sabun.telling.field_words import SPELLINGS
 from sabun.telling.language import complained, language, phrase, retold, said
 from sabun.telling.terminal.asked import ANY_COLUMN
 from sabun.telling.terminal.options import LABEL_COLUMN, NUMBER_COLUMN
@@ -54,11 +55,7 @@ _LABELS = {
     "relation": phrase("Between which tables it promises"),
 }
 _CHOICES = {
-    "spelling": {
-        "text": phrase("text: as written"),
-        "caseless": phrase("caseless: upper and lower case alike"),
-        "number": phrase("number: as whole numbers"),
-    },
+    "spelling": SPELLINGS,
     "accounting": {"shares": phrase("shares: by sums or a Rényi order"), "sums": phrase("sums: by sums alone")},
 }
 """What choices are called that no method has its name from."""

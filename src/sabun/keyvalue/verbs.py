@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sabun.errors import ParameterError
+from sabun.errors import DataError, ParameterError
 from sabun.keyvalue.rounds import means as means_verb
 from sabun.keyvalue.rounds import played, read_means
 from sabun.keyvalue.trying import simulate
@@ -281,6 +281,9 @@ def tally(
         found = counters.add_files(
             reports, engine=engine or "serial", progress=lambda done, count: step(done / count, f"{done} of {count}")
         )
+    if found.refused and not found.accepted:
+        why = f"The first was refused: {found.rejected[0][1]}" if found.rejected else "Each was refused."
+        raise DataError(f"the files must hold reports of this study; none of {counted(found.seen, 'report')} is one. {why}")
     for part in distinct(merge or []):
         counters.merge(Tally.load(part, study=made, seed=None))
     if merge:

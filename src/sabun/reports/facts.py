@@ -19,7 +19,7 @@ from sabun.release import Provenance, Release
 from sabun.release.signature import TrustedKeys
 from sabun.reports.proofs import Proof, proofs
 from sabun.telling import generic
-from sabun.telling.field_words import column_words, term
+from sabun.telling.field_words import SPELLINGS, column_words, term
 from sabun.telling.language import retold, said, speaking
 from sabun.telling.measures import labels_in, measure_in
 from sabun.telling.reading import Unfit
@@ -271,6 +271,8 @@ def _written(release: Release, name: str, leaf: Any) -> Any:
         return ranges
     if first == "persons" and isinstance(leaf, str) and rest.startswith("rules."):
         return retold(leaf)
+    if name == "persons.spelling" and isinstance(leaf, str):
+        return said(SPELLINGS[leaf]) if leaf in SPELLINGS else leaf
     column = release.provenance.parameters.get("column") if first in ("bins", "edges") else rest if first == "where" else None
     return _dated(leaf) if measure_in(release, column).dates else leaf
 

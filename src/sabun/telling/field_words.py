@@ -7,7 +7,7 @@ from typing import Any
 
 from sabun.telling.language import phrase, retold, said
 
-__all__ = ["column_words", "term"]
+__all__ = ["SPELLINGS", "column_words", "term"]
 
 _TERMS = {
     "batch_size": phrase("records in a step, on average"),
@@ -143,6 +143,13 @@ _PERSONS = {
     "spelling": phrase("how ids are read"),
 }
 """How persons were made of several rows."""
+
+SPELLINGS = {
+    "text": phrase("text: as written"),
+    "caseless": phrase("caseless: upper and lower case alike"),
+    "number": phrase("number: as whole numbers"),
+}
+"""How ids are read, for the forms of the desk and for reports."""
 
 _ACCOUNT = {
     "delta": phrase("delta"),
