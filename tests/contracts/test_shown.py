@@ -7,12 +7,13 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 HALL = ("records", "engine", "ledger", "release", "privacy", "asking")
+ROOMS = ("summaries", "outliers", "density", "regression", "keyvalue", "learning")
 WHERE_ROWS_GO = ("records", "engine")
 MAY_HOLD_ROWS = re.compile(r"\b(Any|bytes|Floats|NDArray|Keys|Counter|State|Table|Callable)\b")
 SAID_TO_BE_SECRET = re.compile(r"(?<!NOT )PRIVATE|never (be )?shown")
@@ -26,8 +27,8 @@ PUBLIC = {
 }
 
 
-def _classes() -> Iterator[type[Any]]:
-    for part in HALL:
+def _classes(parts: Iterable[str]) -> Iterator[type[Any]]:
+    for part in parts:
         package = importlib.import_module(f"sabun.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"sabun.{part}."):
             module = importlib.import_module(found.name)
@@ -41,7 +42,14 @@ def _fields(kind: type[Any]) -> dict[str, str]:
     return {name: str(kind.__annotations__[name]) for name in getattr(kind, "_fields", ())}
 
 
-RECORDS = [kind for kind in _classes() if _fields(kind) and not inspect.isabstract(kind)]
+def _first(kind: type[Any]) -> str:
+    """What its documentation begins with; nothing where a dataclass made it up."""
+    told = kind.__doc__ or ""
+    return "" if told.startswith(f"{kind.__name__}(") else told.partition("\n\n")[0]
+
+
+RECORDS = [kind for kind in _classes(HALL) if _fields(kind) and not inspect.isabstract(kind)]
+PRIVATE = [kind for kind in _classes(ROOMS) if _fields(kind) and re.search(r"(?<!NOT )PRIVATE", _first(kind))]
 
 
 class Mark(str):
@@ -75,6 +83,11 @@ def _secret(kind: type[Any]) -> set[str]:
 @pytest.mark.parametrize("kind", [kind for kind in RECORDS if _secret(kind)], ids=lambda kind: kind.__name__)
 def test_a_record_that_holds_rows_sums_or_a_secret_shows_none_of_them(kind: type[Any]) -> None:
     assert _shown(kind) & _secret(kind) == set()
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
+def test_a_record_that_calls_itself_private_shows_nothing(kind: type[Any]) -> None:
+    assert _shown(kind) == set()
 
 
 def test_records_are_found_with_what_they_show() -> None:

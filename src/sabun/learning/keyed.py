@@ -34,6 +34,9 @@ class Keyed(NamedTuple):
     rows: Floats
     left_out: int
 
+    def __repr__(self) -> str:
+        return "<Keyed>"  # what it holds is private
+
 
 def as_trained(asked: AskedPersons, facts: Any, schema: Schema) -> AskedPersons:
     """What was said about persons; where nothing was, as the model's release says that they were made in training.

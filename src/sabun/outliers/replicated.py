@@ -57,6 +57,9 @@ class Answered(NamedTuple):
     lists: NDArray[np.int32]
     points: _Floats
 
+    def __repr__(self) -> str:
+        return "<Answered>"  # what it holds is private
+
 
 @final
 @dataclass(frozen=True, kw_only=True)

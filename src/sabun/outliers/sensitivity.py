@@ -54,6 +54,9 @@ class Near(NamedTuple):
     ends: NDArray[np.int64]
     first: Callable[[int], _Floats]
 
+    def __repr__(self) -> str:
+        return "<Near>"  # what it holds is private
+
 
 @np.errstate(all="ignore")
 def outlier_degrees(X: object, *, radius: float, cap: int | None = None) -> NDArray[np.int64]:

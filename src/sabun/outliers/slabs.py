@@ -34,7 +34,7 @@ _SLACK = 1.0 + 1e-9
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Slabs:
     """Where a table is cut. PRIVATE, for it was chosen by the data.
 
@@ -97,6 +97,9 @@ class Found(NamedTuple):
     most: _Integers
     ranks: _Integers
     points: _Floats
+
+    def __repr__(self) -> str:
+        return "<Found>"  # what it holds is private
 
 
 @final

@@ -74,7 +74,7 @@ class Coordinates:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How many points lie in each bin of each coordinate; a `Statistic`, whose state is PRIVATE."""
+    """How many points lie in each bin of each coordinate; a `Statistic`, whose state is private."""
 
     coordinates: Coordinates
 

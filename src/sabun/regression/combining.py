@@ -140,7 +140,7 @@ def own_model(study: Study, release: Release, first: Release | None = None) -> P
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Home:
     """The home organisation's rows in row units. PRIVATE."""
 

@@ -35,7 +35,7 @@ _SURE = 2.0
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Second:
     """A table whose residuals around a public model were read. PRIVATE.
 

@@ -55,7 +55,7 @@ _FREE = 0.05
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reading:
     """A table whose lengths were read, and that will be read twice more. PRIVATE.
 

@@ -61,7 +61,7 @@ def level_of(step: int) -> float:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tally:
     """Whole numbers summed over records. PRIVATE: never leaves without noise."""
 

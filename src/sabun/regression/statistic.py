@@ -38,7 +38,7 @@ Block: TypeAlias = tuple[Floats, Floats]
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Totals:
     """Totals over records of row products, in units of UNIT**-2. PRIVATE: never leaves without noise.
 

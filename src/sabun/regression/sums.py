@@ -84,7 +84,7 @@ class Sums:
     tail: tuple[float, float] = (0.0, 0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Home:
     """The home organisation's exact sums in row units. PRIVATE: whatever is computed from them stays at home."""
 

@@ -48,7 +48,7 @@ Moments: TypeAlias = tuple[int, int, int]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tally:
     """Sums so far; PRIVATE.
 

@@ -101,6 +101,9 @@ class Read(NamedTuple):
     rows: int | None
     persons: Persons | None
 
+    def __repr__(self) -> str:
+        return "<Read>"  # what it holds is private
+
 
 class Recipe(Protocol):
     """How one question is answered, all settled; public."""
