@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sabun.density import Answer, CoverageWarning, DensityRatio, inference
+from sabun.density import Answer, CoverageWarning, DensityRatio, inference, mechanism
 from sabun.density.inference import Inference
 from sabun.density.law import NoiseLaw
 from sabun.density.posterior import Posterior
@@ -327,6 +327,19 @@ def test_the_number_of_rows_is_told_as_exactly_as_its_noise_allows() -> None:
         widths.append((high - low) / 2 / float(ratio.release_["noise_sd"]) / found)
     assert 20 <= sum(held) <= 30
     assert 1.4 < np.mean(widths) < 2.6, "one of a long vector of noise: nearly normal"
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_law_of_the_noise_is_that_of_as_many_numbers_as_were_drawn(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedding, the share that is not covered and, where it is private, the number of rows."""
+    drawn: list[int] = []
+    true = mechanism.spherical_laplace
+    monkeypatch.setattr(mechanism, "spherical_laplace", lambda *a, **how: drawn.append(how["dimension"]) or true(*a, **how))
+    rng = np.random.default_rng(0)
+    private, public = rng.normal(size=(700, 1)), rng.normal(size=(100, 1))
+    ratio = DensityRatio(epsilon=1, n_centers=20, relation=relation, random_state=1).fit(private=private, public=public)
+    assert isinstance(ratio.means, Inference)
+    assert [ratio.means.law.dimension] == drawn
 
 
 @pytest.mark.parametrize("bounds", [(-9, 0), (0, 9), (-0.1, 0.1), (9, 99), (-99, -9)])

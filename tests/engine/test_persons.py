@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,13 @@ def test_a_hostile_engine_is_right_or_refused_in_both_halves(table: Path, order:
         return
     with pytest.raises(DataError, match=r"every piece must be counted once; piece \d (was counted twice|is missing)"):
         in_buckets(how, pieces, 3, engine)
+
+
+@pytest.mark.parametrize("rule", ["first", "last"])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_is_first_does_not_depend_on_who_counts_faster(table: Path, rule: str, order: tuple[int, ...]) -> None:
+    how = persons(table, id="who", rules=RULES | {"cost": rule})
+    assert in_buckets(how, cut(table), 1, Shuffled(order, 0, [])) == state_of(recipe(), how)
 
 
 def test_a_file_replaced_between_cut_and_reading_is_refused_and_leaves_nothing(table: Path, tmp_path: Path) -> None:
