@@ -13,7 +13,7 @@ import pytest
 from engine.worlds import Dying, Meddling, Uneven, cloud, folder, outliers, recipe, reports, truth, visits
 from sabun.engine import cut, spread, state_of
 from sabun.engine.by_person import by_person
-from sabun.engine.dask_engine import Dask
+from sabun.engine.dask_engine import Dask, _finished
 from sabun.engine.shuffle import shuffled
 from sabun.errors import DataError
 from sabun.records import persons
@@ -65,6 +65,12 @@ def test_what_a_worker_says_of_bad_data_arrives_and_what_its_library_says_does_n
     (tmp_path / "bad.csv").write_text("age\n1,SECRET\n")
     with pytest.raises(DataError, match=r"bad\.csv must be UTF-8 text with as many fields") as caught:
         spread(tmp_path / "bad.csv", engine=client).counted(recipe())
+    assert "SECRET" not in str(caught.value)
+
+
+def test_what_a_library_says_on_a_worker_is_replaced_by_our_words(client: Any) -> None:
+    with pytest.raises(DataError, match="a Dask worker failed") as caught:
+        list(_finished(client, [client.submit(int, "SECRET", pure=False)]))
     assert "SECRET" not in str(caught.value)
 
 
