@@ -217,7 +217,7 @@ def figures() -> str:
     """What the runs say, for the page about the audit."""
     runs = kept()
     told = f"In the first run {_noticed(runs['first'])}. With the laws that were missing then, {_noticed(runs['second'])}."
-    for name, whose in (("third", "another"), ("fourth", "a third")):
+    for name, whose in (("third", "another"), ("fourth", "a third"), ("fifth", "a fourth")):
         told += f" Of {whose} reader's list (`tests/audit/{runs[name]['list']}.toml`) {_noticed(runs[name])}, in its first run."
     return told
 
