@@ -183,16 +183,16 @@ def _warnings(release: Release) -> tuple[str, ...]:
 
 
 def _figures(release: Release) -> tuple[tuple[str, str], ...]:
-    stated = generic.promised(release)
-    epsilon, delta = stated.cost
-    joint = said(" (all together)") if stated.scope == "per-parameter" else ""
+    promised = generic.promised(release)
+    epsilon, delta = promised.cost
+    joint = said(" (all together)") if promised.scope == "per-parameter" else ""
     relations = {"replace-one": said("replace-one"), "add-remove": said("add-remove"), "local": said("local")}
     return (
         (said("epsilon") + joint, plain(epsilon)),
         (said("delta") + joint, plain(delta)),
-        (said("protects"), said("one {unit}", unit=unit_word(stated.unit))),
-        (said("relation"), relations[stated.relation]),
-        (said("holds against"), said("everybody, the collector too") if stated.model == "local" else said("every reader")),
+        (said("protects"), said("one {unit}", unit=unit_word(promised.unit))),
+        (said("relation"), relations[promised.relation]),
+        (said("holds against"), said("everybody, the collector too") if promised.model == "local" else said("every reader")),
     )
 
 
