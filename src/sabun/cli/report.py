@@ -59,9 +59,9 @@ def command(
     for file in files:
         if target.resolve() == file.resolve():
             raise ParameterError(f"out must be another file than the release; got {str(target)!r}.")
+    new_file(target, overwrite=overwrite)
     page_like = target.suffix.lower() in (".html", ".htm")
     checks.require(page_like, "a name that ends in .html", "A browser prints the page, also as PDF.", out=str(target))
-    new_file(target, overwrite=overwrite)
     trusted = None if not trusted_key else [public_key(path) for path in trusted_key]
     first = releases[files[0]]
     if len(releases) > 1:
