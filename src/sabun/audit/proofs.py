@@ -18,7 +18,7 @@ from types import FrameType
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit import digests
 
-__all__ = ["LISTED", "checks", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
+__all__ = ["LISTED", "checks", "claim", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
 
 ENDING = ".proof.md"
 LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
@@ -42,6 +42,13 @@ def proved_module(proof: Path) -> Path:
 def listed(proof: Path) -> dict[str, str]:
     """What the proof lists, as it is written there (`` `f` `` or `` module `x.py` ``), with the recorded digest."""
     return {match["name"]: match["digest"] for match in LISTED.finditer(proof.read_text(encoding="utf-8"))}
+
+
+def claim(proof: Path) -> str:
+    """What the proof claims, in its own words; its first sentence alone where that ends."""
+    section = re.search(r"^## Claim\n(.*?)(?=^## |\Z)", proof.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    words = " ".join(section[1].split()) if section else ""
+    return re.split(r"(?<=[.:;])(?<!\bi\.e\.)(?<!\be\.g\.) (?=[A-Z`])", words, maxsplit=1)[0]
 
 
 def now(proof: Path) -> dict[str, str | None]:

@@ -17,7 +17,7 @@ Whoever checks all rooms finds them there: `sabun audit` on an installed package
 
 from __future__ import annotations
 
-from sabun.asking.evidence.bench import Bench, Refuted, near
+from sabun.asking.evidence.bench import Bench, Inapplicable, Refuted, near
 from sabun.asking.evidence.checklist import Check, Checklist, Finding, Shown, each
 from sabun.asking.evidence.listening import Draw, Heard, zeros
 from sabun.asking.evidence.specimens import ROWS, Command, Specimen, commands, installed, specimens
@@ -31,6 +31,7 @@ __all__ = [
     "Draw",
     "Finding",
     "Heard",
+    "Inapplicable",
     "Refuted",
     "Shown",
     "Specimen",
