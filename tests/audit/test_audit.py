@@ -83,14 +83,15 @@ def test_the_command_prints_a_table_writes_a_page_and_says_when_something_fails(
     record = json.loads(told)
     assert record["passed"]
     assert record["libraries"]["numpy"]
-    [one] = record["findings"]
+    one, resting = record["findings"]
     assert (one["room"], one["mechanism"], one["passed"]) == ("privacy", "uniform_below", True)
+    assert resting["proofs"]
     assert "has no favourite" in page.read_text(encoding="utf-8")
     assert "監査" in audit_page(record, lang="ja")
     monkeypatch.setattr(samplers, "uniform_below", lambda bound, *, coin, size: discrete_laplace(9, coin=coin, size=size) % 7)
     code, told = _told(["audit", "uniform_below", "--workers", "1"], capsys)
     assert code == 1
-    assert "1 check of 1 mechanism" in told
+    assert "2 checks of 4 mechanisms" in told
     assert "1 FAILED" in told
     assert _told(["audit", "nobody"], capsys)[0] == 2
     told = _told(["audit", "--list"], capsys)[1]

@@ -104,11 +104,9 @@ def _missing(room: Room) -> Iterable[tuple[str, str]]:
     yield from ((name, "no check names this mechanism") for name in getattr(part, "PROMISING", ()) if name not in tried)
     shown = {specimen.question for specimen in getattr(part, "SPECIMENS", ())}
     yield from ((name, "no specimen of this class is shown") for name in room.questions if name not in shown)
-    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms}
-    if room.questions:
-        yield from (
-            (name, "no class is shown with it in VARIANTS") for name in getattr(part, "PROMISING", ()) if name not in ways
-        )
+    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms} | {*getattr(part, "RUNS", ())}
+    missing = "no class is shown with it in VARIANTS" if room.questions else "no run of it is shown in RUNS"
+    yield from ((name, missing) for name in getattr(part, "PROMISING", ()) if name not in ways)
 
 
 def _gap(room: str, mechanism: str, why: str) -> Finding:

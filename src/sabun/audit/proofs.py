@@ -21,6 +21,7 @@ from sabun.audit import digests
 __all__ = ["LISTED", "checks", "claim", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
 
 ENDING = ".proof.md"
+_SENTENCE = re.compile(r"(?<=[^\d]\.) (?=[A-Z`*(\d])")
 LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
 
 
@@ -45,10 +46,11 @@ def listed(proof: Path) -> dict[str, str]:
 
 
 def claim(proof: Path) -> str:
-    """What the proof claims, in its own words; its first sentence alone where that ends."""
+    """The first sentence of what the proof claims, with those before it that only say of what they speak."""
     section = re.search(r"^## Claim\n(.*?)(?=^## |\Z)", proof.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    words = " ".join(section[1].split()) if section else ""
-    return re.split(r"(?<=[.:;])(?<!\bi\.e\.)(?<!\be\.g\.) (?=[A-Z`])", words, maxsplit=1)[0]
+    sentences = _SENTENCE.split(" ".join(section[1].split()) if section else "")
+    spoken = next((place for place, one in enumerate(sentences) if not one.startswith(("Let ", "Write "))), 0)
+    return " ".join(sentences[: spoken + 1])
 
 
 def now(proof: Path) -> dict[str, str | None]:

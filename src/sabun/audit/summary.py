@@ -72,7 +72,11 @@ def _nearest_first(one: Finding) -> list[str]:
     def distance(file: str) -> tuple[bool, bool, bool]:
         stem = _letters(file.rpartition("/")[2].removesuffix(proofs.ENDING))
         words = proofs.claim(proofs.package() / file)
-        return not file.startswith(f"{one.room}/"), stem not in name, "DP" not in words and "private" not in words
+        return (
+            not file.startswith(f"{one.room}/"),
+            stem not in name,
+            "DP" not in words and "differentially private" not in words,
+        )
 
     return sorted(one.proofs, key=distance)
 

@@ -5,6 +5,7 @@ A room's `evidence.py` holds
     SPECIMENS   each public class with a table to try it on
     VARIANTS    the same in every way it can be asked: mechanisms, relations, delta, groups
     COMMANDS    each command that charges
+    RUNS        each mechanism that has no class, run once: gives the assumptions of its promise
     PROMISING   the names of its mechanisms
     CHECKS      what shows that each of them keeps its promise: a `Checklist`
 
