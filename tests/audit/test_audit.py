@@ -20,7 +20,7 @@ import pytest
 from architecture.test_mutants import TOOL
 from sabun.asking import rooms
 from sabun.asking.evidence import ROWS, Bench, Check, Checklist, Inapplicable, Refuted, Specimen
-from sabun.audit import audit, catalogue, drowning, names, objects, proofs, repeats, replay, running, samplers
+from sabun.audit import audit, catalogue, drowning, named, objects, proofs, repeats, replay, running, samplers
 from sabun.audit.altered import altered
 from sabun.audit.resting import RESTING
 from sabun.cli import main
@@ -97,10 +97,10 @@ def test_the_command_prints_a_table_writes_a_page_and_says_when_something_fails(
     told = _told(["audit", "--list"], capsys)[1]
     assert "regression\n  classes\n    PrivateRidge\n  mechanisms\n" in told
     assert "    ssp-gauss\n" in told
-    named = json.loads(_told(["audit", "--list", "--json"], capsys)[1])["rooms"]["summaries"]
-    assert "Count" in named["classes"]
-    assert "exponential mechanism" in named["mechanisms"]
-    assert named["other parts"] == ["commands", "proofs"]
+    listed = json.loads(_told(["audit", "--list", "--json"], capsys)[1])["rooms"]["summaries"]
+    assert "Count" in listed["classes"]
+    assert "exponential mechanism" in listed["mechanisms"]
+    assert listed["other parts"] == ["commands", "proofs"]
 
 
 def test_a_check_tells_where_it_failed_and_puts_everything_back() -> None:
@@ -288,7 +288,7 @@ def test_a_check_can_be_run_by_words_of_its_claim() -> None:
 def test_what_needs_a_missing_extra_is_counted_apart_and_alone_is_no_pass(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for module in (running, names):
+    for module in (running, named):
         monkeypatch.setattr(module, "installed", lambda extra: not extra)
     page = tmp_path / "audit.html"
     code, told = _told(["audit", "torch-modules", "--workers", "1", "--html", str(page)], capsys)
@@ -303,7 +303,7 @@ def test_what_needs_a_missing_extra_is_counted_apart_and_alone_is_no_pass(
 
 def test_whoever_asks_for_a_class_asks_for_the_noise_that_it_draws() -> None:
     def asked(name: str) -> set[tuple[str, str]]:
-        concerns = names.about(name)
+        concerns = named.about(name)
         return {(one.room, one.check.name) for one in NAMES if concerns(one)}
 
     counted = asked("Count")
@@ -333,7 +333,7 @@ def test_each_promise_is_told_with_its_claim_its_proofs_and_what_it_assumes(caps
 
 def test_every_mechanism_of_every_room_says_on_which_proofs_it_rests() -> None:
     resting = {(one.room, name) for one in NAMES if one.check.claim == RESTING for name in one.check.mechanisms}
-    promised = {(room, name) for room, kinds in names.grouped().items() for name in kinds.get("mechanisms", ())}
+    promised = {(room, name) for room, kinds in named.grouped().items() for name in kinds.get("mechanisms", ())}
     assert promised <= resting
     assert {"privacy", "release", "ledger", "records"} <= {room for room, _ in resting}
 

@@ -13,8 +13,8 @@ from typing import Any, final
 
 from sabun.asking.evidence import Finding, installed
 from sabun.audit.catalogue import Listed, catalogue, gaps
-from sabun.audit.names import Kind, about, kind_of, known
-from sabun.audit.summary import Summary, summaries
+from sabun.audit.in_short import Summary, summaries
+from sabun.audit.named import Kind, about, kind_of, known
 from sabun.errors import ParameterError
 from sabun.telling.harness import machine
 

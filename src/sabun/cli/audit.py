@@ -14,7 +14,7 @@ from sabun.telling.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from sabun.audit import Audit, Finding
-    from sabun.audit.summary import Summary
+    from sabun.audit.in_short import Summary
 
 __all__ = ["command"]
 
@@ -101,7 +101,7 @@ def command(
 
 def _list(*, json: bool) -> None:
     """The names by room: classes, mechanisms, other parts."""
-    from sabun.audit.names import grouped
+    from sabun.audit.named import grouped
 
     if json:
         print_json({"rooms": grouped()})

@@ -9,7 +9,7 @@ from typing import final
 
 from sabun.asking.evidence import Finding
 from sabun.audit import proofs
-from sabun.audit.names import kind_of
+from sabun.audit.named import kind_of
 
 __all__ = ["Summary", "summaries"]
 
@@ -70,7 +70,7 @@ def _nearest_first(one: Finding) -> list[str]:
     name = _letters(one.mechanism)
 
     def distance(file: str) -> tuple[bool, bool, bool]:
-        stem = _letters(file.rpartition("/")[2].removesuffix(proofs.ENDING))
+        stem = _letters(file.rpartition("/")[2].removesuffix(proofs.ENDING)).rstrip("s")
         words = proofs.claim(proofs.package() / file)
         return (
             not file.startswith(f"{one.room}/"),
