@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from wrap import wrapped
 
 from sabun.audit.catalogue import catalogue
 
@@ -35,7 +36,7 @@ def table(audit: Mapping[str, Any]) -> str:
         f"{audit['processor_seconds']:.0f} seconds of processor time, {audit['left_out']} left out and "
         f"{audit['not_applicable']} not applicable, on {audit['machine']['date']} ({place}): {verdict}."
     )
-    parts = [textwrap.fill(told, 128)]
+    parts = [wrapped(told).rstrip()]
     for room, found in groupby(audit["findings"], key=lambda one: one["room"]):
         rows = [
             f"| {_cell(one['mechanism'])} | {_cell(one['claim'])} | {one['shown'] or one['absent']} "
