@@ -86,6 +86,7 @@ def test_a_fault_is_noticed_in_a_copy_and_a_harmless_change_gets_away() -> None:
     assert [sight.caught is not None for sight in walk.sights] == [True, False]
     assert not walk.passed, "what was caught before is not caught any more"
     assert walk.to_dict()["caught"] == 1
+    assert walk.not_tried == 0
     assert "REFUTED" in walk.sights[0].evidence
 
 
@@ -107,6 +108,12 @@ def test_a_search_asks_the_room_of_a_fault_its_own_module_first() -> None:
     assert order_of(of("ledger/row.py"))[0][0] == "ledger"
     assert not [key for key in order_of(of("privacy/renyi.py")) if key[1] == "proofs"]
     assert {key[0] for key in order_of(of("checks.py"))} == {"privacy", "release", "ledger"}, "a module of no part"
+
+
+def test_a_fault_that_no_check_is_known_to_notice_is_told_as_not_tried() -> None:
+    unknown = dataclasses.replace(exhibits("summaries")[0], caught=None, reason="Not searched yet.")
+    walk = tour([unknown])
+    assert (walk.caught, walk.not_tried, walk.to_dict()["not_tried"]) == (0, 1, 1)
 
 
 def test_an_exhibit_of_another_version_is_refused() -> None:

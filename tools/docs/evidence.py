@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from wrap import wrapped
 
 from sabun.audit.catalogue import catalogue
 
@@ -23,7 +24,7 @@ __all__ = ["KEPT", "PAGE", "main", "table"]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, KEPT = ROOT / "docs" / "evidence.md", ROOT / "docs" / "results" / "audit.json"
 _PLACE = re.compile(r"(<!-- audit -->\n).*?(<!-- /audit -->)", re.DOTALL)
-_SIGNS = {True: "", False: "**FAILED** ", None: "(left out) "}
+_SIGNS = {True: "", False: "**FAILED** ", None: ""}
 
 
 def table(audit: Mapping[str, Any]) -> str:
@@ -31,13 +32,14 @@ def table(audit: Mapping[str, Any]) -> str:
     verdict = "nothing failed" if audit["passed"] else "SOMETHING FAILED"
     place = ", ".join([audit["machine"]["machine"], *(f"{name} {version}" for name, version in audit["libraries"].items())])
     told = (
-        f"{audit['checks']} checks of {audit['mechanisms']} mechanisms in {audit['processor_seconds']:.0f} seconds of "
-        f"processor time on {audit['machine']['date']} ({place}): {verdict}."
+        f"{audit['checks']} checks of {audit['classes']} classes and {audit['mechanisms']} mechanisms in "
+        f"{audit['processor_seconds']:.0f} seconds of processor time, {audit['left_out']} left out and "
+        f"{audit['not_applicable']} not applicable, on {audit['machine']['date']} ({place}): {verdict}."
     )
-    parts = [textwrap.fill(told, 128)]
+    parts = [wrapped(told).rstrip()]
     for room, found in groupby(audit["findings"], key=lambda one: one["room"]):
         rows = [
-            f"| {_cell(one['mechanism'])} | {_cell(one['claim'])} | {one['shown']} "
+            f"| {_cell(one['mechanism'])} | {_cell(one['claim'])} | {one['shown'] or one['absent']} "
             f"| {_SIGNS[one['passed']]}{_cell(one['evidence'])} |"
             for one in found
         ]

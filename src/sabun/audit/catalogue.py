@@ -9,10 +9,22 @@ from typing import final
 
 from sabun.asking.directory import Room, rooms
 from sabun.asking.evidence import Check, Checklist, Finding
-from sabun.audit import admissions, books, commands, composing, entering, keeping, leaving, proofs, questions, samplers
+from sabun.audit import (
+    admissions,
+    books,
+    commands,
+    composing,
+    entering,
+    keeping,
+    leaving,
+    proofs,
+    questions,
+    resting,
+    samplers,
+)
 from sabun.privacy import noise
 
-__all__ = ["Listed", "catalogue", "gaps", "known"]
+__all__ = ["Listed", "catalogue", "gaps"]
 
 HALL: dict[str, tuple[Checklist, ...]] = {
     "privacy": (samplers.CHECKS, composing.CHECKS),
@@ -36,6 +48,7 @@ class Listed:
 def catalogue() -> tuple[Listed, ...]:
     """Every check there is, in the order of the house."""
     found = [Listed(room=part, check=check) for part, lists in HALL.items() for checks in lists for check in checks]
+    found += [Listed(room=part, check=check) for part in HALL for check in _resting(part)]
     for room in rooms():
         found += [Listed(room=room.name, check=check) for check in _shown_by(room)]
     found += [Listed(room=part, check=check) for part, checks in proofs.checks().items() for check in checks]
@@ -51,14 +64,19 @@ def gaps() -> tuple[Finding, ...]:
     return tuple(missing)
 
 
-def known() -> list[str]:
-    """The names one may ask for: parts of the house, and mechanisms."""
-    listed = [name for one in catalogue() for name in (one.room, *one.check.mechanisms)]
-    return list(dict.fromkeys([*listed, *(name for gap in gaps() for name in (gap.room, gap.mechanism))]))
-
-
 def _order() -> list[str]:
     return ["privacy", "release", "ledger", *(room.name for room in rooms()), "records"]
+
+
+def _resting(part: str) -> Iterable[Check]:
+    """On which proofs a part of the hall rests; a sampler on that of its module."""
+    names = [name for checks in HALL[part] for check in checks for name in check.mechanisms]
+
+    def home(name: str) -> str:
+        module = getattr(getattr(noise, name, None), "__module__", "")
+        return module.removeprefix("sabun.").replace(".", "/") + proofs.ENDING
+
+    return resting.of_part(part, names, home)
 
 
 def _shown_by(room: Room) -> Iterable[Check]:
@@ -68,6 +86,8 @@ def _shown_by(room: Room) -> Iterable[Check]:
     except Exception:  # a room that cannot be loaded is among the gaps
         return
     yield from getattr(part, "CHECKS", ())
+    yield from resting.of_runs(getattr(part, "RUNS", {}))
+    yield from resting.of_fits(getattr(part, "VARIANTS", ()))
     yield from questions.checks_of(getattr(part, "SPECIMENS", ()), getattr(part, "VARIANTS", ()))
     yield from commands.checks_of(room)
 
@@ -84,11 +104,9 @@ def _missing(room: Room) -> Iterable[tuple[str, str]]:
     yield from ((name, "no check names this mechanism") for name in getattr(part, "PROMISING", ()) if name not in tried)
     shown = {specimen.question for specimen in getattr(part, "SPECIMENS", ())}
     yield from ((name, "no specimen of this class is shown") for name in room.questions if name not in shown)
-    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms}
-    if room.questions:
-        yield from (
-            (name, "no class is shown with it in VARIANTS") for name in getattr(part, "PROMISING", ()) if name not in ways
-        )
+    ways = {name for specimen in getattr(part, "VARIANTS", ()) for name in specimen.mechanisms} | {*getattr(part, "RUNS", ())}
+    missing = "no class is shown with it in VARIANTS" if room.questions else "no run of it is shown in RUNS"
+    yield from ((name, missing) for name in getattr(part, "PROMISING", ()) if name not in ways)
 
 
 def _gap(room: str, mechanism: str, why: str) -> Finding:

@@ -138,12 +138,18 @@ class Tour:
         """How many were."""
         return sum(sight.caught is not None for sight in self.sights)
 
+    @property
+    def not_tried(self) -> int:
+        """Of how many no check was asked."""
+        return sum(not sight.tried for sight in self.sights)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "passed": self.passed,
             "exhibits": len(self.sights),
             "caught": self.caught,
+            "not_tried": self.not_tried,
             "sights": [
                 {
                     "room": sight.exhibit.room,
@@ -334,10 +340,10 @@ def _noticed(copy: _Copy, keys: list[Key]) -> tuple[dict[str, Any] | None, int]:
         if not found:
             return None, tried
         tried, last = tried + len(found), found[-1]
-        if last["passed"]:
+        if last["passed"] is not False:
             return None, tried
         again = copy.visited([last["key"]], stop=True)
-        if again and not again[0]["passed"]:
+        if again and again[0]["passed"] is False:
             return last, tried
         keys = keys[len(found) :]
     return None, tried
@@ -348,7 +354,9 @@ def _must_be_sound(copy: _Copy, sights: Sequence[Sight]) -> None:
     keys = list(dict.fromkeys(sight.caught.key for sight in sights if sight.caught is not None))
     found = copy.visited(keys, stop=False)
     failed = (
-        ["it does not load"] if found is None else [f"{one['key']}: {one['evidence']}" for one in found if not one["passed"]]
+        ["it does not load"]
+        if found is None
+        else [f"{one['key']}: {one['evidence']}" for one in found if one["passed"] is False]
     )
     if failed:
         raise InternalError(f"the unbroken copy must pass its own checks: {failed[0]}")

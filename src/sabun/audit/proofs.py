@@ -18,9 +18,10 @@ from types import FrameType
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit import digests
 
-__all__ = ["LISTED", "checks", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
+__all__ = ["LISTED", "checks", "claim", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
 
 ENDING = ".proof.md"
+_SENTENCE = re.compile(r"(?<=[^\d]\.) (?=[A-Z`*(\d])")
 LISTED = re.compile(r"^- (?P<name>(?:module )?`[\w./]+`) · digest `(?P<digest>[0-9a-f]{12})`$", re.MULTILINE)
 
 
@@ -42,6 +43,14 @@ def proved_module(proof: Path) -> Path:
 def listed(proof: Path) -> dict[str, str]:
     """What the proof lists, as it is written there (`` `f` `` or `` module `x.py` ``), with the recorded digest."""
     return {match["name"]: match["digest"] for match in LISTED.finditer(proof.read_text(encoding="utf-8"))}
+
+
+def claim(proof: Path) -> str:
+    """The first sentence of what the proof claims, with those before it that only say of what they speak."""
+    section = re.search(r"^## Claim\n(.*?)(?=^## |\Z)", proof.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    sentences = _SENTENCE.split(" ".join(section[1].split()) if section else "")
+    spoken = next((place for place, one in enumerate(sentences) if not one.startswith(("Let ", "Write "))), 0)
+    return " ".join(sentences[: spoken + 1])
 
 
 def now(proof: Path) -> dict[str, str | None]:

@@ -261,8 +261,7 @@ def replayed(bench: Bench, specimen: Specimen) -> str:
     if specimen.secret_batches:
         return f"{alike}; what secret batches lose is another check"
     _must_cover(bench, model.guarantee_, pure, mu)
-    told = [f"epsilon {pure:.4f}"] * (pure > 0) + [f"mu {mu:.4f}"] * (mu > 0)
-    lost = f"; largest loss {' and '.join(told)} of {_epsilon(model.guarantee_)}" if told else ""
+    lost = f"; largest loss {_lost(model.guarantee_, pure, mu)}" if pure or mu else ""
     smooth = first.asked or any(draw.law == _SMOOTH for draw in first.draws)
     return f"{alike}{lost}{'; what choices and smooth noise lose is another check' if smooth else ''}"
 
@@ -270,6 +269,18 @@ def replayed(bench: Bench, specimen: Specimen) -> str:
 def _epsilon(guarantee: Any) -> Any:
     """What is promised about everything that is released together."""
     return guarantee.epsilon if guarantee.joint_epsilon is None else max(guarantee.epsilon, guarantee.joint_epsilon)
+
+
+def _lost(guarantee: Any, pure: float, mu: float) -> str:
+    """The loss in the unit of the promise: where noise is Gaussian, the least epsilon that has no more than its delta."""
+    promised, delta = _epsilon(guarantee), float(guarantee.delta)
+    if not mu:
+        return f"epsilon {pure:.4f} of epsilon {promised}"
+    low, high = 0.0, float(promised)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _delta(middle, pure, mu) <= delta else (middle, high)
+    return f"epsilon {high:.4f} of epsilon {promised}, at delta {delta:g} (mu {mu:.4f})"
 
 
 def _must_hold_the_same(bench: Bench, words: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
@@ -284,15 +295,20 @@ def _must_hold_the_same(bench: Bench, words: str, one: Mapping[str, Any], other:
 
 
 def _must_cover(bench: Bench, guarantee: Any, pure: float, mu: float) -> None:
-    """Pure noise loses no more than one toss with odds e^pure; with Gaussian noise beside it, delta is a mean of two."""
     epsilon, delta = float(_epsilon(guarantee)), float(guarantee.delta)
-    bench.must(epsilon - pure >= -1e-9, f"pure noise alone loses {pure:.6f}.")
+    bench.must(epsilon - pure >= -1e-9, f"pure noise alone loses epsilon {pure:.6f} where {epsilon:g} is promised.")
     if mu > 0:
-        heads = 1 / (1 + math.exp(-pure))
-        found = heads * gaussian_delta(1 / mu, epsilon - pure) + (1 - heads) * gaussian_delta(1 / mu, epsilon + pure)
+        found = _delta(epsilon, pure, mu)
         bench.must(
-            found <= delta * (1 + 1e-4), f"noise that loses mu {mu:.6f} has delta {found:.4g} where {delta:.4g} is promised."
+            found <= delta * (1 + 1e-4),
+            f"noise that loses mu {mu:.6f} has delta {found:.4g} at epsilon {epsilon:g} where {delta:.4g} is promised.",
         )
+
+
+def _delta(epsilon: float, pure: float, mu: float) -> float:
+    """Pure noise loses no more than one toss with odds e^pure; with Gaussian noise beside it, delta is a mean of two."""
+    heads = 1 / (1 + math.exp(-pure))
+    return heads * gaussian_delta(1 / mu, epsilon - pure) + (1 - heads) * gaussian_delta(1 / mu, epsilon + pure)
 
 
 def _facts(model: Any) -> Mapping[str, Any]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, final
 
-from sabun.asking.evidence import Check, Finding, installed
-from sabun.audit.catalogue import Listed, catalogue, gaps, known
+from sabun.asking.evidence import Finding, installed
+from sabun.audit.catalogue import Listed, catalogue, gaps
+from sabun.audit.in_short import Summary, summaries
+from sabun.audit.named import Kind, about, kind_of, known
 from sabun.errors import ParameterError
 from sabun.telling.harness import machine
 
@@ -44,9 +46,14 @@ class Audit:
     thorough: bool
 
     @property
-    def passed(self) -> bool:
-        """Whether nothing failed; a check that was left out for want of an extra did not."""
-        return all(finding.passed is not False for finding in self.findings)
+    def passed(self) -> bool | None:
+        """Whether nothing failed; None where nothing was tried, which is no pass."""
+        return not self.failures if self.tried else None
+
+    @property
+    def tried(self) -> tuple[Finding, ...]:
+        """What there is evidence about, for or against."""
+        return tuple(finding for finding in self.findings if finding.passed is not None)
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -54,22 +61,57 @@ class Audit:
         return tuple(finding for finding in self.findings if finding.passed is False)
 
     @property
-    def mechanisms(self) -> int:
-        """How many mechanisms there is a finding about."""
-        return len({(finding.room, name) for finding in self.findings for name in finding.mechanism.split(", ")})
+    def left_out(self) -> tuple[Finding, ...]:
+        """What nobody tried: an extra is missing, or it was not wanted."""
+        return tuple(finding for finding in self.findings if finding.absent == "left out")
+
+    @property
+    def inapplicable(self) -> tuple[Finding, ...]:
+        """Where there was nothing to look at."""
+        return tuple(finding for finding in self.findings if finding.absent == "does not apply")
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """Each promise on a few lines."""
+        return tuple(summaries(self.findings))
+
+    def count(self, kind: Kind) -> int:
+        """About how many mechanisms, or classes, something was tried."""
+        names = {(finding.room, name) for finding in self.tried for name in finding.mechanism.split(", ")}
+        return sum(kind_of(room, name) == kind for room, name in names)
+
+    def __str__(self) -> str:
+        """What came of it, in a sentence."""
+        counts = [(self.count("classes"), "class", "classes"), (self.count("mechanisms"), "mechanism", "mechanisms")]
+        of = " and ".join(f"{many} {one if many == 1 else several}" for many, one, several in counts if many)
+        verdict = {None: "NOTHING WAS TRIED, which is no pass", True: "nothing failed", False: f"{len(self.failures)} FAILED"}
+        done = f"{len(self.tried)} {'check' if len(self.tried) == 1 else 'checks'}{of and f' of {of}'} in {self.seconds:.0f} s"
+        return f"{', '.join([done, *self._apart()])}: {verdict[self.passed]}."
+
+    def _apart(self) -> Iterator[str]:
+        """What is no evidence, in words."""
+        if self.left_out:
+            extras = ", ".join(dict.fromkeys(f"sabun[{one.needs}]" for one in self.left_out if one.needs))
+            yield f"{len(self.left_out)} left out{extras and f' (they need {extras})'}"
+        if self.inapplicable:
+            yield f"{len(self.inapplicable)} not applicable"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
         return {
             "passed": self.passed,
-            "checks": len(self.findings),
-            "mechanisms": self.mechanisms,
+            "checks": len(self.tried),
+            "left_out": len(self.left_out),
+            "not_applicable": len(self.inapplicable),
+            "classes": self.count("classes"),
+            "mechanisms": self.count("mechanisms"),
             "failed": len(self.failures),
             "thorough": self.thorough,
             "seconds": round(self.seconds, 3),
             "processor_seconds": round(sum(one.seconds for one in self.findings), 3),
             "machine": self.machine,
             "libraries": self.libraries,
+            "summaries": [dataclasses.asdict(one) for one in self.summaries],
             "findings": [dataclasses.asdict(one) | {"seconds": round(one.seconds, 3)} for one in self.findings],
         }
 
@@ -87,8 +129,8 @@ def audit(
     While it runs, samplers and coins are replaced in this process: use nothing else of the package meanwhile.
 
     Args:
-        name: A room ("density"), a part of the hall ("privacy"), a mechanism or a class ("ssp-gauss", "OutlierCount"), or a
-            claim, or words of one; everything when left out.
+        name: A room ("density"), a part of the hall ("privacy"), a mechanism or a class ("ssp-gauss", "OutlierCount"), which
+            asks for the noise that it draws, too, or a claim, or words of one; everything when left out.
         thorough: More trials, and checks that take long.
         workers: How many processes; with more than one, guard your script by ``if __name__ == "__main__"``.
         progress: Called with the share done and what is being done.
@@ -99,20 +141,15 @@ def audit(
         ParameterError: There is nothing of that name.
     """
     began = time.perf_counter()
-    exact = name.lower() in map(str.lower, known())
-    wanted = [
-        place
-        for place, one in enumerate(catalogue())
-        if (thorough or not one.check.thorough) and (_asked(one, name) if exact or not name else _claims(one, name))
-    ]
+    asked = _asked(name)
+    wanted = [place for place, one in enumerate(catalogue()) if (thorough or not one.check.thorough) and asked(one)]
     missing = [gap for gap in gaps() if not name or name.lower() in (gap.room.lower(), gap.mechanism.lower())]
     if not wanted and not missing:
         raise ParameterError(f"there is nothing to audit called {name!r}. Choose one of: {', '.join(known())}.")
     passed_over = {place for place in wanted if without and _claims(catalogue()[place], without)}
     tried = [place for place in wanted if place not in passed_over]
     found = {
-        place: _left_out(catalogue()[place].room, catalogue()[place].check, f"asked for by {without!r}")
-        for place in passed_over
+        place: catalogue()[place].check.left_out(catalogue()[place].room, f"asked for by {without!r}") for place in passed_over
     }
     found |= dict(_each(tried, thorough=thorough, workers=workers, progress=progress or (lambda _share, _doing: None)))
     return Audit(
@@ -124,8 +161,10 @@ def audit(
     )
 
 
-def _asked(one: Listed, name: str) -> bool:
-    return not name or name.lower() in (one.room.lower(), *(mechanism.lower() for mechanism in one.check.mechanisms))
+def _asked(name: str) -> Callable[[Listed], bool]:
+    if not name:
+        return lambda _one: True
+    return about(name) if name.lower() in map(str.lower, known()) else lambda one: _claims(one, name)
 
 
 def _claims(one: Listed, words: str) -> bool:
@@ -153,14 +192,7 @@ def _one(place: int, thorough: bool) -> Finding:
     return (
         one.check.run(one.room, thorough=thorough)
         if installed(one.check.needs)
-        else _left_out(one.room, one.check, _NEEDS.format(one.check.needs))
-    )
-
-
-def _left_out(room: str, check: Check, why: str) -> Finding:
-    told = f"left out: {why}"
-    return Finding(
-        room=room, mechanism=check.name, claim=check.claim, shown=check.shown, evidence=told, seconds=0.0, passed=None
+        else one.check.left_out(one.room, _NEEDS.format(one.check.needs), needs=one.check.needs)
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import sabun
 from sabun.asking.evidence import installed
 from sabun.audit.catalogue import Listed, catalogue
+from sabun.audit.resting import RESTING
 from sabun.errors import InternalError
 
 __all__ = ["Key", "asked", "key_of"]
@@ -22,8 +23,6 @@ __all__ = ["Key", "asked", "key_of"]
 Key = tuple[str, str, str]
 """A check: its room, what it is about, its claim."""
 DIGESTS = "proofs"
-RESTING = "the proofs it rests on are about the installed code"
-"""What every question says of digests."""
 
 
 def key_of(one: Listed) -> Key:
@@ -50,7 +49,7 @@ def visit(keys: list[Key], *, stop: bool) -> list[dict[str, Any]]:
             finding = there[key].check.run(key[0])
             seconds = round(time.process_time() - began, 3)
             found.append({"key": list(key), "passed": finding.passed, "evidence": finding.evidence, "seconds": seconds})
-        if stop and not found[-1]["passed"]:
+        if stop and found[-1]["passed"] is False:
             break
     return found
 

@@ -70,8 +70,9 @@ def _module_of(name: str) -> ModuleType | None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command, then leaves with its exit code.
 
-    Exit codes: 0 ok · 1 an audit found a failure, or nobody reads the output any more (nothing was charged) · 2 bad parameter
-    or usage · 3 budget refused · 4 bad data, or the system refuses, the output too · 70 a bug of ours · 130 interrupted.
+    Exit codes: 0 ok · 1 an audit found a failure or could try nothing, or nobody reads the output any more (nothing was
+    charged) · 2 bad parameter or usage · 3 budget refused · 4 bad data, or the system refuses, the output too · 70 a bug of
+    ours · 130 interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     _open_streams()

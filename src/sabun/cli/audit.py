@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +12,18 @@ from sabun.errors import ParameterError
 from sabun.telling.terminal.output import Json, new_file, print_json, print_line
 from sabun.telling.terminal.progress import progress_bar
 
+if TYPE_CHECKING:
+    from sabun.audit import Audit, Finding
+    from sabun.audit.in_short import Summary
+
 __all__ = ["command"]
 
 _FAILED = 1
+_MEANINGS = {
+    "tight": "the loss was found exactly",
+    "lower bound": "an attack showed that at least so much is lost",
+    "checked": "something that the claim rests on was tried",
+}
 
 
 def command(
@@ -43,7 +52,13 @@ def command(
     """Check again what this version promises, with the libraries of this machine.
 
     No private data is needed; without a name everything is checked, which takes a minute or two. The exit code is 1 when
-    anything fails, or when something promises without evidence.
+    anything fails, when something promises without evidence, or when everything that was asked for had to be left out.
+
+    tight: the loss was found exactly.
+
+    lower bound: an attack showed that at least so much is lost.
+
+    checked: something that the claim rests on was tried.
 
     With --museum, known faults are planted in temporary copies of the package, all or those of one room, and the check that
     caught each of them must catch it again; with --thorough, every check of the room is tried. The exit code is 1 when one
@@ -63,10 +78,9 @@ def command(
         _museum(name, search=thorough, workers=workers, html=html, json=json)
         return
     from sabun.audit import audit
-    from sabun.audit.catalogue import known
 
     if show:
-        _list(known(), json=json)
+        _list(json=json)
         return
     if html is not None:
         new_file(html, name="html")
@@ -85,11 +99,19 @@ def command(
         raise typer.Exit(_FAILED)
 
 
-def _list(names: list[str], *, json: bool) -> None:
+def _list(*, json: bool) -> None:
+    """The names by room: classes, mechanisms, other parts."""
+    from sabun.audit.named import grouped
+
     if json:
-        print_json({"names": names})
-    else:
-        print_line("\n".join(names))
+        print_json({"rooms": grouped()})
+        return
+    for room, kinds in grouped().items():
+        print_line(room, style="bold cyan")
+        for kind, names in kinds.items():
+            print_line(f"  {kind}", style="bold")
+            for name in names:
+                print_line(f"    {name}")
 
 
 def _museum(name: str, *, search: bool, workers: int, html: Path | None, json: bool) -> None:
@@ -123,9 +145,13 @@ def _tell_museum(walk: Any) -> None:
         if sight.caught:
             print_line(f"        caught in {sight.caught.seconds:.1f} s: {sight.caught.mechanism}: {sight.caught.claim}")
         else:
-            print_line(f"        not caught: {one.reason} Its tests: {one.test}")
+            print_line(f"        {'not caught' if sight.tried else 'not tried'}: {one.reason} Its tests: {one.test}")
     away = [sight.exhibit for sight in walk.sights if not sight.as_recorded]
     print_line(f"{walk.caught} of {len(walk.sights)} faults caught by the audit, without the digests of proofs.", style="bold")
+    if walk.not_tried:
+        print_line(
+            f"{walk.not_tried} were not tried, for no check is known to notice them; --thorough tries every check of a room."
+        )
     for one in away:
         print_line(f"  GOT AWAY: {one.room}: {one.name}", style="bold red")
 
@@ -133,22 +159,31 @@ def _tell_museum(walk: Any) -> None:
 _SIGNS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
 
 
-def _tell(found: Any) -> None:
+def _tell(found: Audit) -> None:
     """The table as a person reads it in a terminal: what failed comes once more at the end."""
-    room = mechanism = ""
+    summaries = {(one.room, one.mechanism): one for one in found.summaries}
+    groups: dict[str, dict[str, list[Finding]]] = {}
     for one in found.findings:
-        if one.room != room:
-            print_line(one.room, style="bold cyan")
-        if (one.room, one.mechanism) != (room, mechanism):
-            print_line(f"  {one.mechanism}", style="bold")
-        room, mechanism = one.room, one.mechanism
-        sign, style = _SIGNS[one.passed]
-        print_line(f"    {sign} {one.claim} [{one.shown}, {one.seconds:.1f} s]", style=style)
-        print_line(f"        {one.evidence}")
-    failed = len(found.failures)
-    words = "nothing failed" if not failed else f"{failed} FAILED"
-    print_line(
-        f"{len(found.findings)} checks of {found.mechanisms} mechanisms in {found.seconds:.0f} s: {words}.", style="bold"
-    )
+        groups.setdefault(one.room, {}).setdefault(one.mechanism, []).append(one)
+    for room, mechanisms in groups.items():
+        print_line(room, style="bold cyan")
+        for mechanism, findings in mechanisms.items():
+            print_line(f"  {mechanism}", style="bold")
+            if (room, mechanism) in summaries:
+                _tell_promise(summaries[room, mechanism])
+            for one in findings:
+                sign, style = _SIGNS[one.passed]
+                shown = one.absent or f"{one.shown}, {one.seconds:.1f} s"
+                print_line(f"    {sign} {one.claim} [{shown}]", style=style)
+                print_line(f"        {one.evidence}")
+    print_line("; ".join(f"{word}: {meaning}" for word, meaning in _MEANINGS.items()) + ".", style="dim")
+    print_line(str(found), style="bold")
     for one in found.failures:
         print_line(f"  {one.room}: {one.mechanism}: {one.claim}: {one.evidence}", style="bold red")
+
+
+def _tell_promise(one: Summary) -> None:
+    print_line(f"    claims     {one.claim}")
+    print_line(f"    proved in  {', '.join(one.proofs)}")
+    print_line(f"    tested     {', '.join(f'{many} {word}' for word, many in one.tested.items())}")
+    print_line(f"    assumes    {'; '.join(one.assumes) or 'nothing further'}")

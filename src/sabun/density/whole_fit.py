@@ -61,7 +61,10 @@ def _the_density_embedding_has_noise_for_two_neighbours(bench: Bench, relation: 
     model = _ratio(here, relation=relation, delta=delta)
     # The embedding of a record has length 1, two records with nothing in common lie a right angle apart; so does the count.
     # (One coordinate is enough to tell the two groups apart, but not for the whole length of a record.)
-    bench.must(0.999 * math.sqrt(2 if relation == "replace-one" else 1.5) <= moved <= math.sqrt(2) * (1 + 1e-9))
+    bench.must(
+        0.999 * math.sqrt(2 if relation == "replace-one" else 1.5) <= moved <= math.sqrt(2) * (1 + 1e-9),
+        "the farthest neighbour moves the sums otherwise than is reckoned with.",
+    )
     if delta is None:
         draw = heard.only("spherical_laplace")
         needed, deviation = math.sqrt(2) / EPSILON, draw.parameter * math.sqrt(draw.count + 1)
@@ -70,8 +73,14 @@ def _the_density_embedding_has_noise_for_two_neighbours(bench: Bench, relation: 
         draw = heard.only("discrete_gaussian")
         needed, deviation = math.sqrt(2 / (2 * rho_of(EPSILON, delta))), math.sqrt(draw.parameter)
         bench.enough(deviation * unit, needed, waste=1.01)
-    bench.must(near(model.release_["noise_sd"], deviation * unit / model.release_["private_rows"], rel=1e-6))
-    bench.must((model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0))
+    bench.must(
+        near(model.release_["noise_sd"], deviation * unit / model.release_["private_rows"], rel=1e-6),
+        "the told deviation is not that of the noise.",
+    )
+    bench.must(
+        (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0),
+        "the promise is not what was asked for.",
+    )
 
 
 @CHECKS("rkhs", relation=["replace-one", "add-remove"])
@@ -81,12 +90,15 @@ def _the_uncovered_share_has_noise_like_the_rest(bench: Bench, relation: str) ->
     table = [[0.0]] * (ROWS - 10) + [[100.0]] * 10
     heard.instead = zeros
     plain = _ratio(table, relation=relation).release_
-    bench.must(near(plain["uncovered"], 10 / ROWS))
+    bench.must(near(plain["uncovered"], 10 / ROWS), "the uncovered share is not what the rows give.")
     place = len(plain["embedding"])
     heard.instead = lambda draw: np.array([2**61 * (index == place) for index in range(draw.count)], dtype=object)
     moved = _ratio(table, relation=relation).release_
-    bench.must(near((moved["uncovered"] - plain["uncovered"]) * ROWS, 0.5))
-    bench.must(np.array_equal(moved["embedding"], plain["embedding"]))
+    bench.must(
+        near((moved["uncovered"] - plain["uncovered"]) * ROWS, 0.5),
+        "noise of the share reaches it otherwise than is reckoned with.",
+    )
+    bench.must(np.array_equal(moved["embedding"], plain["embedding"]), "noise of the share reaches the embedding.")
 
 
 @CHECKS("ulsif-b", "ulsif-parametric", "ulsif-c")
@@ -112,9 +124,9 @@ def _the_density_method_with_noisy_centres_splits_its_epsilon(bench: Bench) -> N
     centres, fit = heard.of("discrete_laplace")
     inside = 2.0**30 / centres.parameter  # what the sampled rows may spend
     outside = math.log1p(math.expm1(inside) * 4 / ROWS)  # that a row is sampled at all makes it less
-    bench.must(near(outside + 4 * 2.0**30 / fit.parameter, EPSILON, rel=1e-6))
-    bench.must(near(outside, EPSILON / 2, rel=1e-6))
-    bench.must(model.guarantee_.epsilon == EPSILON)
+    bench.must(near(outside + 4 * 2.0**30 / fit.parameter, EPSILON, rel=1e-6), "the two steps together do not spend epsilon.")
+    bench.must(near(outside, EPSILON / 2, rel=1e-6), "the first step does not spend half of epsilon.")
+    bench.must(model.guarantee_.epsilon == EPSILON, "the promise is not what was asked for.")
 
 
 @CHECKS("ji-elkan", delta=[None, 1e-6])
@@ -128,7 +140,10 @@ def _the_density_baseline_has_noise_for_its_minimiser(bench: Bench, delta: float
         bench.enough(heard.only("spherical_laplace").parameter, moved / EPSILON, waste=1.01)
     else:
         bench.enough(heard.only("discrete_gaussian").parameter, moved**2 / (2 * rho_of(EPSILON, delta)), waste=1.01)
-    bench.must((model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0))
+    bench.must(
+        (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (EPSILON, delta or 0.0),
+        "the promise is not what was asked for.",
+    )
 
 
 @CHECKS("ji-elkan", basis=[None, lambda x: [1.0, x[0]]])
@@ -140,7 +155,7 @@ def _a_wild_row_moves_the_minimiser_no_farther(bench: Bench, basis: Any) -> None
     how["basis_bounds"] = None if basis is None else (-1e9, 1e9)
     one, other = (_ratio([[0.0]] * (ROWS - 1) + [[wild]], **how).release_["beta"] for wild in (1e9, -1e9))
     moved = float(np.linalg.norm(np.asarray(one) - np.asarray(other)))
-    bench.must(0.01 < moved <= 2 * 3.0 / ROWS / 0.5 * (1 + 1e-6))
+    bench.must(0.01 < moved <= 2 * 3.0 / ROWS / 0.5 * (1 + 1e-6), "a person moves the weights otherwise than is reckoned with.")
 
 
 @CHECKS("ulsif-parametric")
@@ -149,7 +164,10 @@ def _a_wild_row_moves_a_basis_no_farther_than_its_bounds(bench: Bench) -> None:
     heard.instead = zeros
     how: dict[str, Any] = {"method": "ulsif-parametric", "basis": lambda x: [x[0], -x[0]], "basis_bounds": (-3.0, 1.0)}
     one, other = (np.asarray(_ratio([[0.0]] * (ROWS - 1) + [[wild]], **how).release_["h"]) for wild in (1e9, -1e9))
-    bench.must(near(np.abs(one - other).sum() * ROWS, 2 * (1 - -3), rel=1e-6))
+    bench.must(
+        near(np.abs(one - other).sum() * ROWS, 2 * (1 - -3), rel=1e-6),
+        "a person moves the means otherwise than is reckoned with.",
+    )
 
 
 @CHECKS("rkhs", "ji-elkan", dimension=[1, 2, 7, 100])

@@ -104,12 +104,12 @@ def _laws_of(bench: Bench) -> Callable[..., list[Counter[Any]]]:
             client = Client(terms, diary=Diary.in_memory(), credential=b"0123456789abcdef")
             for turn in range(terms.rounds):
                 client.report(held, round=turn, means={"a": 0.0, "b": 0.0} if turn else None)
-            bench.must(client.spent == terms.certified)
+            bench.must(client.spent == terms.certified, "a device did not book what is certified.")
             for sum_, one in zip(total, asked, strict=True):
                 for symbol, many in one.items():
                     sum_[symbol] += Fraction(many, dice.of)
             dice.pick += 1
-        bench.must(all(sum(law.values()) == 1 << 16 for law in total))
+        bench.must(all(sum(law.values()) == 1 << 16 for law in total), "the chances of a report do not add up to one.")
         return total
 
     return laws
@@ -142,7 +142,10 @@ def _tight(bench: Bench, ratio: Fraction, terms: Terms) -> str:
     bench.must(
         spent <= float(terms.certified) * (1 + 1e-12), f"epsilon is {spent:.6f}, certified was {float(terms.certified):.6f}."
     )
-    bench.must(terms.certified <= terms.epsilon <= spent * 1.5)
+    bench.must(
+        terms.certified <= terms.epsilon <= spent * 1.5,
+        "more is certified than was asked for, or far less is spent than was asked for.",
+    )
     return f"largest ratio {ratio}: epsilon {spent:.6f} of {terms.epsilon} claimed, {float(terms.certified):.6f} certified"
 
 
@@ -232,7 +235,7 @@ def _the_classics_toss_words_of_their_whole_length(bench: Bench) -> None:
     bench.replace(secrets, "randbits", noted)
     RandomizedResponse(categories=("a", "b"), epsilon=Fraction(1)).answer("a")
     Harmony(epsilon=Fraction(1)).answer(0.5)
-    bench.must(asked == [64, channel.SIGN_BITS, 64])
+    bench.must(asked == [64, channel.SIGN_BITS, 64], "they tossed words of other lengths.")
 
 
 @CHECKS(*(name for name in PROTOCOLS if name != "privkvm"), protocol=[name for name in PROTOCOLS if name != "privkvm"])

@@ -20,6 +20,7 @@ __all__ = ["CHECKS", "unclipped"]
 
 CHECKS = Checklist()
 _RARELY = 1e-6
+_TRIES = 4
 
 _COINS = {
     "dp-sgd": (dpsgd, "rounded_gaussian"),
@@ -48,16 +49,18 @@ def _no_noise(centre: Any, *_: Any, **how: Any) -> Any:
 
 
 def _tried(bench: Bench, run: Callable[[], CanaryAudit], faults: dict[str, tuple[Any, str, Any]]) -> str:
-    """Not refuted as it is, refuted with each fault."""
+    """Not refuted as it is, refuted with each fault: by bad luck some get away once, so that each has a few tries."""
     honest = run()
     bench.must(not honest.refuted, str(honest))
     told = [f"epsilon >= {honest.epsilon_lower:.2g} of {honest.claimed_epsilon:g}"]
     for name, (home, place, fault) in faults.items():
         bench.replace(home, place, fault)
-        found = run()
+        tries, found = 1, run()
+        while tries < _TRIES and not found.verdicts[0].refuted:
+            tries, found = tries + 1, run()
         bench.put_back()
-        bench.must(found.verdicts[0].refuted, f"{name}, and the audit did not notice: {found}")
-        told.append(f"{name} >= {found.epsilon_lower:.2g}")
+        bench.must(found.verdicts[0].refuted, f"{name}, and the audit did not notice in {tries} tries: {found}")
+        told.append(f"{name} >= {found.epsilon_lower:.2g}{f' in try {tries}' if tries > 1 else ''}")
     return ", ".join(told)
 
 

@@ -68,12 +68,13 @@ def _training_on_everybody_is_gaussian_noise(bench: Bench, relation: str, steps:
     noisy_sums = _noisy_sums(bench)
     n_public = 30 if relation == "add-remove" else None
     model = _classifier("dp-sgd", delta=1e-3, sampling_rate=1.0, epochs=steps, relation=relation, n_public=n_public)
-    bench.must(len(noisy_sums) == steps)
+    bench.must(len(noisy_sums) == steps, "there is not one noisy sum for each step.")
     needed = gaussian_sigma(*_one_record(relation, 1.0, 1e-3)) * math.sqrt(steps)
     for sigma, _ in noisy_sums:
         bench.enough(sigma, needed, waste=1.01)
     bench.must(
-        (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation)
+        (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation),
+        "the promise is not what was asked for.",
     )
 
 
@@ -83,14 +84,15 @@ def _whole_steps_and_the_scaling_of_inputs_add_up(bench: Bench, relation: str, s
     n_public = 30 if relation == "add-remove" else None
     how: dict[str, Any] = {"delta": 1e-3, "epochs": 3, "relation": relation, "n_public": n_public, "schema": SCHEMA}
     model = _classifier("dp-adam", X=FRAME, standardize=standardize, **how)
-    bench.must(len(noisy_sums) == 3 + standardize)
+    bench.must(len(noisy_sums) == 3 + standardize, "there are noisy sums besides those that are reckoned with.")
     # Two number columns and the count: a record adds (z, z^2 - 1/2) twice and 1, at most sqrt(2 * 5/4 + 1) long.
     lengths = [math.sqrt(2 * 1.25 + 1)] * standardize + [1.0] * 3
     moved = 1 if relation == "add-remove" else 2
     told = sum((moved * length / sigma) ** 2 for length, (sigma, _) in zip(lengths, noisy_sums, strict=True))
     bench.enough(1 / math.sqrt(told), gaussian_sigma(1.0, 1e-3), waste=1.01)
     bench.must(
-        (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation)
+        (model.guarantee_.epsilon, model.guarantee_.delta, model.guarantee_.relation) == (1, Fraction(1, 1000), relation),
+        "the promise is not what was asked for.",
     )
 
 
@@ -101,7 +103,10 @@ def _one_record_moves_what_inputs_are_scaled_by_as_far_as_it_may(bench: Bench) -
     for row in (farthest[:1], farthest[1:]):
         _classifier("dp-adam", X=row, y=["a"], schema=SCHEMA, delta=1e-3, epochs=1, n_public=1)
         centre = noisy_sums.pop(0)[1]
-        bench.must(near(float(np.linalg.norm(centre)), math.sqrt(2 * 1.25 + 1), rel=1e-12))
+        bench.must(
+            near(float(np.linalg.norm(centre)), math.sqrt(2 * 1.25 + 1), rel=1e-12),
+            "a person's part of the standardizing sums has another length than is reckoned with.",
+        )
         noisy_sums.clear()
 
 
@@ -113,7 +118,10 @@ def _a_private_number_of_records_is_paid_for_by_whole_steps(bench: Bench) -> Non
     for_count = 1 / heard.only("discrete_laplace").parameter
     bench.enough(0.005, for_count, waste=1.01)
     [(sigma, _)] = noisy_sums
-    bench.must(gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01)
+    bench.must(
+        gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01,
+        "the noise is not that of what the count leaves of epsilon.",
+    )
 
 
 @CHECKS("dp-sgd", relation=["add-remove", "replace-one"])
@@ -123,10 +131,15 @@ def _training_on_batches_needs_less_noise_but_enough(bench: Bench, relation: str
         "dp-sgd", delta=1e-3, sampling_rate=0.5, epochs=1, relation=relation, n_public=30 if "add" in relation else None
     )
     [(sigma, _), (same, _)] = noisy_sums
-    bench.must(sigma == same)
+    bench.must(sigma == same, "the steps have different noise.")
     epsilon, delta = _one_record(relation, 1.0, 1e-3)
-    bench.must(sampled_gaussian_delta(sigma, rate=0.5, steps=2, epsilon=epsilon) <= delta)
-    bench.must(sampled_gaussian_delta(sigma * 0.99, rate=0.5, steps=2, epsilon=epsilon) > delta)
+    bench.must(
+        sampled_gaussian_delta(sigma, rate=0.5, steps=2, epsilon=epsilon) <= delta,
+        "the noise is too small for the promised delta.",
+    )
+    bench.must(
+        sampled_gaussian_delta(sigma * 0.99, rate=0.5, steps=2, epsilon=epsilon) > delta, "the noise is larger than is needed."
+    )
 
 
 @CHECKS("dp-sgd")
@@ -137,7 +150,10 @@ def _a_private_number_of_records_is_paid_for(bench: Bench) -> None:
     for_count = 1 / heard.only("discrete_laplace").parameter
     bench.enough(0.02, for_count, waste=1.01)
     [(sigma, _)] = noisy_sums
-    bench.must(gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01)
+    bench.must(
+        gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01,
+        "the noise is not that of what the count leaves of epsilon.",
+    )
 
 
 @CHECKS("dp-sgd", clip_norm=[0.01, 1.0], hidden=[(), (3,)])
@@ -147,7 +163,7 @@ def _one_record_moves_a_sum_of_gradients_by_one(bench: Bench, clip_norm: float, 
     how: dict[str, Any] = {"delta": 1e-3, "sampling_rate": 1.0, "epochs": 1, "hidden": hidden, "clip_norm": clip_norm}
     _classifier("dp-sgd", X=[[1000.0, -1000.0]], y=["a"], relation="add-remove", n_public=1, **how)
     [(_, centre)] = noisy_sums
-    bench.must(0.999 <= np.linalg.norm(centre) <= 1 + 1e-6)
+    bench.must(0.999 <= np.linalg.norm(centre) <= 1 + 1e-6, "a gradient is not cut to the clip norm.")
 
 
 @CHECKS("laplace-sgd", relation=["add-remove", "replace-one"], rate=[1.0, 0.5])
@@ -165,13 +181,13 @@ def _pure_training_pays_for_every_step(bench: Bench, relation: str, rate: float)
     how: dict[str, Any] = {"relation": relation, "n_public": 1 if relation == "add-remove" else None}
     model = _classifier("laplace-sgd", X=[[1000.0, -1000.0]], y=["a"], sampling_rate=rate, epochs=2, clip_norm=0.1, **how)
     steps = heard.of("discrete_laplace")
-    bench.must(len(steps) == 2 / rate)
-    bench.must(max(sums) <= 1 + 1e-6)
-    bench.must(max(sums) > 0.999 or rate < 1)
+    bench.must(len(steps) == 2 / rate, "there is not one noisy sum for each step.")
+    bench.must(max(sums) <= 1 + 1e-6, "a person's part of a sum is longer than the clip norm.")
+    bench.must(max(sums) > 0.999 or rate < 1, "no person's part of a sum comes up to the clip norm.")
     # The grid has 2^30 steps to the clip norm; a step of e0 costs ln(1 + q (e^e0 - 1)) to those who may not take part.
     spent = sum(math.log1p(rate * math.expm1(2.0**30 / step.parameter)) for step in steps)
     bench.enough(_one_record(relation, 1.0, 0.0)[0], spent, waste=1.01)
-    bench.must((model.guarantee_.epsilon, model.guarantee_.delta) == (1, 0))
+    bench.must((model.guarantee_.epsilon, model.guarantee_.delta) == (1, 0), "the promise is not what was asked for.")
 
 
 @CHECKS("laplace-sgd")
@@ -189,11 +205,11 @@ def _noisy_centroids_pay_for_the_scaling_and_for_one_class(bench: Bench, relatio
     pooled, *classes = heard.of("cubical_laplace")
     # Five inputs, squares of two, the count; then five inputs and the count for each class. A row moves one class's sums, a
     # replacement those of two, or one twice as far.
-    bench.must([draw.count for draw in (pooled, *classes)] == [8, 6, 6])
+    bench.must([draw.count for draw in (pooled, *classes)] == [8, 6, 6], "noise was drawn for other numbers than are released.")
     moved = 1 if relation == "add-remove" else 2
     spent = moved * (2.0**24 / pooled.parameter + max(2.0**12 / draw.parameter for draw in classes))
     bench.enough(1.0, spent, waste=1.0001)
-    bench.must((model.guarantee_.epsilon, model.guarantee_.delta) == (1, 0))
+    bench.must((model.guarantee_.epsilon, model.guarantee_.delta) == (1, 0), "the promise is not what was asked for.")
 
 
 @CHECKS("noisy-centroids")
@@ -202,8 +218,8 @@ def _one_record_moves_its_class_by_one_step_of_the_grid(bench: Bench) -> None:
     heard = bench.heard
     heard.instead = zeros
     model = _classifier("noisy-centroids", X=FRAME[:1], y=["a"], schema=SCHEMA)
-    bench.must(np.isfinite(model.model_.weights).all())
-    bench.must(len(heard.of("cubical_laplace")) == 3)
+    bench.must(np.isfinite(model.model_.weights).all(), "a weight is not finite.")
+    bench.must(len(heard.of("cubical_laplace")) == 3, "noise was not drawn for each of the three sums.")
 
 
 @CHECKS("objective-perturbation")
@@ -211,13 +227,13 @@ def _the_perturbed_objective_adds_up(bench: Bench) -> None:
     heard = bench.heard
     model = _classifier("objective-perturbation", regularisation=5)
     objective, output = heard.of("spherical_laplace")
-    bench.must(objective.count == output.count == 3)
+    bench.must(objective.count == output.count == 3, "noise was drawn for other numbers than are released.")
     # A record's gradient has length at most 1; the loss curves by at most 1/4 along it.
     spent = 2 * 2.0**20 / objective.parameter + math.log1p(1 / (4 * 5))
     # The found point is within (1e-4 + rounding of the noise) / lambda of the minimiser; twice that, in steps of the grid.
     apart = 2 * (1e-4 + math.sqrt(3) * 2.0**-21) / 5 * 2.0**24 + math.sqrt(3)
     bench.enough(1.0, spent + apart / output.parameter, waste=1.01)
-    bench.must(model.guarantee_.epsilon == 1)
+    bench.must(model.guarantee_.epsilon == 1, "the promise is not what was asked for.")
 
 
 @CHECKS("learning-first", "anonymized-learning")
@@ -225,15 +241,18 @@ def _the_papers_two_ways_of_training_have_noise_for_one_weight(bench: Bench) -> 
     heard = bench.heard
     model = _classifier("learning-first", weight_bound=0.5, epochs=1)
     bench.enough(heard.only("discrete_laplace").parameter, 2 * 0.5 * 2.0**20 / 1.0, waste=1.01)
-    bench.must((model.guarantee_.scope, model.guarantee_.epsilon, model.guarantee_.joint_epsilon) == ("per-parameter", 1, 6))
+    bench.must(
+        (model.guarantee_.scope, model.guarantee_.epsilon, model.guarantee_.joint_epsilon) == ("per-parameter", 1, 6),
+        "the promise is not what was asked for.",
+    )
     heard.draws.clear()
     model = _classifier("anonymized-learning", threshold=0.25, epochs=3, batch_size=10)
     steps = heard.of("discrete_laplace")
-    bench.must(len(steps) == 3 * 3)
+    bench.must(len(steps) == 3 * 3, "there is not one draw for each batch.")
     for step in steps:
         bench.enough(step.parameter, 2 * 0.25 * 2.0**24 * 3 / 1.0, waste=1.01)
     bench.must(model.guarantee_.epsilon == 3, "three batches of a pass see each weight, which depends on all of them")
-    bench.must(model.guarantee_.joint_epsilon == 6)
+    bench.must(model.guarantee_.joint_epsilon == 6, "the promise is not what was asked for.")
 
 
 @CHECKS("histogram", relation=["add-remove", "replace-one"])
@@ -266,7 +285,7 @@ def _a_synthetic_table_from_a_network_adds_up(bench: Bench, relation: str, delta
     model = _classifier("anonymizing-first", X=FRAME, schema=SCHEMA, delta=delta, relation=relation, bins=2, epochs=1)
     changed, moved = (1, 4) if relation == "add-remove" else (2, 8)
     tree = [2 * moved * rate for rate in choices]
-    bench.must(len(tree) == 2)
+    bench.must(len(tree) == 2, "the tree was not chosen in two steps.")
     if delta is None:
         counts = heard.of("discrete_laplace")
         spent = sum(changed / draw.parameter for draw in counts) + sum(tree)
@@ -275,8 +294,10 @@ def _a_synthetic_table_from_a_network_adds_up(bench: Bench, relation: str, delta
         counts = heard.of("discrete_gaussian")
         spent = sum(changed / (2 * draw.parameter) for draw in counts) + sum(each**2 / 2 for each in tree)
         bench.enough(rho_of(1, delta), spent, waste=1.01)
-    bench.must(len(counts) == len(heard.draws) == 1 + 3)
-    bench.must((model.guarantee_.epsilon, float(model.guarantee_.delta)) == (1, delta or 0.0))
+    bench.must(len(counts) == len(heard.draws) == 1 + 3, "noise was drawn for other tables than are released.")
+    bench.must(
+        (model.guarantee_.epsilon, float(model.guarantee_.delta)) == (1, delta or 0.0), "the promise is not what was asked for."
+    )
 
 
 @CHECKS("learning-first", "anonymized-learning")
@@ -284,13 +305,13 @@ def _a_joint_epsilon_is_shared_by_all_weights(bench: Bench) -> None:
     heard = bench.heard
     model = _classifier("learning-first", weight_bound=0.5, epochs=1, joint_epsilon=3)
     bench.enough(heard.only("discrete_laplace").parameter, 2 * 0.5 * 2.0**20 / (3 / 6), waste=1.01)
-    bench.must(model.guarantee_.joint_epsilon == 3)
+    bench.must(model.guarantee_.joint_epsilon == 3, "the promise is not what was asked for.")
     heard.draws.clear()
     model = _classifier("anonymized-learning", threshold=0.25, epochs=3, batch_size=10, joint_epsilon=3, delta=1e-4)
     # A record is in one batch of each of the three passes, where it moves each of the six sums across their whole range.
     each = [2 * 0.25 * 2.0**24 / step.parameter for step in heard.of("discrete_laplace")]
     bench.enough(rho_of(3, 1e-4), 3 * 6 * max(each) ** 2 / 2, waste=1.01)
-    bench.must(model.guarantee_.epsilon <= 3)
+    bench.must(model.guarantee_.epsilon <= 3, "the promise is not what was asked for.")
 
 
 @CHECKS("objective-perturbation")
@@ -305,7 +326,7 @@ def _a_wild_row_moves_the_perturbed_minimum_no_farther(bench: Bench) -> None:
             np.asarray(model.release_["weights"]) * math.sqrt(3)
         )  # rows are divided by the longest (x, y, 1) within -1..1
     moved = float(np.linalg.norm(found[0] - found[1]))
-    bench.must(0.05 < moved <= 2 / 5 * (1 + 1e-3))
+    bench.must(0.05 < moved <= 2 / 5 * (1 + 1e-3), "a person moves the minimum otherwise than is reckoned with.")
 
 
 @CHECKS("anonymized-learning")
@@ -318,7 +339,10 @@ def _wild_rows_move_a_noisy_update_no_farther_than_its_range(bench: Bench) -> No
         how: dict[str, Any] = {"threshold": 0.25, "epochs": 1, "batch_size": 4, "learning_rate": 1.0, "epsilon": 1.0}
         model = _classifier("anonymized-learning", X=[[1e6, -1e6]] * 4, y=["a", "a", "a", "b"], **how)
         found.append(np.asarray(model.release_["weights"]))
-    bench.must(np.allclose(found[0] - found[1], 2 * 0.25 / 4, rtol=1e-12, atol=0))
+    bench.must(
+        np.allclose(found[0] - found[1], 2 * 0.25 / 4, rtol=1e-12, atol=0),
+        "the threshold cuts otherwise than is reckoned with.",
+    )
 
 
 @CHECKS(
@@ -339,9 +363,15 @@ def _the_matrix_library_computes_a_row_the_same_wherever_it_stands(
     parts = _computed(network, weights, rows, labels)
     for shift in (1, 3, 37):
         moved = _computed(network, weights, np.roll(rows, shift, axis=0), np.roll(labels, shift))
-        bench.must(all(np.array_equal(np.roll(b, -shift, axis=-1), a) for a, b in zip(parts, moved, strict=True)))
+        bench.must(
+            all(np.array_equal(np.roll(b, -shift, axis=-1), a) for a, b in zip(parts, moved, strict=True)),
+            "a row is computed otherwise elsewhere in its piece.",
+        )
     alone = _computed(network, weights, np.where(np.arange(piece)[:, None] == 59, rows, np.zeros_like(rows)), labels)
-    bench.must(all(np.array_equal(a[..., 59], b[..., 59]) for a, b in zip(parts, alone, strict=True)))
+    bench.must(
+        all(np.array_equal(a[..., 59], b[..., 59]) for a, b in zip(parts, alone, strict=True)),
+        "a row is computed otherwise beside other rows.",
+    )
     return f"{kind} with numpy {np.__version__}: the same bits"
 
 

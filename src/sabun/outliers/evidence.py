@@ -41,7 +41,7 @@ SPECIMENS = (
         fit=_fit,
         smooth=_SMOOTH,
     ),
-    Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, **_TERMS), fit=_fit),
+    Specimen(question="SubspaceChoice", make=partial(SubspaceChoice, subspaces=_SIDES, **_TERMS), fit=_fit, chooses=True),
 )
 
 

@@ -87,18 +87,24 @@ def _pure_smooth_outlier_noise_keeps_its_share(bench: Bench, relation: str, epsi
     measured = _measured(bench)
     model = _count(epsilon=epsilon, relation=relation)
     [(beta, bound)], [[half]] = measured, settled
-    bench.must(bound == MOST[relation])
+    bench.must(bound == MOST[relation], "the bound is not what a person can change.")
     for_count = 0.7 * epsilon
     power = for_count / beta
     theta = bound / half * math.expm1(math.log(2) / power)  # P(|z| > x) = (1 + theta x / S)^-p is 1/2 at the half
     loss = power_loss(theta, power=power, beta=beta)
-    bench.must(loss <= for_count * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta))
+    bench.must(
+        loss <= for_count * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta),
+        "the noise of the count loses more than its share, or wastes it.",
+    )
     # ln S moves by beta, which is 4096 steps of the grid, and one more where both ends are rounded.
     bar = heard.only("discrete_laplace").parameter
     bench.enough(bar, 4097 / (0.3 * epsilon), waste=1.01)
-    bench.must(loss + 4097 / bar <= epsilon * (1 + 1e-9))
-    bench.must(model.guarantee_.epsilon == epsilon)
-    bench.must(model.release_.provenance.parameters["error_bar_epsilon"] == Fraction(3, 10) * Fraction(str(epsilon)))
+    bench.must(loss + 4097 / bar <= epsilon * (1 + 1e-9), "count and error bar together lose more than epsilon.")
+    bench.must(model.guarantee_.epsilon == epsilon, "the promise is not what was asked for.")
+    bench.must(
+        model.release_.provenance.parameters["error_bar_epsilon"] == Fraction(3, 10) * Fraction(str(epsilon)),
+        "the error bar is told to have cost another share.",
+    )
 
 
 @CHECKS("power")
@@ -108,9 +114,12 @@ def _without_an_error_bar_the_outlier_count_may_spend_everything(bench: Bench) -
     measured = _measured(bench)
     _count(error_bar=0)
     [(beta, bound)], [[half]] = measured, settled
-    bench.must(not heard.draws)
+    bench.must(not heard.draws, "noise was drawn for an error bar that nobody asked for.")
     theta = bound / half * math.expm1(math.log(2) * beta)
-    bench.must(power_loss(theta, power=1 / beta, beta=beta) <= 1 + 1e-9 < power_loss(theta * 1.01, power=1 / beta, beta=beta))
+    bench.must(
+        power_loss(theta, power=1 / beta, beta=beta) <= 1 + 1e-9 < power_loss(theta * 1.01, power=1 / beta, beta=beta),
+        "the noise of the count loses more than epsilon, or wastes it.",
+    )
 
 
 def _neighbours_delta(density: Callable[[float], Density], *, beta: float, epsilon: float, reach: float) -> float:
@@ -131,7 +140,7 @@ def _smooth_outlier_noise_with_a_delta_keeps_it(bench: Bench, mechanism: str, re
     delta = 1e-4
     _count(mechanism=mechanism, delta=delta, epsilon=epsilon, error_bar=0, relation=relation)
     [(beta, bound)], [[half]] = measured, settled
-    bench.must(bound == MOST[relation])
+    bench.must(bound == MOST[relation], "the bound is not what a person can change.")
     capped = min(epsilon, 2.0)
     if mechanism == "laplace":
         scale = half / bound / math.log(2)
@@ -151,7 +160,7 @@ def _smooth_outlier_noise_with_a_delta_keeps_it(bench: Bench, mechanism: str, re
             epsilon=epsilon,
             reach=12 * sigma,
         )
-    bench.must(found <= delta)
+    bench.must(found <= delta, "noise of neighbouring bounds has more than the promised delta.")
 
 
 @CHECKS("power")
@@ -165,13 +174,16 @@ def _outlier_counts_by_region_share_their_noise(bench: Bench) -> None:
     bench.must(3 <= bound <= 4, "replacing 4 by 1 ends two outliers on the left and one on the right")
     for_counts = 0.7 * 2
     power = for_counts / beta
-    bench.must(len(halves) == 2)
-    bench.must(near(power, round(power)))
+    bench.must(len(halves) == 2, "there is not one draw for each region.")
+    bench.must(near(power, round(power)), "the exponent is not whole.")
     theta = bound / (halves[0] * power)  # each is (S / theta) E / G, with E = ln 2 and G = p ln 2
     loss = power_loss(theta, power=power, beta=beta, outputs=2)
-    bench.must(loss <= for_counts * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta, outputs=2))
+    bench.must(
+        loss <= for_counts * (1 + 1e-9) < power_loss(theta * 1.01, power=power, beta=beta, outputs=2),
+        "the noise of the counts loses more than its share, or wastes it.",
+    )
     bench.enough(heard.only("discrete_laplace").parameter, 4097 / (0.3 * 2), waste=1.01)
-    bench.must(model.guarantee_.epsilon == 2)
+    bench.must(model.guarantee_.epsilon == 2, "the promise is not what was asked for.")
 
 
 @CHECKS("permute-and-flip")
@@ -179,7 +191,7 @@ def _the_choice_of_a_subspace_tosses_with_half_its_epsilon(bench: Bench) -> None
     table = np.column_stack([np.arange(12.0) * 5, np.zeros(12), np.repeat([0.0, 9.0, 30.0, 60.0], 3)])
     sides = {"apart": ["x0"], "together": ["x1"], "groups": ["x2"]}
     scores = {name: subspace.dampened_score(table[:, [i]], k=3, radius=1.0, cover="degeneracy") for i, name in enumerate(sides)}
-    bench.must(len(set(scores.values())) >= 2)
+    bench.must(len(set(scores.values())) >= 2, "the subspaces have one score, so that nothing shows.")
     tossed: list[Fraction] = []
 
     def toss(gamma: Fraction, *, coin: Any) -> bool:
@@ -191,8 +203,11 @@ def _the_choice_of_a_subspace_tosses_with_half_its_epsilon(bench: Bench) -> None
     model = SubspaceChoice(subspaces=sides, k=3, radius=1.0, epsilon=0.5).fit(table)
     best = max(scores.values())
     # A score moves by at most 1; permute-and-flip keeps epsilon with exp(-epsilon (best - score) / 2).
-    bench.must(sorted(tossed) == sorted(Fraction(1, 2) * (best - score) / 2 for score in scores.values()))
-    bench.must(model.guarantee_.epsilon == Fraction(1, 2))
+    bench.must(
+        sorted(tossed) == sorted(Fraction(1, 2) * (best - score) / 2 for score in scores.values()),
+        "coins were tossed with other odds than the scores need.",
+    )
+    bench.must(model.guarantee_.epsilon == Fraction(1, 2), "the promise is not what was asked for.")
 
 
 @CHECKS("power", "laplace", "gaussian", epsilon=[Fraction(1, 2), Fraction(5)])

@@ -69,11 +69,14 @@ def _sums_of_products_have_gaussian_noise_for_the_farthest_neighbours(bench: Ben
     heard.draws.clear()
     release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
     variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
-    bench.must({draw.law for draw in heard.draws} == {"discrete_gaussian"})
-    bench.must(len(variances) == len(changes[0]))
+    bench.must({draw.law for draw in heard.draws} == {"discrete_gaussian"}, "noise of another law was drawn.")
+    bench.must(len(variances) == len(changes[0]), "not each sum has its noise.")
     rho = max(float((change**2 / variances).sum()) / 2 for change in changes)
     bench.enough(rho_of(2, 1e-6), rho, slack=0, waste=1.01)
-    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6)))
+    bench.must(
+        (release.guarantee.epsilon, release.guarantee.delta) == (2, Fraction(1, 10**6)),
+        "the promise is not what was asked for.",
+    )
 
 
 @CHECKS("staged", people=[1, 3], relation=["replace-one", "add-remove"])
@@ -100,11 +103,11 @@ def _staged_sums_have_noise_for_the_farthest_neighbours(bench: Bench, relation: 
                 np.array([*sums, *value["residual_moment"], value["residual_square"], value["residual_weight"]], dtype=float)
             )
         variances = np.concatenate([[draw.parameter] * draw.count for draw in heard.draws])
-        bench.must({draw.law for draw in heard.draws} == {"rounded_gaussian"})
+        bench.must({draw.law for draw in heard.draws} == {"rounded_gaussian"}, "noise of another law was drawn.")
         spent.append(float(((pair[0] - pair[1]) ** 2 / variances).sum()))
     sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
     # No one pair is the farthest for both stages; the parts are tried one by one in tests/regression.
-    bench.must(0.8 / sigma**2 < max(spent) <= 1 / sigma**2)
+    bench.must(0.8 / sigma**2 < max(spent) <= 1 / sigma**2, "the farthest neighbours tell more than is promised, or far less.")
 
 
 @CHECKS("rounds", people=[1, 3], relation=["replace-one", "add-remove"])
@@ -145,9 +148,9 @@ def _either_round_has_noise_for_the_farthest_neighbours(bench: Bench, relation: 
     epsilon, delta = round_terms(study)
     alone, both = (analytic_gaussian_sigma(l2=1.0, epsilon=e, delta=d) for e, d in ((epsilon, delta), (2, 1e-6)))
     farthest = np.max(spent, axis=0)
-    bench.must((0.8 / alone**2 < farthest).all())
-    bench.must((farthest <= 1 / alone**2).all())
-    bench.must(farthest.sum() <= 1 / both**2)
+    bench.must((0.8 / alone**2 < farthest).all(), "a round has far more noise than it needs.")
+    bench.must((farthest <= 1 / alone**2).all(), "a round tells more than it promises by itself.")
+    bench.must(farthest.sum() <= 1 / both**2, "both rounds together tell more than the study promises.")
 
 
 @CHECKS("staged", people=[1, 3])
@@ -156,7 +159,7 @@ def _the_lengths_of_rows_have_noise_for_the_farthest_neighbours(bench: Bench, pe
     heard.instead = zeros
     _ridge(np.tile([0.5, 0.0, 0.0], (4000, 1)), clip_radius=None, method="staged", delta=1e-6, records_per_person=people)
     lengths = heard.draws[0]
-    bench.must(lengths.count == 4)
+    bench.must(lengths.count == 4, "noise was drawn for other numbers than the four lengths.")
     sigma = analytic_gaussian_sigma(l2=1.0, epsilon=2, delta=1e-6)
     bench.enough(0.03 / sigma**2, 4 * (people * stages.SHARE) ** 2 / lengths.parameter, slack=1e-9, waste=1.01)
 
@@ -170,9 +173,9 @@ def _sums_of_products_have_laplace_noise_for_the_farthest_neighbours(bench: Benc
     heard.draws.clear()
     release = _ridge(np.tile([0.5, 0.0, 0.0], (4, 1)), relation=relation, **how)
     draw = heard.only("spherical_laplace")
-    bench.must(draw.count == 6 + (relation == "add-remove"))
+    bench.must(draw.count == 6 + (relation == "add-remove"), "noise was drawn for other numbers than are released.")
     bench.enough(draw.parameter, moved / 2, slack=0, waste=1.01)
-    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0))
+    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0), "the promise is not what was asked for.")
 
 
 @CHECKS("objpert", people=[1, 3], bound=[0.5, 2.0], relation=["replace-one", "add-remove"])
@@ -197,7 +200,7 @@ def _objective_perturbation_pays_for_gradient_and_curvature(bench: Bench, relati
     # x x' is added to A + R, whose eigenvalues are at least R: the determinant grows by 1 + 1/R for each row.
     spent = people * float(farthest) / noise + people * math.log1p(1 / ridges[0])
     bench.enough(2.0, spent, waste=1.01)
-    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0))
+    bench.must((release.guarantee.epsilon, release.guarantee.delta) == (2, 0), "the promise is not what was asked for.")
 
 
 @CHECKS("objpert")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
 from sabun.release.provenance import installed
 from sabun.reports.page import render
+from sabun.reports.proofs import Proof, proof_named
 from sabun.telling.language import speaking
 
 __all__ = ["audit_page"]
@@ -31,6 +32,7 @@ def audit_page(audit: Mapping[str, Any], *, lang: str | None = None) -> str:
             "audit.html",
             audit=audit,
             rooms=rooms,
+            promises=[{**one, "texts": _texts(one["proofs"])} for one in audit.get("summaries", ())],
             failed=[_line(one) for one in audit["findings"] if one["passed"] is False],
             facts=[*audit["machine"].items(), *audit["libraries"].items()],
             version=installed()["sabun"],
@@ -39,3 +41,8 @@ def audit_page(audit: Mapping[str, Any], *, lang: str | None = None) -> str:
 
 def _line(finding: Mapping[str, Any]) -> dict[str, Any]:
     return {**finding, "sign": _SIGNS[finding["passed"]], "look": _LOOKS[finding["passed"]]}
+
+
+def _texts(files: Iterable[str]) -> list[Proof]:
+    """The proofs as they came with this package."""
+    return [proof for file in files if (proof := proof_named(f"sabun/{file}")) is not None]

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-__all__ = ["Proof", "proofs"]
+__all__ = ["Proof", "proof_named", "proofs"]
 
 HALL = ("release", "ledger", "privacy")
 _ENDING = ".proof.md"
@@ -38,6 +38,11 @@ def proofs(kind: str) -> tuple[tuple[Proof, ...], tuple[Proof, ...]]:
     own = tuple(proof for proof in everything if room not in HALL and proof.name.startswith(f"sabun/{room}/"))
     hall = tuple(proof for proof in everything if proof.name.split("/")[1] in HALL)
     return own, hall
+
+
+def proof_named(name: str) -> Proof | None:
+    """The proof of that name, if it came with the package."""
+    return next((proof for proof in _all() if proof.name == name), None)
 
 
 @cache

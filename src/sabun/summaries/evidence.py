@@ -34,7 +34,7 @@ SPECIMENS = (
     Specimen(question="Mean", make=partial(Mean, column="x0", where=_HALF, **_TERMS), fit=_fit),
     Specimen(question="Variance", make=partial(Variance, column="x0", **_TERMS), fit=_fit),
     Specimen(question="Histogram", make=partial(Histogram, column="x0", bins=4, **_TERMS), fit=_fit),
-    Specimen(question="Quantiles", make=partial(Quantiles, column="x0", **_TERMS), fit=_fit),
+    Specimen(question="Quantiles", make=partial(Quantiles, column="x0", **_TERMS), fit=_fit, chooses=True),
 )
 
 _GROUPED = Schema(columns=(Column.number("x0", bounds=(0, 1)), Column.category("g", ["a", "b", "c"])))

@@ -54,12 +54,12 @@ def _noise_of_answers_by_group(bench: Bench, asked: Any, how: Any, change: Any, 
     model = asked(epsilon=0.5, **terms).fit(TABLE)
     l1, l2_squared = change[relation]
     bench.enough(heard.only("discrete_laplace").parameter * unit, l1 / 0.5, waste=1.0001)
-    bench.must(model.guarantee_.epsilon == Fraction(1, 2))
-    bench.must(model.guarantee_.delta == 0)
+    bench.must(model.guarantee_.epsilon == Fraction(1, 2), "the promise is not what was asked for.")
+    bench.must(model.guarantee_.delta == 0, "the promise is not what was asked for.")
     heard.draws.clear()
     model = asked(epsilon=0.5, delta=1e-6, **terms).fit(TABLE)
     bench.enough(heard.only("discrete_gaussian").parameter * unit**2, l2_squared / (2 * rho_of(0.5, 1e-6)), waste=1.01)
-    bench.must(model.guarantee_.delta == Fraction(1, 10**6))
+    bench.must(model.guarantee_.delta == Fraction(1, 10**6), "the promise is not what was asked for.")
 
 
 ONE = [
@@ -91,18 +91,25 @@ def _without_noise_the_answers_are_exact(bench: Bench) -> None:
     cells = np.array([-2, -2, 0, 1.5, 3, 6, 6, 2])  # clipped; the unreadable one counts as the middle
     of = {"a": cells[[0, 3, 4]], "b": cells[[1, 5, 6]], "c": cells[[2, 7]]}
     whole: dict[str, Any] = {"epsilon": 50, "schema": SCHEMA, "random_state": 1}
-    bench.must(Sum(column="x", **whole).fit(TABLE).sum_ == cells.sum())
-    bench.must(Mean(column="x", **whole).fit(TABLE).mean_ == cells.mean())
-    bench.must(near(Variance(column="x", **whole).fit(TABLE).variance_, cells.var(), abs=1e-12))
+    bench.must(Sum(column="x", **whole).fit(TABLE).sum_ == cells.sum(), "the sum is another.")
+    bench.must(Mean(column="x", **whole).fit(TABLE).mean_ == cells.mean(), "the mean is another.")
+    bench.must(near(Variance(column="x", **whole).fit(TABLE).variance_, cells.var(), abs=1e-12), "the variance is another.")
     groups = whole | {"by": "g"}
-    bench.must(Count(**groups).fit(TABLE).count_ == {"a": 3, "b": 3, "c": 2})
-    bench.must(Sum(column="x", **groups).fit(TABLE).sum_ == {name: values.sum() for name, values in of.items()})
+    bench.must(Count(**groups).fit(TABLE).count_ == {"a": 3, "b": 3, "c": 2}, "the counts by group are others.")
+    bench.must(
+        Sum(column="x", **groups).fit(TABLE).sum_ == {name: values.sum() for name, values in of.items()},
+        "the sums by group are others.",
+    )
     means = Mean(column="x", **groups).fit(TABLE).mean_
-    bench.must(all(near(means[name], values.mean(), abs=1e-12) for name, values in of.items()))
+    bench.must(
+        all(near(means[name], values.mean(), abs=1e-12) for name, values in of.items()), "the means by group are others."
+    )
     variances = Variance(column="x", **groups).fit(TABLE).variance_
-    bench.must(all(near(variances[name], values.var(), abs=1e-12) for name, values in of.items()))
+    bench.must(
+        all(near(variances[name], values.var(), abs=1e-12) for name, values in of.items()), "the variances by group are others."
+    )
     counts = Histogram(column="x", bins=[-2, 0, 2, 6], **groups).fit(TABLE).histogram_
-    bench.must(counts == {"a": (1, 1, 1), "b": (1, 0, 2), "c": (0, 1, 1)})
+    bench.must(counts == {"a": (1, 1, 1), "b": (1, 0, 2), "c": (0, 1, 1)}, "the histograms by group are others.")
 
 
 @CHECKS(
@@ -138,5 +145,8 @@ def _quantiles_toss_with_what_their_ranks_can_move(bench: Bench, relation: str, 
     model = Quantiles(**asked, error_bar="1/3", **how).fit(TABLE)
     # Costs are in quarters of a rank; a draw loses 2 rate move, and two thirds of epsilon go to the quantile.
     spent = [2 * 4 * rate * moved for rate in rates]
-    bench.must(spent == [2, Fraction(1, 2), Fraction(1, 2)] * (3 if "by" in how else 1))
-    bench.must(model.guarantee_.epsilon == 3)
+    bench.must(
+        spent == [2, Fraction(1, 2), Fraction(1, 2)] * (3 if "by" in how else 1),
+        "the tosses spend otherwise than was asked for.",
+    )
+    bench.must(model.guarantee_.epsilon == 3, "the promise is not what was asked for.")

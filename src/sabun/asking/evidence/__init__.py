@@ -5,6 +5,7 @@ A room's `evidence.py` holds
     SPECIMENS   each public class with a table to try it on
     VARIANTS    the same in every way it can be asked: mechanisms, relations, delta, groups
     COMMANDS    each command that charges
+    RUNS        each mechanism that has no class, run once: gives the assumptions of its promise
     PROMISING   the names of its mechanisms
     CHECKS      what shows that each of them keeps its promise: a `Checklist`
 
@@ -17,7 +18,7 @@ Whoever checks all rooms finds them there: `sabun audit` on an installed package
 
 from __future__ import annotations
 
-from sabun.asking.evidence.bench import Bench, Refuted, near
+from sabun.asking.evidence.bench import Bench, Inapplicable, Refuted, near
 from sabun.asking.evidence.checklist import Check, Checklist, Finding, Shown, each
 from sabun.asking.evidence.listening import Draw, Heard, zeros
 from sabun.asking.evidence.specimens import ROWS, Command, Specimen, commands, installed, specimens
@@ -31,6 +32,7 @@ __all__ = [
     "Draw",
     "Finding",
     "Heard",
+    "Inapplicable",
     "Refuted",
     "Shown",
     "Specimen",

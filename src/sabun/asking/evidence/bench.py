@@ -11,11 +11,15 @@ from typing import Any, NoReturn, final
 from sabun.asking.evidence.listening import Heard, listen
 from sabun.asking.evidence.needed import WASTE
 
-__all__ = ["Bench", "Refuted", "near"]
+__all__ = ["Bench", "Inapplicable", "Refuted", "near"]
 
 
 class Refuted(Exception):
     """What a check looked at is not as claimed."""
+
+
+class Inapplicable(Exception):
+    """There is nothing here that a check could look at: no evidence either way."""
 
 
 def near(found: float, wanted: float, *, rel: float = 1e-6, abs: float = 0.0) -> bool:
@@ -37,6 +41,8 @@ class Bench:
         self.thorough = thorough
         self.notes: list[str] = []
         self.ratios: list[float] = []
+        self.proofs: list[str] = []
+        self.assumptions: list[str] = []
         self._replaced: list[tuple[Any, str, Any, bool]] = []
 
     def __enter__(self) -> Bench:
@@ -72,7 +78,7 @@ class Bench:
     def must(self, holds: Any, words: str = "") -> None:
         """Raises where it does not hold; where it was asked is told by the traceback."""
         if not holds:
-            raise Refuted(words)
+            raise Refuted(words or "what must hold there does not.")
 
     def fail(self, words: str) -> NoReturn:
         """Raises with these words."""
@@ -88,6 +94,12 @@ class Bench:
     def note(self, words: str) -> None:
         """Keeps a figure for the table."""
         self.notes.append(words)
+
+    def rest(self, proofs: Sequence[str], assumptions: Sequence[str]) -> None:
+        """Keeps what a promise rests on, and what it takes for granted."""
+        self.proofs += proofs
+        self.assumptions += assumptions
+        self.note(f"rests on {', '.join(proofs)}; assumes: {'; '.join(assumptions) or 'nothing further'}")
 
     def told(self) -> str:
         """What was found, in words."""

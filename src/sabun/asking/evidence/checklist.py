@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import linecache
+import textwrap
 import time
 import traceback
 import warnings
@@ -11,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
-from sabun.asking.evidence.bench import Bench, Refuted
+from sabun.asking.evidence.bench import Bench, Inapplicable, Refuted
 from sabun.errors import InternalError
 
-__all__ = ["Check", "Checklist", "Finding", "Shown", "each"]
+__all__ = ["Absent", "Check", "Checklist", "Finding", "Shown", "each"]
 
 Shown = Literal["tight", "lower bound", "checked"]
 """The loss was found exactly; at least so much is lost; a property that the claim rests on was tried."""
+Absent = Literal["left out", "does not apply"]
+"""Why there is no evidence: nobody looked, or there was nothing to look at."""
 
 
 @final
@@ -29,19 +33,27 @@ class Finding:
         room: The room of the mechanism, or the part of the hall it belongs to.
         mechanism: Its name.
         claim: What is claimed.
-        shown: How far what was found goes.
+        shown: How far what was found goes; None where nothing was looked at.
         evidence: The figures, or what went wrong.
         seconds: How much processor time it took.
-        passed: Whether the claim holds as far as was looked; None where an extra is missing, which is said.
+        passed: Whether the claim holds as far as was looked; None where nothing was looked at.
+        absent: Why nothing was looked at, in a word.
+        needs: The extra for want of which it was left out.
+        proofs: The proofs it rests on, where it is about them: files below the package.
+        assumes: What those take for granted.
     """
 
     room: str
     mechanism: str
     claim: str
-    shown: Shown
+    shown: Shown | None
     evidence: str
     seconds: float
     passed: bool | None
+    absent: Absent | None = None
+    needs: str = ""
+    proofs: tuple[str, ...] = ()
+    assumes: tuple[str, ...] = ()
 
 
 @final
@@ -73,7 +85,12 @@ class Check:
         return ", ".join(self.mechanisms)
 
     def try_case(self, bench: Bench, case: Mapping[str, Any]) -> None:
-        """Tries one case in quiet: what a room says of tables this small is not the point here."""
+        """Tries one case in quiet: what a room says of tables this small is not the point here.
+
+        Raises:
+            Refuted: The claim does not hold.
+            Inapplicable: The case has nothing that could be looked at.
+        """
         with bench, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             told = self.function(bench, **case)
@@ -83,32 +100,59 @@ class Check:
     def run(self, room: str, *, thorough: bool = False) -> Finding:
         """Tries every case; whatever is raised is a claim that does not hold."""
         began, bench = time.process_time(), Bench(thorough=thorough)
-        passed, told = True, ""
+        passed, told, applied = True, "", False
         try:
             for case in self.cases:
-                self.try_case(bench, case)
+                try:
+                    self.try_case(bench, case)
+                    applied = True
+                except Inapplicable as reason:
+                    bench.note(f"does not apply: {reason}")
             told = "; ".join(filter(None, (bench.told(), f"{len(self.cases)} cases" if len(self.cases) > 1 else "")))
         except Exception as error:
-            passed, told = False, _failure(error, case)
-        seconds = time.process_time() - began
+            applied, passed, told = True, False, _failure(error, case)
         return Finding(
             room=room,
             mechanism=self.name,
             claim=self.claim,
-            shown=self.shown,
+            shown=self.shown if applied else None,
             evidence=told or "holds",
-            seconds=seconds,
-            passed=passed,
+            seconds=time.process_time() - began,
+            passed=passed if applied else None,
+            absent=None if applied else "does not apply",
+            proofs=tuple(dict.fromkeys(bench.proofs)),
+            assumes=tuple(dict.fromkeys(bench.assumptions)),
+        )
+
+    def left_out(self, room: str, why: str, *, needs: str = "") -> Finding:
+        """What is told where nobody tries it."""
+        return Finding(
+            room=room,
+            mechanism=self.name,
+            claim=self.claim,
+            shown=None,
+            evidence=f"left out: {why}",
+            seconds=0.0,
+            passed=None,
+            absent="left out",
+            needs=needs,
         )
 
 
 def _failure(error: Exception, case: Mapping[str, Any]) -> str:
-    """Where it went wrong, with what; nothing private is at stake: the tables are made up."""
+    """What went wrong, with what, and where; nothing private is at stake: the tables are made up."""
     last = traceback.extract_tb(error.__traceback__)
     place = next((step for step in reversed(last) if Path(step.filename).name != "bench.py"), last[-1])
     words = str(error) if isinstance(error, Refuted) else f"{type(error).__name__}: {error}"
-    tried = ", ".join(f"{name}={value!r:.60}" for name, value in case.items())
-    return f"REFUTED ({Path(place.filename).name}:{place.lineno}: {place.line or ''}) {words} {tried and f'[{tried}]'}".strip()
+    tried = ", ".join(f"{name}={textwrap.shorten(repr(value), 80, placeholder=' …')}" for name, value in case.items())
+    where = f"({Path(place.filename).name}:{place.lineno}: {_statement(place)})"
+    return " ".join(filter(None, (f"REFUTED: {words}", tried and f"[{tried}]", where)))
+
+
+def _statement(place: traceback.FrameSummary) -> str:
+    """What stands there, to its end, in one line."""
+    lines = range(place.lineno or 1, (place.end_lineno or place.lineno or 1) + 1)
+    return " ".join(linecache.getline(place.filename, line).strip() for line in lines).strip()
 
 
 def each(names: str, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:

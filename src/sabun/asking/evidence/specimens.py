@@ -39,6 +39,7 @@ class Specimen:
         setting: How it differs from the usual one, in words.
         secret_batches: Whether nobody knows who takes part in a step, so that less is lost than by taking part.
         released: What leaves the house of a fitted one.
+        chooses: Whether a choice is all that it draws, so that no noise goes into any number.
         untraced: Why a replay cannot follow its noise to the released numbers, in words; empty where it must.
     """
 
@@ -52,6 +53,7 @@ class Specimen:
     setting: str = ""
     secret_batches: bool = False
     released: Callable[[Any], Any] = attrgetter("release_")
+    chooses: bool = False
     untraced: str = ""
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ def _sums_of(bench: Bench) -> list[tuple[float, Any]]:
 
     def plain(self: Any, mean: float = 0.0, sigma: float = 1.0, **how: Any) -> Any:
         if "generator" in how and how["generator"] is not None:  # the first weights of a layer come without one
-            bench.must(mean == 0.0)
+            bench.must(mean == 0.0, "noise was drawn around another number than nought.")
             found.append((float(sigma), None))
         return normal(self, mean, sigma, **how)
 
@@ -52,11 +52,14 @@ def _training_a_module_on_everybody_is_gaussian_noise(bench: Bench, noise: str, 
     n_public = 12 if relation == "add-remove" else None
     facts: dict[str, Any] = {"delta": 1e-3, "sampling_rate": 1.0, "epochs": 3, "noise": noise}
     trainer = TorchTrainer(nn.Linear(3, 2), relation=relation, n_public=n_public, **facts).fit(ROWS, LABELS)
-    bench.must(len(sums) == 3)
+    bench.must(len(sums) == 3, "there is not one noisy sum for each step.")
     share = (1.0, 1e-3) if relation == "add-remove" else (0.5, 1e-3 / (1 + math.exp(0.5)))
     for sigma, _ in sums:
         bench.enough(sigma, gaussian_sigma(*share) * math.sqrt(3), waste=1.01)
-    bench.must((trainer.guarantee_.epsilon, trainer.guarantee_.delta) == (1, Fraction(1, 1000)))
+    bench.must(
+        (trainer.guarantee_.epsilon, trainer.guarantee_.delta) == (1, Fraction(1, 1000)),
+        "the promise is not what was asked for.",
+    )
 
 
 @CHECKS("torch-modules", needs="learning")
@@ -72,7 +75,10 @@ def _a_private_number_of_records_is_paid_for_under_torch(bench: Bench) -> None:
     for_count = 1 / heard.only("discrete_laplace").parameter
     bench.enough(0.02, for_count, waste=1.01)
     [(sigma, _)] = sums
-    bench.must(gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01)
+    bench.must(
+        gaussian_sigma(1.0, 1e-3) < sigma <= gaussian_sigma(1.0 - for_count, 1e-3) * 1.01,
+        "the noise is not that of what the count leaves of epsilon.",
+    )
 
 
 @CHECKS("torch-modules", needs="learning", clip_norm=[0.01, 0.7])
@@ -87,7 +93,7 @@ def _one_record_moves_the_sum_of_a_module_by_one(bench: Bench, clip_norm: float)
     facts: dict[str, Any] = {"sampling_rate": 1.0, "epochs": 1, "clip_norm": clip_norm, "relation": "add-remove", "n_public": 1}
     TorchTrainer(module, **facts).fit(1000 * np.ones((1, 3), dtype=np.float32), np.array([1]))
     [(_, centre)] = sums
-    bench.must(0.999 < np.linalg.norm(centre) <= 1 + 1e-12)
+    bench.must(0.999 < np.linalg.norm(centre) <= 1 + 1e-12, "a gradient is not cut to the clip norm.")
 
 
 @CHECKS("torch-modules", needs="learning", fallback=[False, True], kind=["float32", "float64"])
@@ -106,9 +112,9 @@ def _rounding_never_makes_a_summand_longer_than_the_clip_norm(bench: Bench, fall
     for row in torch.as_tensor(np.random.default_rng(0).normal(size=(60, 1, 3)), dtype=getattr(torch, kind)):
         parts = clipped_gradients(module, loss, row, torch.tensor([1]), clip_norm=1e-3, fallback=fallback)
         length = sum(Fraction(value) ** 2 for part in parts.values() for value in part.double().reshape(-1).tolist())
-        bench.must(length <= 1)
+        bench.must(length <= 1, "a clipped gradient is longer than the clip norm.")
         long += length > Fraction(99, 100)
-    bench.must(long > 50)
+    bench.must(long > 50, "hardly any gradient had to be clipped, so that nothing shows.")
 
 
 @CHECKS("torch-modules", needs="learning")
