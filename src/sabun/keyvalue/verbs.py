@@ -137,7 +137,9 @@ def plan(
     frequency: Annotated[
         float | None, typer.Option(help="The share of people who hold a key, a guess; the best and the worst without one.")
     ] = None,
-    mean: Annotated[float | None, typer.Option(help="Their mean value; the middle of the range by default.")] = None,
+    mean: Annotated[
+        float | None, typer.Option(help="Their mean value, within the study's range; the middle of it by default.")
+    ] = None,
     confidence: Confidence = 0.95,
     json: Json = False,
 ) -> None:
