@@ -275,6 +275,17 @@ def test_a_flood_notices_a_number_that_stays_dry_and_two_that_share_a_draw(fault
             drowning.drowned(bench, specimen)
 
 
+def test_a_promise_that_is_asked_for_alone_is_told_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """A first sentence may leave out the dangerous part: what many rounds lose, and what the proof takes for granted."""
+    code, told = _told(["audit", "kv3", "--workers", "1"], capsys)
+    assert code == 0
+    assert "no bound between others" in " ".join(told.replace("*", "").split())
+    assert "one client per person" in told
+    device = proofs.package() / "keyvalue" / "client" / "device.proof.md"
+    assert proofs.claim(device).endswith(" …")
+    assert proofs.section(device, "No such thing") == ""
+
+
 def test_a_check_can_be_run_by_words_of_its_claim() -> None:
     found = audit("delta alone is enough to refuse")
     assert [one.claim for one in found.findings] == ["delta alone is enough to refuse"]
@@ -316,7 +327,7 @@ def test_whoever_asks_for_a_class_asks_for_the_noise_that_it_draws() -> None:
 def test_each_promise_is_told_with_its_claim_its_proofs_and_what_it_assumes(capsys: pytest.CaptureFixture[str]) -> None:
     found = audit("kv3")
     [one] = found.summaries
-    assert one.claim == "One report is c-LDP for everything the person holds, c = `terms.certified`."
+    assert one.claim == "One report is c-LDP for everything the person holds, c = `terms.certified`. …"
     assert one.proofs[0] == "keyvalue/client/device.proof.md"
     assert one.assumes == ("the device runs the published code on an honest source of random bits",)
     assert one.tested == {"tight": 1, "checked": 3}

@@ -26,6 +26,8 @@ class Summary:
         proofs: The proofs it rests on: files below the package, the nearest first.
         tested: How many findings there are about it, by how far they go, and how many failed.
         assumes: What it takes for granted.
+        whole_claim: All that the nearest proof claims.
+        preconditions: What that proof wants of the code and of whoever calls it.
     """
 
     room: str
@@ -34,6 +36,8 @@ class Summary:
     proofs: tuple[str, ...]
     tested: dict[str, int]
     assumes: tuple[str, ...]
+    whole_claim: str
+    preconditions: str
 
 
 def summaries(findings: Sequence[Finding]) -> Iterator[Summary]:
@@ -41,13 +45,16 @@ def summaries(findings: Sequence[Finding]) -> Iterator[Summary]:
     for one in findings:
         if one.proofs:
             files = _nearest_first(one)
+            nearest = proofs.package() / files[0]
             yield Summary(
                 room=one.room,
                 mechanism=one.mechanism,
-                claim=proofs.claim(proofs.package() / files[0]),
+                claim=proofs.claim(nearest),
                 proofs=tuple(files),
                 tested=dict(Counter(map(_result, _about(one, findings)))),
                 assumes=one.assumes,
+                whole_claim=proofs.section(nearest, "Claim"),
+                preconditions=proofs.section(nearest, "Preconditions"),
             )
 
 

@@ -18,7 +18,7 @@ from types import FrameType
 from sabun.asking.evidence import Bench, Checklist
 from sabun.audit import digests
 
-__all__ = ["LISTED", "checks", "claim", "digest", "listed", "now", "proof_files", "proved_module", "resting", "span"]
+__all__ = ["LISTED", "checks", "claim", "digest", "listed", "now", "proof_files", "proved_module", "resting", "section", "span"]
 
 ENDING = ".proof.md"
 _SENTENCE = re.compile(r"(?<=[^\d]\.) (?=[A-Z`*(\d])")
@@ -46,11 +46,16 @@ def listed(proof: Path) -> dict[str, str]:
 
 
 def claim(proof: Path) -> str:
-    """The first sentence of what the proof claims, with those before it that only say of what they speak."""
-    section = re.search(r"^## Claim\n(.*?)(?=^## |\Z)", proof.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    sentences = _SENTENCE.split(" ".join(section[1].split()) if section else "")
+    """The first sentence of what the proof claims, with those before it that say of what they speak; … where more follow."""
+    sentences = _SENTENCE.split(section(proof, "Claim"))
     spoken = next((place for place, one in enumerate(sentences) if not one.startswith(("Let ", "Write "))), 0)
-    return " ".join(sentences[: spoken + 1])
+    return " ".join(sentences[: spoken + 1]) + (" …" if len(sentences) > spoken + 1 else "")
+
+
+def section(proof: Path, title: str) -> str:
+    """One section of a proof on one line; empty where it has none."""
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", proof.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
 
 
 def now(proof: Path) -> dict[str, str | None]:

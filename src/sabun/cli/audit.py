@@ -161,6 +161,8 @@ _SIGNS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim
 
 def _tell(found: Audit) -> None:
     """The table as a person reads it in a terminal: what failed comes once more at the end."""
+    from sabun.audit.proofs import package
+
     summaries = {(one.room, one.mechanism): one for one in found.summaries}
     groups: dict[str, dict[str, list[Finding]]] = {}
     for one in found.findings:
@@ -170,20 +172,29 @@ def _tell(found: Audit) -> None:
         for mechanism, findings in mechanisms.items():
             print_line(f"  {mechanism}", style="bold")
             if (room, mechanism) in summaries:
-                _tell_promise(summaries[room, mechanism])
+                _tell_promise(summaries[room, mechanism], whole=len(summaries) <= _FEW)
             for one in findings:
                 sign, style = _SIGNS[one.passed]
                 shown = one.absent or f"{one.shown}, {one.seconds:.1f} s"
                 print_line(f"    {sign} {one.claim} [{shown}]", style=style)
                 print_line(f"        {one.evidence}")
     print_line("; ".join(f"{word}: {meaning}" for word, meaning in _MEANINGS.items()) + ".", style="dim")
+    if summaries:
+        more = "" if len(summaries) <= _FEW else " Ask for one mechanism to read its whole claim and what its proof wants."
+        print_line(f"Proofs lie below {package()}.{more}", style="dim")
     print_line(str(found), style="bold")
     for one in found.failures:
         print_line(f"  {one.room}: {one.mechanism}: {one.claim}: {one.evidence}", style="bold red")
 
 
-def _tell_promise(one: Summary) -> None:
-    print_line(f"    claims     {one.claim}")
+_FEW = 12
+"""So many promises are told with all that their proofs claim and want; of more that would be a book."""
+
+
+def _tell_promise(one: Summary, *, whole: bool) -> None:
+    print_line(f"    claims     {one.whole_claim if whole else one.claim}")
     print_line(f"    proved in  {', '.join(one.proofs)}")
     print_line(f"    tested     {', '.join(f'{many} {word}' for word, many in one.tested.items())}")
     print_line(f"    assumes    {'; '.join(one.assumes) or 'nothing further'}")
+    if whole and one.preconditions:
+        print_line(f"    and wants  ({one.proofs[0]}) {one.preconditions}")
