@@ -90,9 +90,9 @@ def _step(name: str, batch: int, value: Callable[[Figure], float]) -> str:
 def _steps() -> str:
     """Private steps on one core beside Opacus: how many times as fast, in the default precision and in the other."""
     jobs = ("MLP 3x32, batch 50", "MLP 3x32, batch 512", "MLP 3x32, batch 4096", "MLP 3x256, batch 512", "CNN, batch 256")
-    ways = ("torch", "torch single", "numpy double", "numpy single", "numpy double, the products alone")
+    ways = ("torch", "torch single", "numpy double", "numpy single")
     held = {figure.name: figure for figure in _figures("learning", "step, ")}
-    head = ["step", "Opacus, ms", "`TorchTrainer`", "its `single`", "classifier", "its `single`", "its products alone"]
+    head = ["step", "Opacus, ms", "`TorchTrainer`", "its `single`", "classifier", "its `single`"]
     rows = []
     for job in jobs:
         found = [held.get(f"step, {job}, {way}, vs opacus ghost") for way in ways]

@@ -19,7 +19,7 @@ from sabun.learning.reproduction.studies import TEST_FOLDS, score, studies
 
 MEASURES = ("src/sabun/learning", "benchmarks/learning_steps.py")
 PEERS = ROOT / ".venv-peers-learning"
-PACKAGES = ("torch==2.13.0", "opacus==1.6.0", "cryptography")
+PACKAGES = ("torch==2.13.0", "opacus==1.6.0", "cryptography", "numba")
 OPACUS = "Opacus 1.6.0 ghost"
 ACCURACIES: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("dp-sgd, joint (0.1, 1e-5)", {"epsilon": 0.1, "delta": 1e-5}, 0.828),
@@ -65,8 +65,6 @@ def speed(quick: bool) -> list[Figure]:
             target = targets.get((job, ours), 1.2 if ours.startswith("torch") else None)
             figures.append(_against(job, ours, found, "opacus ghost", OPACUS, target))
             figures.append(_against(job, ours, found, "plain", "plain torch SGD (NOT private)", limits.get((job, ours))))
-        if "products" in found:
-            figures.append(_against(job, "products", found, "opacus ghost", OPACUS, None))
     worst = times["agreement"]["largest difference"][""]
     note = "clipped sums of an MLP and a CNN without noise; at most 1e-5"
     figures.append(
@@ -79,16 +77,15 @@ def _against(
     job: str, ours: str, found: dict[str, dict[str, float]], peer: str, peer_name: str, target: float | None
 ) -> Figure:
     by_clock = found[peer]["clock"] / found[ours]["clock"]
-    limit = "; the products of a step in doubles and nothing else" if ours == "products" else ""
     return Figure(
         room="learning",
-        name=f"step, {job}, {'numpy double, the products alone' if ours == 'products' else ours}, vs {peer}",
+        name=f"step, {job}, {ours}, vs {peer}",
         ours=found[ours]["processor"],
         peer=found[peer]["processor"],
         peer_name=peer_name,
         ratio=found[peer]["processor"] / found[ours]["processor"],
         target=target,
-        note=f"one thread, median processor time of steps taken in turns; {by_clock:.2f} by the clock{limit}",
+        note=f"one thread, median processor time of steps taken in turns; {by_clock:.2f} by the clock",
     )
 
 

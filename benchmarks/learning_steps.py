@@ -1,7 +1,7 @@
 """Time of one private training step: ours, Opacus, plain torch, taken in turns in one process on one thread.
 
-Needs torch and cryptography, with Sabun's sources on PYTHONPATH; Opacus is measured beside us where it is installed. Prints
-one JSON object.
+Needs torch, numba and cryptography, with Sabun's sources on PYTHONPATH; Opacus is measured beside us where it is installed.
+Prints one JSON object.
 
     PYTHONPATH=src python -m benchmarks.learning_steps [--quick]
 """
@@ -29,6 +29,7 @@ from torch import nn  # noqa: E402
 from sabun.learning.clipping import ClippedSum, likely_rows, piece_size  # noqa: E402
 from sabun.learning.gaussian import rounded_gaussian  # noqa: E402
 from sabun.learning.network import Network  # noqa: E402
+from sabun.learning.passes import squared_lengths  # noqa: E402
 from sabun.learning.poisson import PoissonPlan  # noqa: E402
 from sabun.learning.stream import Stream  # noqa: E402
 from sabun.learning.torch_modules.ghost import clipped_gradients  # noqa: E402
@@ -63,9 +64,9 @@ def cnn() -> nn.Sequential:
 
 def numpy_step(hidden: tuple[int, ...], x: torch.Tensor, y: torch.Tensor, kind: type) -> Callable[[], None]:
     network, stream, counter = Network(sizes=(105, *hidden, 2)), Stream(os.urandom(32)), [0]
-    weights, rows, labels = network.initial(), x.numpy().astype(kind), y.numpy()
+    weights, rows, labels = network.initial(), x.numpy(), y.numpy()
     clipped = ClippedSum(network, clip_norm=1.0, piece=piece_size(likely_rows(len(rows), 1.0)), kind=kind)
-    pieces = list(clipped.pieces(rows, labels, network.squared_lengths(rows)))  # once in a run, as DpAdam does
+    pieces = list(clipped.pieces(rows, labels, squared_lengths(rows)))  # once in a run, as DpAdam does
 
     def step() -> None:
         counter[0] += 1
@@ -99,23 +100,6 @@ def opacus_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor, mode: str) 
         optimizer.zero_grad()
         criterion(private(x), y).backward()
         optimizer.step()
-
-    return step
-
-
-def products(hidden: tuple[int, ...], batch: int, kind: type) -> Callable[[], None]:
-    """The matrix products of a step alone, forward, back and for the sums: no step of the NumPy core can take less time."""
-    sizes = (105, *hidden, 2)
-    shapes = list(itertools.pairwise(sizes))
-    weights = [np.ones((given, taken), dtype=kind) for taken, given in shapes]
-    flows = [np.ones((size, batch), dtype=kind) for size in sizes]
-
-    def step() -> None:
-        for at, weight in enumerate(weights):
-            weight @ flows[at]
-            flows[at + 1] @ flows[at].T
-            if at:
-                weight.T @ flows[at + 1]
 
     return step
 
@@ -157,8 +141,6 @@ def main() -> None:
             }
             if OPACUS:
                 steps["opacus ghost"] = opacus_step(mlp(hidden), x, y, "ghost")
-            if name == "3x256":
-                steps["products"] = products(hidden, batch, np.float64)
             results[f"MLP {name}, batch {batch}"] = in_turns(steps, seconds)
     x, y = torch.rand(256, 1, 28, 28), torch.randint(0, 10, (256,))
     plain = cnn()

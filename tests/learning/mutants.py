@@ -122,6 +122,31 @@ MUTANTS = (
         "1.0 / np.maximum(norms, self._clip_norm)",
         "1.0 / np.maximum(0.0 * norms, self._clip_norm)",
     ),
+    ("passes: a row's first length is forgotten", "learning/passes.py", "sizes[0] = lengths", "sizes[0] = 0 * lengths"),
+    (
+        "passes: errors of the last layer alone in the norm",
+        "learning/passes.py",
+        "self._loops.add_squares(d, backs[layer])",
+        "self._loops.add_squares(activity.errors[-1], backs[layer])",
+    ),
+    (
+        "passes: a column reads its neighbour",
+        "learning/columnwise.py",
+        "p[j] = _fused(weight, x0[j], p[j])",
+        "p[j] = _fused(weight, x0[max(j - 1, 0)], p[j])",
+    ),
+    (
+        "passes: a column beside the end is rounded twice",
+        "learning/columnwise.py",
+        "p[j] = _fused(weight, x0[j], p[j])",
+        "p[j] = weight * x0[j] + p[j] if j > len(p) - 8 else _fused(weight, x0[j], p[j])",
+    ),
+    (
+        "passes: squares of each number but the last",
+        "learning/columnwise.py",
+        "for j in range(len(row)):",
+        "for j in range(len(row) - 1):",
+    ),
     ("pure SGD: add for replace", "learning/laplace_sgd.py", '(1 if self.problem.relation == "add-remove" else 2)', "1"),
     (
         "pure SGD: scale halved",

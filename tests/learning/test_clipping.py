@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, likely_rows, piece_size
 from sabun.learning.network import Network
+from sabun.learning.passes import squared_lengths
 
 NORMS = {"l2": np.linalg.norm, "l1": lambda vector: np.abs(vector).sum()}
 
@@ -100,7 +101,7 @@ def test_lengths_known_beforehand_change_nothing_but_rounding() -> None:
     network = Network(sizes=(7, 5, 3))
     rows, labels = generator.normal(size=(100, 7)), generator.integers(0, 3, 100)
     clipped = ClippedSum(network, clip_norm=0.1, piece=64)
-    known = clipped(network.initial(), rows, labels, network.squared_lengths(rows))
+    known = clipped(network.initial(), rows, labels, squared_lengths(rows))
     np.testing.assert_allclose(known, clipped(network.initial(), rows, labels), rtol=1e-12, atol=1e-14)
 
 

@@ -1,4 +1,4 @@
-"""A row is computed the same whatever rows stand beside it; a matrix library that does otherwise is found out."""
+"""A row is computed the same whatever rows stand beside it; compiled code that does otherwise is found out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier, methods
 from sabun.learning.clipping import PIECE, SENSITIVITY, ClippedSum, row_by_row
 from sabun.learning.network import Network
+from sabun.learning.passes import Passes
 from sabun.ledger import Ledger
 
 NETWORK = Network(sizes=(105, 32, 2))
@@ -44,35 +45,34 @@ def test_a_neighbour_does_not_flip_hidden_units_of_others(norm: str, before: int
         assert (np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)) <= SENSITIVITY
 
 
-def test_the_promise_says_what_it_assumes_of_the_matrix_library() -> None:
+def test_the_promise_says_what_it_assumes_of_compiled_code() -> None:
     for method in ("dp-sgd", "laplace-sgd"):
         clf = PrivateClassifier(method=method, epsilon=8, classes=[0, 1], random_state=1, epochs=1).fit(*points(50))
-        assert any("the matrix library computes a row of a product the same" in words for words in clf.guarantee_.assumptions)
+        assert any("compiled code computes a row of a product the same" in words for words in clf.guarantee_.assumptions)
 
 
 @pytest.mark.parametrize("sizes", [(105, 32, 2), (258, 33, 2), (34, 17, 5)])
-def test_the_installed_matrix_library_passes_its_trial(sizes: tuple[int, ...]) -> None:
+def test_this_machine_passes_the_trial(sizes: tuple[int, ...]) -> None:
     assert row_by_row(Network(sizes=sizes), piece=112)
+    assert row_by_row(Network(sizes=sizes), piece=112, kind=np.float32)
 
 
-def test_a_library_that_rounds_by_place_fails_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Network.activity
+def test_code_that_rounds_by_place_fails_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Passes.both
 
-    def uneven(self: Network, weights: Any, rows: Any, labels: Any) -> Any:
-        found = real(self, weights, rows, labels)
-        found.errors[0][:, -1] *= 1 + 2.0**-50
+    def uneven(self: Passes, columns: Any, labels: Any) -> Any:
+        found = real(self, columns, labels)
+        found.errors[0][:, -1] *= 1 + 2.0**-22
         return found
 
-    monkeypatch.setattr(Network, "activity", uneven)
+    monkeypatch.setattr(Passes, "both", uneven)
     assert not row_by_row(Network(sizes=(5, 4, 2)), piece=64)
 
 
-@pytest.mark.parametrize(("precision", "way_out"), [("single", "Use the precision 'double'"), ("double", "Install a numpy")])
-def test_such_a_library_is_refused_before_the_charge(
-    precision: str, way_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_such_code_is_refused_before_the_charge(precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "row_by_row", lambda *given, **named: False)
     book = Ledger.create(tmp_path / "book", name="book", epsilon=9, delta=0.1)
-    with pytest.raises(ParameterError, match=f"computes a row the same wherever it stands.*{way_out}"):
+    with pytest.raises(ParameterError, match=r"computes a row the same wherever it stands.*Install the newest numba"):
         PrivateClassifier(epsilon=1, delta=1e-3, precision=precision, classes=[0, 1], ledger=book).fit(*points())
     assert book.spent.epsilon == 0

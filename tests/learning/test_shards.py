@@ -14,6 +14,7 @@ from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier
 from sabun.learning.clipping import SENSITIVITY, ClippedSum
 from sabun.learning.network import Network
+from sabun.learning.passes import squared_lengths
 from sabun.learning.settings import DpAdamSettings, DpSgdSettings
 from sabun.learning.shards import RowShard, Sums, bounds, members_of, row_sums
 
@@ -69,7 +70,7 @@ def test_the_sum_in_shards_is_the_sum() -> None:
         for shards in (1, 2, 5, 90):
             found = sums(network, rows, labels, shards=shards)(weights, chosen)
             assert np.abs(found - expected).max() < 1e-13
-    expected = whole(weights, rows, labels, network.squared_lengths(rows))
+    expected = whole(weights, rows, labels, squared_lengths(rows))
     assert (sums(network, rows, labels, shards=1)(weights, None) == expected).all()
 
 

@@ -103,7 +103,7 @@ def test_a_cap_stops_the_counting() -> None:
 def test_a_machine_without_a_folder_for_machine_code_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core import caching
 
-    from sabun.outliers.compiled import compiled
+    from sabun.compiled import compiled
 
     class Nowhere(caching._CacheLocator):  # type: ignore[misc]
         @classmethod

@@ -128,12 +128,7 @@ def _fill(points: Floats, centres: Floats, unit: float, half: float, result: NDA
 
 @functools.cache
 def _compiled() -> Callable[..., None]:
-    """The loop as machine code; without fast-math, so that sums keep their order."""
-    import numba
+    """The loop as machine code, when it is first needed."""
+    from sabun.compiled import compiled
 
-    compiled: Callable[..., None]
-    try:
-        compiled = numba.njit(cache=True, nogil=True)(_fill)
-    except RuntimeError:  # no folder to keep the machine code in: compile again in every process
-        compiled = numba.njit(nogil=True)(_fill)
-    return compiled
+    return compiled(_fill)

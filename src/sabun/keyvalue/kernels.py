@@ -84,9 +84,9 @@ def pick_kernel() -> Callable[..., None]:
 @cache
 def count_kernel() -> Callable[..., bool]:
     """Counts symbols by key in one pass; False as soon as one is out of range."""
-    import numba
+    from sabun.compiled import compiled
 
-    @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+    @compiled
     def kernel(symbols: Any, indices: Any, keys: int, cells: Any) -> bool:
         for report in range(len(symbols)):
             symbol, index = symbols[report], indices[report]
@@ -95,4 +95,4 @@ def count_kernel() -> Callable[..., bool]:
             cells[index, symbol] += 1
         return True
 
-    return kernel  # type: ignore[no-any-return, unused-ignore]
+    return kernel

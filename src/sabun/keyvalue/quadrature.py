@@ -11,12 +11,10 @@ Importing this module imports numba: `shrinkage` does so when the first key is e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 
+from sabun.compiled import compiled
 from sabun.keyvalue.channel import Channel, Counts, Floats
 
 __all__ = ["MEANS", "POINTS", "part_likelihoods", "posterior_moments"]
@@ -30,19 +28,6 @@ _REACH = 5.0
 """Half of a window, in standard deviations."""
 _MOST = 300.0
 """Of a log-likelihood above that of the best fit; counts that no people give could exceed what a float holds."""
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-
-
-def _compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function as machine code, kept on disk between runs where a folder is writeable."""
-    machine: Callable[Parameters, Result]
-    try:
-        machine = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder to keep it in: compile again in every process
-        machine = numba.njit(nogil=True)(function)
-    return machine
 
 
 def part_likelihoods(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes: Floats) -> Floats:
@@ -71,7 +56,7 @@ def _plain(channel: Channel, counts: Counts, best: tuple[Floats, Floats]) -> tup
     return seen, np.column_stack(best), np.array([channel.b, channel.gap, channel.kappa])
 
 
-@_compiled
+@compiled
 def _fill_parts(seen: Floats, best: Floats, shape: Floats, nodes: Floats, parts: Floats) -> None:
     table, columns, size = np.empty(_TABLE + 1), np.empty((MEANS + 2, 3)), len(nodes)
     for key in range(len(seen)):
@@ -90,7 +75,7 @@ def _fill_parts(seen: Floats, best: Floats, shape: Floats, nodes: Floats, parts:
                 parts[key, place + 1, j] += right * columns[j, 0]
 
 
-@_compiled
+@compiled
 def _fill_moments(
     seen: Floats, best: Floats, shape: Floats, nodes: Floats, prior: Floats, moments: Floats, shares: Floats
 ) -> None:
@@ -127,7 +112,7 @@ def _fill_moments(
         moments[key, 4], moments[key, 5] = window[0], window[0] + POINTS * window[1]
 
 
-@_compiled
+@compiled
 def _window(seen: Floats, best: Floats, shape: Floats, table: Floats) -> tuple[float, float, float, float]:
     """Where a key's likelihood lies: first end and step of arcsin sqrt(s), then of t, whose factor is tabulated.
 
@@ -148,7 +133,7 @@ def _window(seen: Floats, best: Floats, shape: Floats, table: Floats) -> tuple[f
     return low, (high - low) / POINTS, t_low, step
 
 
-@_compiled
+@compiled
 def _shares(f: float, m: float, shape: Floats) -> tuple[float, float]:
     """s and t of a frequency and a mean, kept off the ends, where logarithms do not exist."""
     s = min(max(shape[0] + shape[1] * f, 1e-12), 1 - 1e-12)
@@ -156,7 +141,7 @@ def _shares(f: float, m: float, shape: Floats) -> tuple[float, float]:
     return s, min(max(t, -1 + 1e-12), 1 - 1e-12)
 
 
-@_compiled
+@compiled
 def _point(
     point: int, seen: Floats, best: Floats, shape: Floats, window: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
@@ -174,7 +159,7 @@ def _point(
     return f, shape[2] * f / s, weight
 
 
-@_compiled
+@compiled
 def _hats(f: float, weight: float, nodes: Floats, place: int) -> tuple[int, float, float]:
     """Between which two nodes a frequency lies, and the densities there of their hats, times a weight."""
     last = len(nodes) - 1
@@ -185,7 +170,7 @@ def _hats(f: float, weight: float, nodes: Floats, place: int) -> tuple[int, floa
     return place, weight * (1 - right) * 2 / (nodes[place + 1] - below), weight * right * 2 / (above - nodes[place])
 
 
-@_compiled
+@compiled
 def _integrate_means(slope: float, window: tuple[float, float, float, float], table: Floats, columns: Floats) -> None:
     """The integrals over m of the factor of t = slope m against each column; of 1, m and m^2."""
     t_low, step = window[2], window[3]
@@ -221,7 +206,7 @@ def _integrate_means(slope: float, window: tuple[float, float, float, float], ta
         columns[MEANS + j, 0], columns[MEANS + j, 1], columns[MEANS + j, 2] = h, h * m, h
 
 
-@_compiled
+@compiled
 def _interpolated(place: float, table: Floats) -> float:
     """Between two entries of a table; nothing beyond its ends."""
     if place < 0.0 or place > _TABLE:

@@ -39,8 +39,7 @@ def unclipped(self: Any, activity: Any, lengths: Any, count: int) -> Any:
     del lengths
     shares = np.zeros(activity.errors[0].shape[1])
     shares[:count] = 1 / self._clip_norm
-    activity.scale(shares)
-    return self._network.summed(activity)
+    return self._passes.summed(activity, shares)
 
 
 def _no_noise(centre: Any, *_: Any, **how: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sabun.learning.network import Activity, Floats, Network, Passes
+from sabun.learning.network import Activity, Floats, Network
+from sabun.learning.passes import Passes
 from sabun.privacy.noise import seeded_coin
 
 __all__ = [
@@ -62,7 +63,7 @@ def expected_piece(probability: Fraction, n_public: int | None, *, shards: int =
 class Piece(NamedTuple):
     """Rows that are worked on together, laid out for the passes."""
 
-    columns: Floats
+    columns: NDArray[np.float32]
     labels: NDArray[np.int64]
     lengths: Floats | None
     members: int
@@ -80,7 +81,7 @@ class ClippedSum:
         norm: "l2" or "l1".
         piece: Rows worked on at a time, always exactly so many: a row's arithmetic must not depend on how many rows are
             beside it. From public numbers only; see `piece_size`.
-        kind: The type of number to compute in.
+        kind: The type of number to sum in; the passes are made in 32 bits.
 
     Edge cases: no rows give zeros; an example whose norm is not a number below 1e150 counts as zero.
     """
@@ -89,13 +90,13 @@ class ClippedSum:
         self, network: Network, *, clip_norm: float, norm: str = "l2", piece: int = PIECE, kind: DTypeLike = np.float64
     ) -> None:
         self._network, self._clip_norm, self._norm, self._piece = network, clip_norm, norm, piece
-        self._passes = Passes(network, piece, np.dtype(kind))
+        self._passes = Passes(network, piece, kind)
 
-    def __call__(self, weights: Floats, rows: Floats, labels: NDArray[np.int64], lengths: Floats | None = None) -> Floats:
-        """The sum at these weights, which are public; `lengths` as in `Network.squared_norms`."""
+    def __call__(self, weights: Floats, rows: NDArray[Any], labels: NDArray[np.int64], lengths: Floats | None = None) -> Floats:
+        """The sum at these weights, which are public; `lengths` as in `Passes.squared_norms`."""
         return self.over(weights, self.pieces(rows, labels, lengths))
 
-    def pieces(self, rows: Floats, labels: NDArray[np.int64], lengths: Floats | None = None) -> Iterator[Piece]:
+    def pieces(self, rows: NDArray[Any], labels: NDArray[np.int64], lengths: Floats | None = None) -> Iterator[Piece]:
         """The rows as the passes want them; a run that looks at the same rows in every step lays them out once."""
         size = self._piece
         for at in range(0, len(rows), size):
@@ -110,7 +111,7 @@ class ClippedSum:
     def over(self, weights: Floats, pieces: Iterable[Piece]) -> Floats:
         """The sum over the rows of these pieces."""
         total, lost, recent = np.zeros((3, self._network.n_weights))
-        passes, waiting = self._passes.read(weights.astype(self._passes.kind, copy=False)), 0
+        passes, waiting = self._passes.read(weights), 0
         with np.errstate(all="ignore"):  # an overflow warning would speak of a private row
             for piece in pieces:
                 recent += self._part(passes.both(piece.columns, piece.labels), piece.lengths, piece.members)
@@ -126,31 +127,33 @@ class ClippedSum:
 
     def _part(self, activity: Activity, lengths: Floats | None, count: int) -> Floats:
         """The sum over the first `count` examples of a piece."""
-        network = self._network
-        norms = network.l1_norms(activity) if self._norm == "l1" else np.sqrt(network.squared_norms(activity, lengths))
+        if self._norm == "l1":
+            norms = self._network.l1_norms(activity)
+        else:
+            norms = np.sqrt(self._passes.squared_norms(activity, lengths))
         sound = norms < _LARGEST  # proof: sound-rows
         clean = bool(sound.all())  # also of the rows that fill up: zero times infinity would spoil everybody's sum
         sound[count:] = False  # proof: filling-counts-nothing
         if not clean:
             activity = _without(activity, sound)
-        activity.scale(np.where(sound, 1.0 / np.maximum(norms, self._clip_norm), 0.0).astype(self._passes.kind))  # proof: share
-        return network.summed(activity)
+        shares = np.where(sound, 1.0 / np.maximum(norms, self._clip_norm), 0.0)  # proof: share
+        return self._passes.summed(activity, shares)
 
 
 def row_by_row(network: Network, *, piece: int, kind: DTypeLike = np.float64) -> bool:
-    """Whether the matrix library computes a row the same wherever it stands, tried on made-up rows of the run's own shapes."""
+    """Whether this machine computes a row the same wherever it stands, tried on made-up rows of the run's own shapes."""
     words = seeded_coin(piece).words(network.n_weights + piece * network.sizes[0]).astype(np.float64) * 2.0**-63 - 1.0
-    weights = words[: network.n_weights].astype(kind)
-    rows = words[network.n_weights :].reshape(piece, network.sizes[0]).astype(kind)
+    weights, rows = words[: network.n_weights], words[network.n_weights :].reshape(piece, network.sizes[0])
     labels = np.zeros(piece, dtype=np.int64)
+
+    def computed(shift: int) -> list[Floats]:
+        passes = Passes(network, piece, kind).read(weights)
+        found = passes.both(passes.laid(np.roll(rows, shift, axis=0)), labels)
+        return [np.roll(part, -shift, axis=1) for part in found.inputs + found.errors]
+
     with np.errstate(all="ignore"):
-        whole = network.activity(weights, rows, labels)
-        for shift in (1, 5):
-            moved = network.activity(weights, np.roll(rows, shift, axis=0), labels)
-            pairs = zip(whole.inputs + whole.errors, moved.inputs + moved.errors, strict=True)
-            if any(not np.array_equal(np.roll(part, -shift, axis=1), known) for known, part in pairs):
-                return False
-    return True
+        whole = computed(0)
+        return all(np.array_equal(one, two) for shift in (1, 5) for one, two in zip(whole, computed(shift), strict=True))
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -43,11 +43,11 @@ MOST_ROWS = 6_000_000
 
 _WHOLE = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
-    f"norm for tables of up to {MOST_ROWS:,} rows, provided that the matrix library computes a row of a product the same "
+    f"norm for tables of up to {MOST_ROWS:,} rows, provided that compiled code computes a row of a product the same "
     "wherever it stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
 )
 _SINGLE = (
-    "gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor a matrix library that "
+    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code that "
     "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
 )
 
@@ -82,7 +82,7 @@ class DpAdam:
 
     @property
     def kind(self) -> np.dtype[Any]:
-        """The type of number to compute gradients in."""
+        """The type of number to sum gradients in."""
         return np.dtype(np.float64 if self.precision == "double" else np.float32)
 
     @property
@@ -188,7 +188,7 @@ class DpAdam:
         data, multiplier = data.labelled(), float(self.multiplier)
         memory = _Memory.read(start, self) if start.step else self._begun(data, stream)
         network = self.networks[memory.choice]
-        rows = self.standardizing.applied(data.rows, memory.scaling).astype(self.kind, copy=False)
+        rows = self.standardizing.applied(data.rows, memory.scaling)
         summed = row_sums(
             network,
             rows,

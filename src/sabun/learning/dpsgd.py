@@ -28,12 +28,12 @@ _COUNT_SHARE = Fraction(1, 50)
 
 NUMERICS = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
-    "norm for batches of up to a million rows, provided that the matrix library computes a row of a product the same wherever "
-    "it stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
+    "norm for batches of up to a million rows, provided that compiled code computes a row of a product the same wherever it "
+    "stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
 )
 
 SINGLE = (
-    "gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor a matrix library that "
+    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code that "
     "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
 )
 
@@ -67,7 +67,7 @@ class DpSgd:
 
     @property
     def kind(self) -> np.dtype[Any]:
-        """The type of number to compute gradients in."""
+        """The type of number to sum gradients in."""
         return np.dtype(np.float64 if self.precision == "double" else np.float32)
 
     @property
@@ -147,7 +147,7 @@ class DpSgd:
         divisor = self._divisor(data, stream)
         summed = row_sums(
             self.network,
-            data.rows.astype(self.kind, copy=False),
+            data.rows,
             data.labels,
             clip_norm=self.clip_norm,
             piece=self.piece,

@@ -6,8 +6,6 @@ import dataclasses
 import math
 from fractions import Fraction
 
-import numpy as np
-
 from sabun import checks
 from sabun.errors import BoundsError, DataError, InternalError, ParameterError
 from sabun.learning.accounting import update_epsilon
@@ -102,25 +100,21 @@ def calibrated(choices: Choices, problem: Problem) -> Method:
 
 
 def must_round_by_row(method: Method) -> None:
-    """Tries the matrix library on made-up rows of the run's shapes, before anything is charged.
+    """Tries the compiled passes on made-up rows of the run's shapes, before anything is charged.
 
     Raises:
-        ParameterError: It computes a row differently by its place, so that one record could change the others' gradients.
+        ParameterError: They compute a row differently by its place, so that one record could change the others' gradients.
     """
     if not isinstance(method, DpAdam | DpSgd | LaplaceSgd):
         return
     networks = method.networks if isinstance(method, DpAdam) else (method.network,)
     with one_thread():
         sound = all(row_by_row(network, piece=method.piece, kind=method.kind) for network in networks)
-    single = method.kind == np.float32
-    way_out = (
-        "Use the precision 'double'." if single else "Install a numpy whose matrix library does not, such as the one on PyPI."
-    )
     checks.require(
         sound,
-        "such that the matrix library on this machine computes a row the same wherever it stands; it does not for these sizes",
-        way_out,
-        precision="single" if single else "double",
+        "such that compiled code on this machine computes a row the same wherever it stands; it does not for these sizes",
+        "Install the newest numba, or train on another machine.",
+        hidden=networks[-1].sizes[1:-1],
     )
 
 

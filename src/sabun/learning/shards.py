@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sabun import checks
 from sabun.learning.clipping import ClippedSum, Piece, two_sum
 from sabun.learning.network import Floats, Network
+from sabun.learning.passes import singles, squared_lengths
 
 if TYPE_CHECKING:
     from sabun.learning.crew import Crew
@@ -116,7 +117,7 @@ class RowShard:
     clip_norm: float
     piece: int
     kind: str
-    rows: Floats = field(repr=False)
+    rows: NDArray[Any] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
 
     def __call__(self, weights: Floats, members: _Rows | None) -> Floats:
@@ -136,7 +137,7 @@ class RowShard:
 
     @cached_property
     def _lengths(self) -> Floats:
-        return self.network.squared_lengths(self.rows)
+        return squared_lengths(self.rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a process needs to compute it: not what this one has computed."""
@@ -155,8 +156,11 @@ def row_sums(
     crew: Crew | None,
 ) -> Sums:
     """Sums over a table in so many shards."""
+    short = singles(rows)
     cut = [
-        RowShard(network=network, clip_norm=clip_norm, piece=piece, kind=kind.str, rows=rows[low:high], labels=labels[low:high])
+        RowShard(
+            network=network, clip_norm=clip_norm, piece=piece, kind=kind.str, rows=short[low:high], labels=labels[low:high]
+        )
         for low, high in bounds(len(labels), shards)
     ]
     return Sums(cut, rows=len(labels), crew=crew)

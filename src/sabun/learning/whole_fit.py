@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numba
 import numpy as np
 import pandas
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from sabun.asking.evidence.needed import gaussian_sigma, rho_of, sampled_gaussia
 from sabun.learning import PrivateClassifier, clipping, dpadam, dpsgd, standardizing
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Network
+from sabun.learning.passes import Passes
 from sabun.learning.synthesis import structure
 from sabun.records import Column, Schema
 
@@ -351,31 +353,31 @@ def _wild_rows_move_a_noisy_update_no_farther_than_its_range(bench: Bench) -> No
     sizes=[(1, 2), (3, 2), (105, 32, 2), (13, 1, 3), (64, 64, 64, 10)],
     kind=["float64", "float32"],
 )
-def _the_matrix_library_computes_a_row_the_same_wherever_it_stands(
-    bench: Bench, piece: int, sizes: tuple[int, ...], kind: str
-) -> str:
+def _a_row_is_computed_the_same_wherever_it_stands(bench: Bench, piece: int, sizes: tuple[int, ...], kind: str) -> str:
     """Rows are moved, then all but one are replaced by zeros: what is left must be the same to the last bit."""
     network, generator = Network(sizes=sizes), np.random.default_rng(1)
     if not clipping.row_by_row(network, piece=piece, kind=kind):
-        return f"{kind} with numpy {np.__version__}: refused before any charge"
-    weights = generator.normal(size=network.n_weights).astype(kind)
-    rows, labels = generator.normal(size=(piece, sizes[0])).astype(kind), generator.integers(0, sizes[-1], piece)
-    parts = _computed(network, weights, rows, labels)
+        return f"{kind} with numba {numba.__version__}: refused before any charge"
+    weights = generator.normal(size=network.n_weights)
+    rows, labels = generator.normal(size=(piece, sizes[0])), generator.integers(0, sizes[-1], piece)
+    passes = Passes(network, piece, kind).read(weights)
+    parts = _computed(passes, rows, labels)
     for shift in (1, 3, 37):
-        moved = _computed(network, weights, np.roll(rows, shift, axis=0), np.roll(labels, shift))
+        moved = _computed(passes, np.roll(rows, shift, axis=0), np.roll(labels, shift))
         bench.must(
             all(np.array_equal(np.roll(b, -shift, axis=-1), a) for a, b in zip(parts, moved, strict=True)),
             "a row is computed otherwise elsewhere in its piece.",
         )
-    alone = _computed(network, weights, np.where(np.arange(piece)[:, None] == 59, rows, np.zeros_like(rows)), labels)
+    alone = _computed(passes, np.where(np.arange(piece)[:, None] == 59, rows, np.zeros_like(rows)), labels)
     bench.must(
         all(np.array_equal(a[..., 59], b[..., 59]) for a, b in zip(parts, alone, strict=True)),
         "a row is computed otherwise beside other rows.",
     )
-    return f"{kind} with numpy {np.__version__}: the same bits"
+    return f"{kind} with numba {numba.__version__}: the same bits"
 
 
-def _computed(network: Network, weights: Any, rows: Any, labels: Any) -> list[NDArray[Any]]:
+def _computed(passes: Passes, rows: Any, labels: Any) -> list[NDArray[Any]]:
     """Everything that training computes of each row."""
-    found = network.activity(weights, rows, labels)
-    return [*found.inputs, *found.errors, network.squared_norms(found), network.l1_norms(found)]
+    found = passes.both(passes.laid(rows), labels)
+    norms = [passes.squared_norms(found, None), Network.l1_norms(found)]
+    return [part.copy() for part in (*found.inputs, *found.errors, *norms)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.outliers.compiled import compiled
+from sabun.compiled import compiled
 from sabun.outliers.tree import Graph, neighbours_of
 
 __all__ = ["degeneracy_plus_one", "dense_degeneracy_plus_one", "link_core", "running_most"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sabun.outliers.compiled import compiled
+from sabun.compiled import compiled
 
 __all__ = ["LEAST_WIDTH", "bit_graph", "can_hold", "can_sift", "sifted"]
 

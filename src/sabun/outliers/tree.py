@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sabun.compiled import compiled
 from sabun.outliers import memory, products
-from sabun.outliers.compiled import compiled
 
 __all__ = ["BLOCK", "Graph", "Tree", "neighbours_of", "neighbours_within"]
 

@@ -29,13 +29,12 @@ _SIZES = (64, 128, 256, 512, 1024, 2048)
 _EACH = 128
 """What the calls for one piece cost, in rows."""
 
+_Product: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]
 _Back: TypeAlias = Callable[[Tensor], None]
 """Puts in the place of the last output, a column for each example, the gradient there."""
 
 _LINE = 64
 """Bytes of a line of the processor's cache."""
-_NARROW = 64
-"""Up to so many units, turning numbers into doubles for the sums costs more than computing in doubles from the beginning."""
 
 
 @functools.cache
@@ -109,8 +108,10 @@ class Perceptron:
         self._trained = [at for at, layer in enumerate(self._linear.values()) if layer.weight.requires_grad]
         self._kind, self.rows = kind, rows
         first, *others = linear = list(self._linear.values())
-        narrow = kind == torch.float64 and all(layer.out_features <= _NARROW for layer in linear) and doubles_stand_alone()
-        self._passes = kind if narrow else first.weight.dtype  # proof: kind-of-passes
+        self._passes = first.weight.dtype  # proof: kind-of-passes
+        # On one thread loops of our own take half of a library's time in 32 bits; on several the library shares its work out.
+        alone = self._passes == torch.float32 and torch.get_num_threads() == 1
+        self._product = _own_product() if alone else _product  # proof: which-product
         line: int = _LINE // self._passes.itemsize
         widths = [-(-(first.in_features + 1) // line) * line, *(layer.in_features + 1 for layer in others)]
         heights = [layer.out_features for layer in linear]
@@ -124,7 +125,8 @@ class Perceptron:
         )
         flow, back = self._room(sum(widths[1:]), rows), self._room(sum(heights), rows)
         self._flows, self._slopes = flow.split(widths[1:]), back.split(heights)
-        self._within, self._backwards = [place[:-1] for place in self._flows], [one[:, :-1].T for one in self._weights[1:]]
+        self._within = [place[:-1] for place in self._flows]
+        self._backwards = [self._room(layer.in_features, layer.out_features) for layer in others]
         for layer, place in zip(others, self._flows, strict=True):
             place[-1] = float(layer.bias is not None)  # proof: ones
         # What is summed is the same memory, or a copy in the type of the sums; norms are those of the same numbers in doubles.
@@ -173,19 +175,24 @@ class Perceptron:
             matrix[:, : layer.in_features] = layer.weight
             if layer.bias is not None:
                 matrix[:, layer.in_features] = layer.bias
+        for matrix, back in zip(self._weights[1:], self._backwards, strict=True):
+            back.copy_(matrix[:, :-1].T)
         self._fresh = True
 
     def run(self, x: Laid, back: _Back) -> Tensor:
         """Forward and back; each example's squared norm. In the same memory as the last time."""
+        product: _Product = _product
         flow = x.rows.T
         for weights, place, within, cut in zip(self._weights, self._flows, self._within, self._cut, strict=False):
-            torch.mm(weights, flow, out=within)
+            product(weights, flow, within)
             if cut:
                 within.clamp_min_(0.0)
-            flow = place
-        back(torch.mm(self._weights[-1], flow, out=self._slopes[-1]))
+            product, flow = self._product, place
+        product(self._weights[-1], flow, self._slopes[-1])
+        back(self._slopes[-1])
         for at in reversed(range(self._trained[0], len(self._cut))):
-            slope = torch.mm(self._backwards[at], self._slopes[at + 1], out=self._slopes[at])  # proof: by-hand
+            slope = self._slopes[at]
+            self._product(self._backwards[at], self._slopes[at + 1], slope)  # proof: by-hand
             if self._cut[at]:  # zero where what flowed in was not above zero, as torch's own backward pass has it
                 torch.ops.aten.threshold_backward.grad_input(slope, self._within[at], 0, grad_input=slope)
         return self._norms(x)
@@ -234,3 +241,14 @@ class Perceptron:
 
     def _room(self, rows: int, size: int) -> Tensor:
         return torch.zeros(rows, size, dtype=self._passes)
+
+
+def _product(left: Tensor, columns: Tensor, out: Tensor) -> None:
+    torch.mm(left, columns, out=out)
+
+
+def _own_product() -> _Product:
+    """The same by the loops of `sabun.learning.columnwise`, which read rows that lie one behind the other."""
+    from sabun.learning.columnwise import product
+
+    return lambda left, columns, out: product(left.numpy(), columns.numpy(), out.numpy())
