@@ -49,7 +49,7 @@ def test_skewed_residuals_leave_no_bias() -> None:
     terms, found = study(), []
     for seed in range(8):
         one = released(terms, spiked(20_000, seed), seed)
-        matrix, shift = terms.design.original_units()
+        matrix, shift = terms.design.original_units
         found.append(matrix @ public_posterior(terms, [one]).beta + shift - TRUTH)
     # A single constant has a deviation of 0.002: half of it sampling, the rest noise of the first sums.
     assert np.abs(found).max() < 0.013

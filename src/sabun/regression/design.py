@@ -158,6 +158,7 @@ class Design:
             target = target.to_numpy()  # a series without a name
         return self._goal.encode(target)[:, 0]
 
+    @cached_property
     def original_units(self) -> tuple[Floats, Floats]:
         """Matrix T and vector t with (coefficients, intercept) = T beta + t for beta in row units."""
         centres, halves = self.centres

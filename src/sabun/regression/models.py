@@ -134,7 +134,7 @@ class _Model(abc.ABC):
     @property
     def cov_(self) -> Floats:
         """Posterior covariance of (coefficients, intercept) in original units; intervals hold the pull of its prior as well."""
-        matrix, _ = self.study.design.original_units()
+        matrix, _ = self.study.design.original_units
         return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
     @renamed(level="confidence")
@@ -251,7 +251,7 @@ class _Model(abc.ABC):
 
     @cached_property
     def _original(self) -> Floats:
-        matrix, shift = self.study.design.original_units()
+        matrix, shift = self.study.design.original_units
         return np.asarray(matrix @ self.beta + shift)
 
     def _values(self, X: object) -> Floats:
