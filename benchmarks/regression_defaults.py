@@ -164,7 +164,7 @@ def _value(study: Study, table: Labelled, seed: int) -> dict[str, Any]:
 
 
 def _off(design: Design, beta: Floats, X: Floats, line: Floats) -> float:
-    matrix, shift = design.original_units()
+    matrix, shift = design.original_units
     slopes = matrix @ beta + shift
     return float(np.mean((X @ slopes[:-1] + slopes[-1] - line) ** 2) / np.var(line))
 

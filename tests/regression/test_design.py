@@ -65,7 +65,7 @@ def test_coefficients_return_to_original_units() -> None:
     values = np.array([[1.0, 0.2], [4.0, 0.9], [-2.0, 0.4]])
     beta = np.array([0.3, -0.2, 0.1])
     scaled = rows_of(d, values) / (UNIT * d.shrink)
-    matrix, shift = d.original_units()
+    matrix, shift = d.original_units
     original = matrix @ beta + shift
     middle, half = d.target_range
     assert values @ original[:2] + original[2] == pytest.approx(middle + half * (scaled @ beta), abs=5e-3)
@@ -74,7 +74,7 @@ def test_coefficients_return_to_original_units() -> None:
 def test_without_an_intercept_nothing_is_centred() -> None:
     d = Design(features=Schema.of_bounds([(0, 10)]), target=Column.number("y", lower=0, upper=4), intercept=False, radius=None)
     assert rows_of(d, np.array([[0.0]])).tolist() == [[0.0]]
-    assert d.original_units()[1].tolist() == [0.0, 0.0]
+    assert d.original_units[1].tolist() == [0.0, 0.0]
 
 
 def test_labels_and_log_columns_become_features() -> None:

@@ -153,7 +153,7 @@ def test_intervals_hold_coefficients_of_features_that_are_nearly_equal() -> None
         coef_bound=2,
         method="ssp-gauss",
     )
-    matrix, _ = study.design.original_units()
+    matrix, _ = study.design.original_units
     dice, truth, hits, before = np.random.default_rng(7), np.array([0.8, -0.6, 0.0]), 0, 0
     for place in range(100):
         sums = []

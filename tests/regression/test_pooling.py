@@ -35,7 +35,7 @@ def test_a_huge_epsilon_gives_the_ordinary_regression_in_original_units() -> Non
         method="ssp-gauss",
     )
     sums = sums_of(study, add_noise(study, totals(study.design, X, y), seeded_coin(0)))
-    matrix, shift = study.design.original_units()
+    matrix, shift = study.design.original_units
     found = matrix @ pooled(study, [sums]).beta + shift
     wanted = Ridge(alpha=1e-9).fit(X, y)
     assert found == pytest.approx([*wanted.coef_, wanted.intercept_], rel=5e-3)

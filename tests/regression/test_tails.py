@@ -49,7 +49,7 @@ def test_skewed_residuals_leave_no_bias() -> None:
     terms, found = study(), []
     for seed in range(8):
         one = released(terms, spiked(20_000, seed), seed)
-        matrix, shift = terms.design.original_units()
+        matrix, shift = terms.design.original_units
         found.append(matrix @ public_posterior(terms, [one]).beta + shift - TRUTH)
     # A single constant has a deviation of 0.002: half of it sampling, the rest noise of the first sums.
     assert np.abs(found).max() < 0.013
@@ -100,7 +100,6 @@ def test_a_model_file_keeps_what_its_intervals_lie_around(tmp_path: Path) -> Non
 
 def _seen(one: Sums) -> Together:
     axes = Axes.of([one])
-    assert axes is not None
     return Together.of([one], axes)
 
 
@@ -164,7 +163,7 @@ def test_residuals_reach_farther_where_it_costs_little_and_in_the_end_as_far_as_
     one = released(terms, spiked(4000, 3), 3)
     for times in (1, 100, 10_000):
         sums = replace(one, gram=times * one.gram, rows=times * one.rows)
-        reach.append(free_level(terms, shares_of(terms, 4000), sums, 0.04))
+        reach.append(free_level(terms, shares_of(terms, 4000), sums.near, Axes.of([sums]), 0.04))
     assert reach[0] < 0.5
     assert reach[1:] == pytest.approx([10 * reach[0], 100 * reach[0]], rel=0.05)
     assert level_of(level_for(0.04, 0.0, 0.0)) == pytest.approx(0.5, rel=0.19)
@@ -172,4 +171,4 @@ def test_residuals_reach_farther_where_it_costs_little_and_in_the_end_as_far_as_
     assert level_for(0.04, 0.0, reach[-1]) == LEVELS[-1]
     assert level_of(LEVELS[-1]) == 2.0
     flat = replace(one, gram=0 * one.gram)
-    assert free_level(terms, shares_of(terms, 4000), flat, 0.04) == 0.0
+    assert free_level(terms, shares_of(terms, 4000), flat.near, Axes.of([flat]), 0.04) == 0.0

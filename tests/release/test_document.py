@@ -61,6 +61,17 @@ def test_every_value_survives_the_round_trip_exactly(value: dict[str, Any]) -> N
     assert again == release
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(names, trees, max_size=4), st.lists(st.text(st.characters(), min_size=1), max_size=2))
+def test_a_provenance_that_can_be_made_can_be_written(facts: dict[str, Any], notes: list[str]) -> None:
+    """So a draft whose promise can be written is a release that can be, and it is not tried again."""
+    try:
+        made = Provenance(kind="k", mechanism="m", parameters=facts, notes=tuple(notes))
+    except ParameterError:
+        return
+    assert Provenance.from_dict(json.loads(canonical(made.to_dict()))).to_dict() == made.to_dict()
+
+
 def test_the_document_says_what_it_is() -> None:
     document = json.loads(sample().to_json())
     assert (document["format"], document["version"]) == ("sabun-release", 1)

@@ -34,8 +34,8 @@ def test_a_frozen_mapping_refuses_change() -> None:
 
 
 def test_what_is_done_to_an_array_that_was_handed_out_changes_nothing() -> None:
-    tree = Frozen({"a": np.arange(6.0), "b": [np.arange(6.0)], "c": {"d": np.arange(6.0)}})
-    for take in (lambda: tree["a"], lambda: tree["b"][0], lambda: tree["c"]["d"], lambda: dict(tree.items())["a"]):
+    tree = Frozen({"a": np.arange(6.0), "b": [1, ["x", np.arange(6.0)]], "c": {"d": np.arange(6.0)}})
+    for take in (lambda: tree["a"], lambda: tree["b"][1][1], lambda: tree["c"]["d"], lambda: dict(tree.items())["a"]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             take().dtype = "<i8"
@@ -44,6 +44,11 @@ def test_what_is_done_to_an_array_that_was_handed_out_changes_nothing() -> None:
             held.dtype, held.shape = "<i4", (3, 4)
         assert (take().dtype.str, take().shape, take().tolist()) == ("<f8", (6,), [0, 1, 2, 3, 4, 5])
         assert isinstance(take().base, bytes)
+
+
+def test_a_list_without_arrays_is_handed_out_as_it_is_kept() -> None:
+    tree = Frozen({"long": [0.5] * 1000})
+    assert tree["long"] is tree["long"]
 
 
 def test_a_frozen_mapping_cannot_be_built_again_in_place() -> None:

@@ -91,8 +91,9 @@ def exact_positive(value: AmountLike, *, name: str) -> Fraction:
         Fraction(1, 10)
     """
     read = exact(value, name=name)
-    require(isinstance(read, Fraction) and read > 0, "finite and > 0", **{name: value})
-    return Fraction(read)
+    require(isinstance(read, Fraction) and read.numerator > 0, "finite and > 0", **{name: value})
+    assert isinstance(read, Fraction)
+    return read
 
 
 def rounded_up(value: float, *, digits: int = 12) -> Amount:
@@ -118,8 +119,10 @@ def compact(total: Fraction) -> Fraction:
     return Fraction(math.ceil(total * 2**_TOTAL_BITS), 2**_TOTAL_BITS)
 
 
-def ratio(value: float | Fraction) -> Fraction:
+def ratio(value: float | Rational) -> Fraction:
     """The very number that a finite float (of any width, of any library) or a rational holds."""
+    if type(value) is Fraction and type(value.numerator) is int is type(value.denominator):
+        return value
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     above, below = value.as_integer_ratio()
@@ -129,7 +132,8 @@ def ratio(value: float | Fraction) -> Fraction:
 def float_above(value: Fraction) -> float:
     """The smallest float not below a rational, for code that can only take floats."""
     nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    above, below = nearest.as_integer_ratio()
+    return nearest if above * value.denominator >= value.numerator * below else math.nextafter(nearest, math.inf)
 
 
 def float_below(value: Fraction) -> float:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -111,7 +112,7 @@ class Schema:
         """How many columns `design` and `one_hot` give."""
         return len(self.features)
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON text."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()

@@ -156,8 +156,9 @@ class Design:
         """A column of targets in their own unit, inside the bounds."""
         if hasattr(target, "to_numpy") and getattr(target, "name", "") is None:
             target = target.to_numpy()  # a series without a name
-        return Schema(columns=(self.target,)).encode(target)[:, 0]
+        return self._goal.encode(target)[:, 0]
 
+    @cached_property
     def original_units(self) -> tuple[Floats, Floats]:
         """Matrix T and vector t with (coefficients, intercept) = T beta + t for beta in row units."""
         centres, halves = self.centres
@@ -171,13 +172,17 @@ class Design:
         return matrix, np.append(np.zeros(count), middle)
 
     @cached_property
+    def _goal(self) -> Schema:
+        return Schema(columns=(self.target,))
+
+    @cached_property
     def _kept(self) -> NDArray[np.bool_]:
         first = [[place > 0 or not self.intercept for place in range(len(c.features))] for c in self.features.columns]
         labels = [isinstance(column, NumberColumn) for column in self.features.columns]
         return np.array([keep or number for row, number in zip(first, labels, strict=True) for keep in row], dtype=bool)
 
     @cached_property
-    def _affine(self) -> tuple[Floats, Floats, Floats | float, Floats | float]:
+    def _affine(self) -> tuple[Floats | float, Floats | float, Floats | float, Floats | float]:
         """Slope, shift, limits of the first map: straight to 1/UNIT where no row is shortened, else to a finer grid."""
         centres, halves = self.centres
         top = UNIT * self.shrink / self.scale if self.radius is None else FINE
@@ -187,8 +192,13 @@ class Design:
         low = np.array([end[0] for end in ends])[self._kept] * slope + shift
         high = np.array([end[1] for end in ends])[self._kept] * slope + shift
         if max(np.abs(low + top).max(), np.abs(high - top).max()) <= 1e-12 * top:
-            return slope, shift, -top, top  # one limit for all is clipped to twice as fast
-        return slope, shift, np.maximum(low, -top), np.minimum(high, top)
+            return _one(slope), _one(shift), -top, top
+        return _one(slope), _one(shift), np.maximum(low, -top), np.minimum(high, top)
+
+
+def _one(numbers: Floats) -> Floats | float:
+    """One number for all columns where it is the same for all: whole tables take it several times as fast."""
+    return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
 
 
 def _ends(column: object) -> tuple[float, float]:

@@ -65,7 +65,7 @@ def _kept(posterior: Posterior) -> float:
     spread = posterior.covariance @ noise @ posterior.covariance
     seen, slopes = posterior.seen, posterior.beta[:-1]
     centred = seen[:-1, :-1] - np.outer(seen[:-1, -1], seen[-1, :-1]) / max(seen[-1, -1], 1e-300)
-    found, alone = float(slopes @ centred @ slopes), float(np.sum(centred * spread[:-1, :-1]))
+    found, alone = float(slopes @ centred @ slopes), float((centred * spread[:-1, :-1]).sum())
     if found > _CLEAR * alone:
         return 1.0
     return max(0.0, 1 - _OVERSTATED * alone / found) if found > 0 else 0.0

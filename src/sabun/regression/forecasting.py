@@ -17,6 +17,7 @@ from sabun import checks
 from sabun.privacy.noise import Coin, seeded_coin
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.falling import public_posterior
+from sabun.regression.mixing import Axes
 from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.sensitivity import residual_weights
 from sabun.regression.sharing import Shares, shares_of
@@ -209,7 +210,7 @@ class _Made:
         assert self.shares is not None
         assert self.shares.second is not None
         paid = float(np.sum(model.covariance * self.gram)) / self.count
-        free = free_level(self.study, self.shares, replace(sums, gram=self.gram), model.variance)
+        free = free_level(self.study, self.shares, sums.near, Axes.of([replace(sums, gram=self.gram)]), model.variance)
         tau, start, gram = level_of(level_for(model.variance, paid, free)), model.beta, times * self.gram
         level, (on_square, on_weight) = (
             times * float(self.shares.second) / UNIT**4,

@@ -24,10 +24,10 @@ __all__ = ["worth_pooling"]
 def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = None) -> list[Sums]:
     """Those releases that a model is made of, in their order; files of earlier methods combine as they always did."""
     sets = _sets(releases) if study.method in STAGED and len(releases) > 1 else []
-    axes = Axes.of(releases) if len(sets) > 1 else None
-    if axes is None:
+    if len(sets) <= 1:
         return list(releases)
-    weight = axes.seen if home is None else axes.seen + home.gram
+    seen = Axes.of(releases).seen
+    weight = seen if home is None else seen + home.gram
     errors = [float((weight * pooled(study, one, home).covariance).sum()) for one in sets]
     return sets[errors.index(min(errors))]
 

@@ -32,6 +32,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtri
@@ -56,10 +57,8 @@ class Axes:
     gram: Floats
 
     @classmethod
-    def of(cls, releases: Sequence[Sums]) -> Axes | None:
-        """Of the sums of all; None without any."""
-        if not releases:
-            return None
+    def of(cls, releases: Sequence[Sums]) -> Axes:
+        """Of the sums of all, at least one."""
         gram = np.asarray(sum(one.gram for one in releases))
         values, vectors = np.linalg.eigh(_calmed(gram, sum(one.noise.gram for one in releases)))
         return cls(np.maximum(values, 0.0), vectors, gram)
@@ -153,32 +152,55 @@ class Together:
     def mixed(self, beta: Floats, variance: float, norm_squared: float | None = None) -> Mixed:
         """The mix for an estimate and a residual variance; `norm_squared` stands in for its squared length at first."""
         norm, width = float(beta @ beta) if norm_squared is None else norm_squared, len(beta)
-        reach, along, long = (1 + 1 / width) / 2, float(beta @ self.starts), float(np.trace(self.crossed))
+        if not self.different:
+            return self._unmixed(norm)
+        reach, along, long = (1 + 1 / width) / 2, float(beta @ self.starts), self._long
         share = (self.plain + reach * along) / max(self.plain + self.cut + reach * long, 1e-300)
         share = min(max(share, 0.0), 1.0)
         folded = reach * self.noise_gram * norm
         again = (2 * width**2 + 5 * width + 5) / (width + 1) ** 2 - 2 + self.different
 
-        def noise(taken: Floats) -> tuple[Floats, Floats]:
-            own = taken**2 * folded / max(folded + self.plain, 1e-300) if self.different else 0.0 * taken
-            meets = np.maximum(norm + (taken**2 * long - 2 * taken * along) / self.noise_gram, 0.0)
-            return self.once + (1 - taken) ** 2 * self.plain + taken**2 * self.cut, meets * (1 + own * again)
+        def noise(taken: Any) -> tuple[Any, Any]:  # for one share, or for one along each direction
+            square = taken * taken
+            own = square * folded / max(folded + self.plain, 1e-300)
+            meets = np.maximum(norm + (square * long - 2 * taken * along) / self.noise_gram, 0.0)
+            return self.once + (1 - taken) ** 2 * self.plain + square * self.cut, meets * (1 + own * again)
 
-        moved, taken = share * self.back, np.full(width, share)
-        if self.different:
-            on_moment, meets = noise(taken[:1])
-            error = float(on_moment[0] + reach * self.noise_gram * meets[0]) + variance * float(self.axes.values.mean())
-            (first, rest), constant = self._kept(error), self._constant
-            moved = rest * moved + (first - rest) * (constant @ moved) * constant
-            taken = share * (rest + (first - rest) * (constant @ self.axes.vectors) ** 2)
-        on_moment, meets = noise(taken)
+        on_moment, meets = noise(share)
+        first, rest = self._kept(float(on_moment + reach * self.noise_gram * meets) + variance * self._typical)
+        moved, constant = share * self.back, self._constant
+        on_moment, meets = noise(share * (rest + (first - rest) * self._toward_constant))
         return Mixed(
-            moment=self.moment + moved,
+            moment=self.moment + (rest * moved + (first - rest) * (constant @ moved) * constant),
             noise_gram=self.noise_gram,
             noise_moment=on_moment,
             meets=meets,
             shift=share * self.longest,
         )
+
+    def _unmixed(self, norm: float) -> Mixed:
+        """Their own c alone, where no start says anything of residuals."""
+        width = len(self.moment)
+        return Mixed(
+            moment=self.moment,
+            noise_gram=self.noise_gram,
+            noise_moment=np.full(width, float(self.once)),
+            meets=np.full(width, norm),
+        )
+
+    @cached_property
+    def _long(self) -> float:
+        return float(self.crossed.trace())
+
+    @cached_property
+    def _typical(self) -> float:
+        """What is typical of A along a direction."""
+        return float(self.axes.values.mean())
+
+    @cached_property
+    def _toward_constant(self) -> Floats:
+        """Which part of each direction of A is that of the constant."""
+        return np.asarray((self._constant @ self.axes.vectors) ** 2)
 
     @cached_property
     def _constant(self) -> Floats:
@@ -193,16 +215,18 @@ class Together:
         Args:
             error: The variance of a number of c without looking, sampling included.
         """
-        constant, width = self._constant, len(self.apart)
-        long, here = float(np.trace(self.crossed)), float(constant @ self.crossed @ constant)
-        step = float(constant @ self.apart)
-        found = (step**2, float(self.apart @ self.apart) - step**2)
-        noise = (long + here) / 2, (width * long - here) / (2 * max(width - 1, 1))
-        first, rest = (
-            _kept_of_bias(square, self.plain + self.cut + level, directions, math.inf if self.tails else error)
-            for square, level, directions in zip(found, noise, (1, width - 1), strict=True)
-        )
-        return first, rest
+        along, elsewhere = self._bias
+        borne = math.inf if self.tails else error
+        return _kept_of_bias(*along, borne), _kept_of_bias(*elsewhere, borne)
+
+    @cached_property
+    def _bias(self) -> tuple[tuple[float, float, int], tuple[float, float, int]]:
+        """How far c of the residuals is off the first one along the constant, and elsewhere: squared, noise, directions."""
+        constant, width, known = self._constant, len(self.apart), self.plain + self.cut
+        here, step = float(constant @ self.crossed @ constant), float(constant @ self.apart)
+        spread = (width * self._long - here) / (2 * max(width - 1, 1))
+        along = step**2, known + (self._long + here) / 2, 1
+        return along, (float(self.apart @ self.apart) - step**2, known + spread, width - 1)
 
 
 def tails_shown(releases: Sequence[Sums]) -> bool:
@@ -225,25 +249,15 @@ def _calmed(gram: Floats, noise: float) -> Floats:
     In the coordinates of svec the noise is isotropic. The trace is one number with little noise, the rest are many.
     """
     width = len(gram)
-    level = max(float(np.trace(gram)) / width, 0.0)
-    if _free(width) <= 2:
+    free = (width - 1) * (width + 2) / 2
+    if free <= 2:
         return gram
+    middle, ones = float(gram.trace()) / width, np.eye(width)
+    rest, level = gram - middle * ones, max(middle, 0.0)
     sure = max(0.0, 1 - noise / width / max(level**2, 1e-300))
-    return np.asarray(level * sure * np.eye(width) + _kept_of(gram, noise) * _rest(gram))
-
-
-def _kept_of(gram: Floats, noise: float) -> float:
-    """Which share of a noisy A is kept of what is not its trace; about as large a share of its noise stays in the estimate."""
-    free = _free(len(gram))
-    return 1.0 if free <= 2 else max(0.0, 1 - (free - 2) * noise / max(float(np.sum(_rest(gram) ** 2)), 1e-300))
-
-
-def _rest(gram: Floats) -> Floats:
-    return np.asarray(gram - np.trace(gram) / len(gram) * np.eye(len(gram)))
-
-
-def _free(width: int) -> float:
-    return (width - 1) * (width + 2) / 2
+    # About as large a share of its noise stays in the estimate.
+    kept = max(0.0, 1 - (free - 2) * noise / max(float((rest**2).sum()), 1e-300))
+    return np.asarray(level * sure * ones + kept * rest)
 
 
 def even(matrix: Floats) -> Floats:

@@ -107,12 +107,12 @@ class _Model(abc.ABC):
     @property
     def coef_(self) -> Floats:
         """Coefficients in original units, in the order of `feature_names_`."""
-        return self._original()[:-1]
+        return self._original[:-1].copy()
 
     @property
     def intercept_(self) -> float:
         """The constant in original units."""
-        return float(self._original()[-1])
+        return float(self._original[-1])
 
     @property
     def feature_names_(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class _Model(abc.ABC):
     @property
     def cov_(self) -> Floats:
         """Posterior covariance of (coefficients, intercept) in original units; intervals hold the pull of its prior as well."""
-        matrix, _ = self.study.design.original_units()
+        matrix, _ = self.study.design.original_units
         return np.asarray(matrix @ self._spreads()[0] @ matrix.T)
 
     @renamed(level="confidence")
@@ -249,8 +249,9 @@ class _Model(abc.ABC):
         """What intervals lie around where residuals were cut; made when it is first asked for, since a fit need not wait."""
         return self.sound() if callable(self.sound) else self.sound
 
+    @cached_property
     def _original(self) -> Floats:
-        matrix, shift = self.study.design.original_units()
+        matrix, shift = self.study.design.original_units
         return np.asarray(matrix @ self.beta + shift)
 
     def _values(self, X: object) -> Floats:

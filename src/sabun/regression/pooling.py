@@ -97,9 +97,9 @@ class Posterior:
         known, shaken = (self.covariance @ part @ self.covariance for part in (self.known, self.shaken))
         length = self.length
         # The noise of A meets the true coefficients, which may be longer than the estimated ones by their pull and their error.
-        unseen = np.linalg.norm(self.covariance * (self.prior * self.radius), 2)
-        unseen += 2 * math.sqrt(np.linalg.norm(known + length**2 * shaken, 2))
-        return even(known + min(length + float(unseen), self.farthest) ** 2 * shaken)
+        unseen = _stretch(self.covariance * (self.prior * self.radius))
+        unseen += 2 * math.sqrt(_stretch(known + length**2 * shaken))
+        return even(known + min(length + unseen, self.farthest) ** 2 * shaken)
 
 
 def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
@@ -116,9 +116,9 @@ def pooled(study: Study, releases: Sequence[Sums], home: Home | None = None) -> 
 def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Home | None = None) -> Posterior:
     """The posterior for a prior; `bound` is about as long as the coefficients can be."""
     own = _HomeVariance.of(home, before[0])
-    axes = Axes.of(releases)
-    if axes is None:
+    if not releases:
         return _posterior(None, None, home, before, _Residual(own=own, released=_UNKNOWN))
+    axes = Axes.of(releases)
     if home is not None and tails_shown(releases):
         # Few rows show no tails: home residuals are then taken to vary no less than the others' do, tails and all.
         whole = [uncut(one) for one in releases]
@@ -132,11 +132,9 @@ def pooled_from(before: Before, bound: float, releases: Sequence[Sums], home: Ho
     return _posterior(total, axes, home, before, residual)
 
 
-def estimated(study: Study, sums: Sums) -> tuple[Floats, float, float]:
+def estimated(study: Study, sums: Sums, axes: Axes) -> tuple[Floats, float, float]:
     """What `pooled` says of one release, without the errors: coefficients, residual variance, coefficients paid for."""
     before, own = prior_of(study), _HomeVariance.of(None, np.empty(0))
-    axes = Axes.of([sums])
-    assert axes is not None
     total, spread, _, _ = _agreed(before, float(study.coef_bound), [sums], axes, None, own)
     estimate = _Estimate.of(total, axes, None, before[0], None, spread.mean)
     return estimate.beta, spread.mean, estimate.paid
@@ -240,7 +238,7 @@ class _Estimate:
             precision = precision + home.gram / (weighed or released)
             right = right + home.moment / (weighed or released)
         if total is not None and axes is not None:
-            noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) * total.meets / 2
+            noise = total.noise_moment + total.noise_gram * (1 + 1 / len(prior)) / 2 * total.meets
             # The variance of c, s2 A + v I, has the eigenvectors of A: along each of them the best weight is a number of its
             # own, which goes to 0 where A drowns in the noise.
             weights = axes.values / (released * axes.values + noise)
@@ -260,13 +258,13 @@ def _posterior(total: Mixed | None, axes: Axes | None, home: Home | None, before
     weighed = own.weighed or released
     estimate = _Estimate.of(total, axes, home, prior, own.weighed, released)
     covariance, weights = estimate.covariance, estimate.weights
-    at_home, known, shaken, slope, seen = (np.zeros_like(covariance) for _ in range(5))
+    at_home = known = shaken = slope = seen = np.zeros_like(covariance)
     if home is not None:
         at_home = home.gram * own.stated / weighed**2
     if total is not None and axes is not None:
-        sampled = axes.turned(released * axes.values)  # has no negative directions by itself
+        own_weights, sampled = axes.turned(weights), axes.turned(released * axes.values)  # has no negative directions by itself
         sampled = sampled if residual.records is None else _positive(sampled + residual.uneven)
-        known = axes.turned(weights) @ (sampled + axes.turned(total.noise_moment)) @ axes.turned(weights)
+        known = own_weights @ (sampled + axes.turned(total.noise_moment)) @ own_weights
         # For coefficients of length 1 where they are met at their longest.
         shaken = axes.turned(weights**2 * total.noise_gram * (total.meets + 1e-300) / (total.meets.max() + 1e-300))
         slope = axes.turned(weights**2 * axes.values)
@@ -299,6 +297,11 @@ def _posterior(total: Mixed | None, axes: Axes | None, home: Home | None, before
         farthest=float(radius.max()) + (0.0 if total is None else total.shift),
         seen=seen,
     )
+
+
+def _stretch(matrix: Floats) -> float:
+    """How much longer a matrix makes a vector at most."""
+    return float(np.linalg.svd(matrix, compute_uv=False)[0])
 
 
 def _positive(matrix: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -23,6 +24,7 @@ from sabun.regression.statistic import Totals
 from sabun.regression.study import STAGED, STATISTICS, Study
 from sabun.regression.sufficient import add_noise, noise_level, price_of
 from sabun.release import Release
+from sabun.release.tree import Frozen
 
 __all__ = ["release_second", "release_totals", "request_key"]
 
@@ -86,7 +88,7 @@ def release_totals(
         draw,
         kind=KIND + study.method,
         promise=release_promise(study, persons),
-        facts=_facts(study, organisation) | ({"round": 1} if study.method == "rounds" else {}) | facts_of(persons),
+        facts=_with(_terms(study, organisation, 1 if study.method == "rounds" else None), facts_of(persons)),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=_notes(study),
@@ -109,7 +111,7 @@ def release_second(second: Second, ask: Ask, *, organisation: str | None = None)
         draw,
         kind=KIND + study.method,
         promise=release_promise(study, second.persons),
-        facts=_facts(study, organisation) | {"round": 2, **second.facts} | facts_of(second.persons),
+        facts=_with(_terms(study, organisation, 2), second.facts | facts_of(second.persons)),
         subject=(study.target.name, *study.features.names),
         schema=study.features,
         notes=(_SECOND,),
@@ -117,8 +119,15 @@ def release_second(second: Second, ask: Ask, *, organisation: str | None = None)
     )
 
 
-def _facts(study: Study, organisation: str | None) -> dict[str, Any]:
-    return {"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation}
+@functools.lru_cache(maxsize=256)
+def _terms(study: Study, organisation: str | None, number: int | None) -> Frozen:
+    """What a release says of its study; `number` is that of the round, where there are two."""
+    terms = {"study": study.to_dict(), "study_hash": study.hash, "organisation": organisation}
+    return Frozen(terms if number is None else terms | {"round": number}, where="parameters")
+
+
+def _with(facts: Frozen, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**facts, **more} if more else facts
 
 
 def _notes(study: Study) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from sabun.privacy.noise import Coin
 from sabun.records import Persons
 from sabun.records.persons import facts_of
 from sabun.regression.contribution import Contribution, read_one
+from sabun.regression.mixing import Axes
 from sabun.regression.models import PublicModel
 from sabun.regression.sharing import shares_of
 from sabun.regression.staged import add_residual_noise, free_level, level_for, start_for
@@ -136,7 +137,7 @@ def residuals_around(study: Study, first: Any, model: Any) -> Residuals:
     own = max(float(np.sum(model.covariance * sums.gram)), 0.0) / sums.rows
     found = released_variance([sums], model.beta, own)
     variance = max(model.variance, min(found.found - _SURE * found.deviation, 1.0))
-    level = level_for(variance, own, free_level(study, shares_of(study, first["rows"]), sums, variance))
+    level = level_for(variance, own, free_level(study, shares_of(study, first["rows"]), sums.near, Axes.of([sums]), variance))
     return Residuals(design=design, start=start_for(study, design, model.beta), level=level)
 
 

@@ -68,7 +68,7 @@ def ends_of(
         confidence: How likely each interval holds the truth.
         measure: What gives half the length of each.
     """
-    (matrix, shift), half = study.design.original_units(), study.design.target_range[1]
+    (matrix, shift), half = study.design.original_units, study.design.target_range[1]
     units, used = rows @ matrix / half, own if sound is None else sound
     reach = half * measure(units, used.error, used.doubt, pull_of(study, used.covariance, units), confidence)
     middle, around = (rows @ (matrix @ one.beta + shift) for one in (own, used))

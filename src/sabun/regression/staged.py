@@ -214,8 +214,9 @@ def _drawn(parts: Sequence[tuple[Fraction, int]], coin: Coin) -> list[list[int]]
 
 def _start(study: Study, design: Design, sums: Sums, shares: Shares) -> tuple[tuple[int, ...], int]:
     """The model of the first sums on its grid, and how far residuals around it may reach; post-processing."""
-    beta, variance, paid = estimated(study, sums)
-    free = free_level(study, shares, sums, variance)
+    axes = Axes.of([sums])
+    beta, variance, paid = estimated(study, sums, axes)
+    free = free_level(study, shares, sums.near, axes, variance)
     return start_for(study, design, beta), level_for(variance, paid / sums.rows, free)
 
 
@@ -239,13 +240,19 @@ def level_for(variance: float, own: float, free: float) -> int:
     return min(max(math.ceil(4 * math.log2(max(_CUT * math.sqrt(around), free))), LEVELS[0]), LEVELS[-1])
 
 
-def free_level(study: Study, shares: Shares, sums: Sums, variance: float) -> float:
+def free_level(study: Study, shares: Shares, near: float, axes: Axes, variance: float) -> float:
     """The tau whose noise adds a small share to the sampling error of predictions, by the first sums; 0 where it adds more.
 
     Over all directions of A sampling costs s2 for each, noise v / A: so v may be a share of s2 times the harmonic mean of A.
+
+    Args:
+        study: Its terms.
+        shares: The noise.
+        near: The radius of the first sums, in units of the study's own.
+        axes: Their A.
+        variance: s2.
     """
-    axes = Axes.of([sums])
-    if axes is None or shares.second is None or axes.values.min() <= 0:
+    if shares.second is None or axes.values.min() <= 0:
         return 0.0
-    noise = float(shares.second) * (sums.near / (UNIT**2 * study.design.shrink)) ** 2
+    noise = float(shares.second) * (near / (UNIT**2 * study.design.shrink)) ** 2
     return math.sqrt(_FREE * variance / (noise * float(np.mean(1 / axes.values))))

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -204,6 +204,7 @@ class Residuals(_Sums):
         return np.concatenate([moments, last, [float(tops @ tops), float(squares.sum())]])  # proof: exact-moment
 
 
+@lru_cache(maxsize=64)
 def staged_design(design: Design, radius: float) -> Design:
     """The same map with rows weighted to a radius."""
     return replace(design, radius=radius, weighted=True)

@@ -171,11 +171,11 @@ def add_noise(study: Study, totals: Totals, coin: Coin) -> dict[str, Any]:
 
 def listed_sums(study: Study, totals: Totals, weights: Weights) -> tuple[list[int], list[bool]]:
     """The weighted sums in the order in which they are released, and which of the products of features are squares. PRIVATE."""
-    width, products = study.width, totals.products
+    width, products = study.width, totals.products.tolist()
     upper = [(i, j) for i in range(width) for j in range(i, width)]
-    exact = [int(products[i, j]) * (weights.diagonal if i == j else weights.above) for i, j in upper]
-    exact += [int(products[i, width]) * weights.moment for i in range(width)]
-    exact.append(int(products[width, width]) * weights.square)
+    exact = [products[i][j] * (weights.diagonal if i == j else weights.above) for i, j in upper]
+    exact += [products[i][width] * weights.moment for i in range(width)]
+    exact.append(products[width][width] * weights.square)
     if study.relation == "add-remove":
         exact.append(totals.rows * weights.count)
     return exact, [i == j for i, j in upper]

@@ -105,10 +105,7 @@ def first_sums(study: Study, value: Mapping[str, Any]) -> Sums:
     """The first stage of a staged release in row units of the study, whatever radius it has."""
     shares, radius = released_shares(study, value), released_radius(study, value)
     near = radius / study.design.scale
-    found = _plain_sums(study, value, gauss_level(study, shares.first))
-    return replace(
-        found, gram=found.gram * near**2, moment=found.moment * near, noise=near_radius(found.noise, near), near=near
-    )
+    return _plain_sums(study, value, near_radius(gauss_level(study, shares.first), near), near)
 
 
 def uncut(sums: Sums) -> Sums:
@@ -195,20 +192,21 @@ def _cut_square(deviation: float) -> float:
     return deviation**2 * (1 - 2 * (k * density + beyond - k * k * beyond))
 
 
-def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel) -> Sums:
+def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel, near: float = 1.0) -> Sums:
     width, weights, shrink = study.width, weights_of(study), study.design.shrink
     upper, lower = _triangle(width)
     gram = np.empty((width, width))
     gram[upper] = np.array(value["gram"], dtype=np.float64) / np.where(upper[0] == upper[1], weights.diagonal, weights.above)
     gram[lower] = gram[upper]
-    gram /= UNIT**2 * shrink**2
+    gram = gram / (UNIT**2 * shrink**2) * near**2
     rows = value["rows"] if value["count"] is None else max(value["count"] / weights.count, 1.0)
     return Sums(
         gram=gram,
-        moment=np.array(value["moment"], dtype=np.float64) / (weights.moment * UNIT**2 * shrink),
+        moment=np.array(value["moment"], dtype=np.float64) / (weights.moment * UNIT**2 * shrink) * near,
         square=value["square"] / (weights.square * UNIT**2),
         rows=float(rows),
         noise=noise,
+        near=near,
     )
 
 

@@ -55,7 +55,7 @@ class Variance:
     @cached_property
     def mean(self) -> float:
         """The value to reckon with."""
-        return float(self.points.mean())
+        return float(self.points.sum()) / _POINTS
 
     @property
     def spread(self) -> float:
@@ -99,7 +99,7 @@ def _shaken(sums: Sums, beta: Floats, level: float) -> float:
     if again is None:
         length, on_moment, on_square, on_rows = float(beta @ beta), noise.moment, noise.square, noise.count
     else:
-        length, (on_moment, on_square, on_rows) = float(np.sum((beta - again.start) ** 2)), again.noise
+        length, (on_moment, on_square, on_rows) = float(((beta - again.start) ** 2).sum()), again.noise
     return on_square + 4 * length * on_moment + length**2 * noise.gram + level**2 * on_rows
 
 

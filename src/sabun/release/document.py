@@ -230,21 +230,24 @@ class Release(Rich):
 def check_facts(guarantee: Guarantee, provenance: Provenance) -> None:
     """Makes sure that all of a release but its value can be written down and read back.
 
+    The facts of a provenance are frozen, so they can be; a promise and a receipt are tried.
+
     Raises:
         ParameterError: Something cannot.
     """
     for name, thing, kind in (("guarantee", guarantee, Guarantee), ("provenance", provenance, Provenance)):
         if not isinstance(thing, kind):
             raise ParameterError(f"{name} must be a {kind.__name__}; got {type(thing).__name__}.")
-    _check_writable(guarantee, provenance)
+    _check_writable(guarantee, provenance.receipt)
 
 
-@functools.lru_cache(maxsize=8)
-def _check_writable(guarantee: Guarantee, provenance: Provenance) -> None:
-    """The same pair, neither of which can change, is tried once: before the value is drawn and not again after."""
+@functools.lru_cache(maxsize=64)
+def _check_writable(guarantee: Guarantee, receipt: Receipt | None) -> None:
+    """Neither can change, and equal ones are written alike: each pair is tried once."""
     try:
-        _check_amounts(guarantee.to_dict())
-        canonical({"guarantee": guarantee.to_dict(), "provenance": provenance.to_dict()})
+        record = guarantee.to_dict()
+        _check_amounts(record)
+        canonical({"guarantee": record, "receipt": None if receipt is None else receipt.to_dict()})
     except ReleaseError as error:
         raise ParameterError(str(error)) from None
     except UnicodeEncodeError:

@@ -32,9 +32,10 @@ def installed() -> dict[str, str]:
 
 
 @functools.cache
-def _versions() -> tuple[tuple[str, str], ...]:
+def _versions() -> Frozen:
     """Looked up once: to read them from what is installed takes longer than many a release."""
-    return ("sabun", version("sabun")), ("python", platform.python_version()), ("numpy", np.__version__)
+    found = {"sabun": version("sabun"), "python": platform.python_version(), "numpy": np.__version__}
+    return Frozen(found, where="provenance.software")
 
 
 def now() -> str:
@@ -64,7 +65,7 @@ class Provenance:
     kind: str
     mechanism: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    software: Mapping[str, str] = field(default_factory=installed)
+    software: Mapping[str, str] = field(default_factory=_versions)
     time: str = field(default_factory=now)
     receipt: Receipt | None = None
     schema_hash: str | None = None
@@ -135,7 +136,7 @@ def _receipt(record: object) -> Receipt:
 
 def _is_time(text: object) -> bool:
     try:
-        return isinstance(text, str) and datetime.strptime(text, _CLOCK).strftime(_CLOCK) == text
+        return isinstance(text, str) and datetime.fromisoformat(text).strftime(_CLOCK) == text
     except ValueError:
         return False
 

@@ -40,6 +40,12 @@ class _Array:
     shape: tuple[int, ...]
 
 
+class _Holding(tuple[Any, ...]):
+    """A list with an array somewhere in it; all others are handed out as they are kept."""
+
+    __slots__ = ()
+
+
 @final
 class Frozen(Mapping[str, Any]):
     """A mapping that cannot change, in sorted order, with everything inside it frozen too.
@@ -106,7 +112,8 @@ def _kept(value: object, where: str, depth: int) -> Any:
     if isinstance(value, list | tuple):
         if _are_short(value) and depth < DEEPEST:
             return tuple(value)
-        return tuple(_kept(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
+        parts = tuple(_kept(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
+        return _Holding(parts) if any(isinstance(part, _Array | _Holding) for part in parts) else parts
     if isinstance(value, np.ndarray):
         return _array(value, where)
     return _leaf(value, where)
@@ -121,7 +128,7 @@ def _shown(tree: Any) -> Any:
     """The form a tree is handed out in: new arrays each time."""
     if isinstance(tree, _Array):
         return read_only(tree.content, tree.dtype, tree.shape)
-    return tuple(map(_shown, tree)) if isinstance(tree, tuple) else tree
+    return tuple(map(_shown, tree)) if isinstance(tree, _Holding) else tree
 
 
 def read_only(content: bytes, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

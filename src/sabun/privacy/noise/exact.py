@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.errors import ParameterError
+from sabun.privacy.amounts import ratio
 from sabun.privacy.noise.coin import Coin
 
 __all__ = [
@@ -51,8 +52,8 @@ def rational(*, minimum: int | None = None, maximum: int | None = None, **named:
     # The type alone is shown: a scale may have been computed from private data.
     checks.require(good, rule, "Floats are not exact: use sabun.privacy.amounts.exact.", **{name: type(value)})
     assert isinstance(value, Rational)
-    number = Fraction(int(value.numerator), int(value.denominator))
-    inside = (number > 0 if minimum is None else number >= minimum) and (maximum is None or number <= maximum)
+    number = ratio(value)
+    inside = (number.numerator > 0 if minimum is None else number >= minimum) and (maximum is None or number <= maximum)
     checks.require(inside, rule, **{name: value})
     return number
 
