@@ -1,4 +1,4 @@
-"""Arithmetic on columns, each computed by itself whatever stands beside it; proved in passes.proof.md.
+"""Arithmetic on columns, each computed by itself whatever stands beside it; proved in columnwise.proof.md.
 
 A matrix library picks its code by the place of a column in a block, and in 32 bits some of that code fuses a multiplication
 into an addition where other code rounds twice. Here every number is one chain of fused steps in the order written, so that its
@@ -68,14 +68,14 @@ def product(left: _Numbers, columns: _Numbers, out: _Numbers) -> None:
             x0, x1, x2, x3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
             x4, x5, x6, x7 = columns[k + 4], columns[k + 5], columns[k + 6], columns[k + 7]
             for j in range(len(p)):
-                x = (x0[j], x1[j], x2[j], x3[j], x4[j], x5[j], x6[j], x7[j])
+                x = (x0[j], x1[j], x2[j], x3[j], x4[j], x5[j], x6[j], x7[j])  # proof: eight
                 p[j], q[j], r[j], s[j] = _chain(a, x, p[j]), _chain(b, x, q[j]), _chain(c, x, r[j]), _chain(d, x, s[j])
     for i in range(rows):
         p = out[i]
         for k in range(end if i < full else 0, depth):
             weight, x0 = left[i, k], columns[k]
             for j in range(len(p)):
-                p[j] = _fused(weight, x0[j], p[j])  # proof: fused
+                p[j] = _fused(weight, x0[j], p[j])  # proof: one
 
 
 @compiled
