@@ -430,4 +430,5 @@ def test_rows_are_taken_where_reports_are(protocol: str) -> None:
         else:
             in_rows.append(True)
     assert in_rows == by_wire
-    assert by_wire[0] and by_wire[12] != one.terms.subsets
+    assert by_wire[0]
+    assert by_wire[12] != one.terms.subsets
