@@ -270,6 +270,10 @@ def _advised(aim: str, words: str) -> str:
     return f"{_one('keyvalue_advice', f'regret of the advice, aim {aim}, {words}').ours:.2f}"
 
 
+def _padded(aim: str, words: str) -> str:
+    return f"{_one('keyvalue_advice', f'regret with a typical frequency, {words.format(aim=aim)}').ours:.0f}"
+
+
 def _on_average(place: str, what: str) -> str:
     figures = [
         one for one in _figures("keyvalue_estimators", f": {what}") if "right on average" in one.name and place in one.name
@@ -320,9 +324,18 @@ _ESTIMATED |= {
     for short_name, words in (
         ("mean", "on average"),
         ("largest", "largest"),
+        ("above", "above 5 %, share of studies"),
         ("any-mean", "with any width, on average"),
         ("any-largest", "with any width, largest"),
     )
+}
+_ESTIMATED |= {
+    f"keyvalue.padded.{aim}.{guess.partition(' ')[0]}.{what.rpartition(' ')[2]}": partial(
+        _padded, aim, f"{guess}, aim {{aim}}, {what}"
+    )
+    for aim in ("both", "f", "m")
+    for guess in ("right", "half the truth", "twice the truth")
+    for what in ("on average", "largest")
 }
 _ESTIMATED |= {
     f"keyvalue.advice.{aim}.gain": partial(

@@ -12,11 +12,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.keyvalue_advice import regrets
+from benchmarks.keyvalue_advice import guessed, regrets
 
 from sabun.errors import DataError, ParameterError
-from sabun.keyvalue import Study
-from sabun.keyvalue.advisor import advise
+from sabun.keyvalue import People, Study
+from sabun.keyvalue.advisor import AIMS, advise, shares_kept
 
 
 def test_the_advisor_takes_kv3_for_dense_keys_and_sets_for_sparse_ones() -> None:
@@ -32,22 +32,66 @@ def test_a_moderately_sparse_domain_at_high_epsilon_gets_the_joint_protocol() ->
     assert advise(keys=50, epsilon=Fraction(5), keys_per_user=5).best.protocol == "pckv-grr+"
 
 
-def test_the_advice_is_about_the_best_there_is() -> None:
-    """Every seventh of 576 studies; all of them by `python -m benchmarks.keyvalue_advice`."""
-    found = list(regrets(every=7))
-    assert len(found) == 83
+@pytest.mark.parametrize(
+    ("aim", "taken"),
+    [
+        ("both", {"kv3", "pckv-ue", "pckv-grr+", "set"}),
+        ("f", {"rr-f", "set-f"}),
+        ("m", {"kv3", "pckv-ue", "pckv-grr+", "set"}),
+    ],
+)
+def test_the_advice_is_about_the_best_there_is(aim: str, taken: set[str]) -> None:
+    """Every 71st of 17,136 studies, of 5,712 without values; all of them by `python -m benchmarks.keyvalue_advice`."""
+    found = list(regrets(every=71, aim=aim))
+    assert len(found) == (81 if aim == "f" else 242)
     assert np.mean([one.regret for one in found]) <= 0.005
-    assert max(one.regret for one in found) <= 0.1
-    assert {one.taken for one in found} == {"kv3", "pckv-ue", "pckv-grr+", "set"}
-
-
-@pytest.mark.parametrize(("aim", "taken"), [("f", {"rr-f", "set-f"}), ("m", {"kv3", "pckv-ue", "pckv-grr+", "set"})])
-def test_the_advice_is_about_the_best_there_is_for_other_aims(aim: str, taken: set[str]) -> None:
-    found = list(regrets(every=7, aim=aim))
-    assert np.mean([one.regret for one in found]) <= 0.005
-    assert max(one.regret for one in found) <= 0.1
-    assert max(one.widths for one in found) <= 0.1
+    assert max(one.regret for one in found) <= 0.2
+    assert max(one.widths for one in found) <= 0.2
     assert {one.taken for one in found} == taken
+
+
+@pytest.mark.parametrize("aim", AIMS)
+def test_a_typical_frequency_finds_the_padding_however_loose_the_bound(aim: str) -> None:
+    """Bounds five standard deviations above what people hold; keys that are all alike are what the advisor supposes."""
+    found = list(guessed(Fraction(1), every=7, aim=aim))
+    assert max(one.regret for one in found if one.study[3] == "even") <= 0.01
+    assert np.mean([one.regret for one in found]) <= 0.1
+
+
+def test_the_share_that_padding_keeps_is_that_of_people_who_hold_keys_independently() -> None:
+    dice = np.random.default_rng(1)
+    for keys, most, f in ((20, 20, 0.2), (20, 3, 0.2), (300, 20, 0.02), (6, 4, 0.9), (5, 5, 1.0)):
+        held = np.minimum(1 + dice.binomial(keys - 1, f, size=200_000), most)
+        kept = shares_kept(keys, most, f)
+        assert list(kept) == list(range(1, most + 1))
+        assert list(kept.values()) == pytest.approx([np.minimum(1, ell / held).mean() for ell in kept], abs=0.005)
+    wide = shares_kept(100_000, 5000, 0.05)
+    assert len(wide) < 130
+    assert max(wide) == 5000
+    assert wide[5000] == 1.0
+    assert shares_kept(1, 1, 0.5) == {1: 1.0}
+
+
+@pytest.mark.parametrize("protocol", ["pckv-ue", "pckv-grr+", "set", "set-f"])
+def test_the_error_told_with_a_typical_frequency_is_that_of_people(protocol: str) -> None:
+    """Sampled people who hold two of 20 keys on average and nobody above 11: noise and bias together, at every padding."""
+    keys, n, f, dice = 20, 20_000, 0.1, np.random.default_rng(3)
+    aim = "f" if protocol == "set-f" else "both"
+    advice = advise(
+        keys=keys, epsilon=Fraction(4), keys_per_user=11, typical_frequency=Fraction(1, 10), expected_reports=n, aim=aim
+    )
+    ell = next(one.padding_length for one in advice.options if one.protocol == protocol)
+    told = next(one.error for one in advice.options if one.protocol == protocol)
+    assert 1 < ell < 8
+    study = Study(keys=list(range(keys)), epsilon=4, protocol=protocol, padding_length=ell)
+    squared = []
+    for run in range(12):
+        holds = dice.random((n, keys)) < f
+        people = People(
+            starts=np.append(0, np.cumsum(holds.sum(axis=1))), keys=np.nonzero(holds)[1], values=np.zeros(int(holds.sum()))
+        )
+        squared.append((study.simulate_people(people, random_state=run).estimate("unbiased").frequency - f) ** 2)
+    assert np.sqrt(np.mean(squared)) == pytest.approx(told, rel=0.12)
 
 
 def test_who_holds_one_key_is_asked_by_unary_encoding() -> None:

@@ -19,6 +19,8 @@ from sabun.keyvalue.client import (
     new_seed,
     report_id,
 )
+from sabun.keyvalue.client.probabilities import PER_KEY, SETS
+from sabun.keyvalue.client.wire import HEADER, pack_symbols
 from sabun.keyvalue.statistic import SymbolCounts
 from sabun.keyvalue.tally import Tally
 from sabun.release import Release
@@ -395,17 +397,38 @@ def test_what_is_no_report_is_named_with_its_place() -> None:
     ]
 
 
-def test_rows_that_speak_of_more_keys_than_a_subset_holds_are_refused() -> None:
-    one = Study(keys=list(range(40)), epsilon=1, protocol="set", keys_per_user=2)
-    width = one.terms.subset.width
+@pytest.mark.parametrize("protocol", SETS)
+def test_rows_that_speak_of_more_keys_than_a_subset_holds_are_refused(protocol: str) -> None:
+    one = Study(keys=list(range(40)), epsilon=1, protocol=protocol, keys_per_user=2)
+    width, symbol = one.terms.subset.width, one.terms.signs
     assert width < 40
     rows = np.zeros((3, 40), dtype=np.int64)
     rows[1, :width] = 1
     tally = one.tally()
     tally.add_many(rows)
-    rows[2, : width + 1] = 2
+    rows[2, : width + 1] = symbol
     with pytest.raises(DataError, match=f"each row of symbols must speak of at most {width} keys; one speaks of more"):
         tally.add_many(rows)
     assert tally.n == 3
     statistic = SymbolCounts.of(one.terms)
-    assert statistic.add(statistic.zero(), statistic.sample()).n == 120
+    assert statistic.add(statistic.zero(), statistic.sample()).n == 40 * statistic.known
+
+
+@pytest.mark.parametrize("protocol", PER_KEY)
+def test_rows_are_taken_where_reports_are(protocol: str) -> None:
+    """Rows that claim no key, one, and so on to all of them: `add_many` and the wire refuse the same ones."""
+    one = Study(keys=list(range(12)), epsilon=1, protocol=protocol, keys_per_user=2)
+    head = one.client().report({})[:HEADER]
+    rows = [[1] * claimed + [0] * (12 - claimed) for claimed in range(13)]
+    by_wire = [bool(one.tally().add_reports([head + pack_symbols(row)]).accepted) for row in rows]
+    in_rows = []
+    for row in rows:
+        try:
+            one.tally().add_many(np.array([row]))
+        except DataError:
+            in_rows.append(False)
+        else:
+            in_rows.append(True)
+    assert in_rows == by_wire
+    assert by_wire[0]
+    assert by_wire[12] != one.terms.subsets

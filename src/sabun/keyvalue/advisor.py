@@ -2,11 +2,14 @@
 
 Nobody knows the frequencies beforehand. The advisor supposes sixteen keys: eight that are held evenly, f = L/d, and eight of a
 Zipf law with the same sum, with means of half the range to either side; what suits these suits most studies (measured by
-`python -m benchmarks.keyvalue_advice`). A guess of a typical frequency takes their place.
+`python -m benchmarks.keyvalue_advice`), and no pair may be cut off. A guess of a typical frequency takes their place; then
+people are supposed to hold keys independently of each other, and padding may cut pairs off where that costs less than noise.
 
-Notation: d keys, n reports, L the most keys a person holds, ell the padding length, s = min(1, ell/L) the share of holdings
-that padding keeps, g = f m. Predicted squared error: Var f + Var g of a study that wants both, Var f where it wants frequencies
-alone, Var(g - m f), which is f^2 times the variance of the mean, where it wants means; plus the bias (f(1-s))^2.
+Notation: d keys, n reports, L the most keys a person holds, ell the padding length, s the share of holdings that padding keeps:
+1 without a guess, otherwise the mean of min(1, ell/H) over the number H of keys that a holder of a key holds, 1 + binomial(d-1,
+f) and at most L; g = f m. Predicted squared error: Var f + Var g of a study that wants both, Var f where it wants frequencies
+alone, Var(g - m f), which is f^2 times the variance of the mean, where it wants means; plus the bias (f(1-s))^2 of f, and m^2
+times as much of g where it wants both.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import bdtr
 
 from sabun import checks
 from sabun.keyvalue.channel import Channel, Floats
@@ -22,7 +26,17 @@ from sabun.keyvalue.client import ClientError, table_for
 from sabun.keyvalue.client.probabilities import SAMPLED
 from sabun.keyvalue.yesno import channel_seen
 
-__all__ = ["AIMS", "Advice", "Option", "advise", "channel_for", "squared_error", "supposed_frequencies"]
+__all__ = [
+    "AIMS",
+    "Advice",
+    "Option",
+    "advise",
+    "channel_for",
+    "shares_kept",
+    "squared_bias",
+    "squared_error",
+    "supposed_frequencies",
+]
 
 AIMS = ("both", "f", "m")
 """What a study wants to know: frequencies and means, frequencies alone, or above all means."""
@@ -33,6 +47,8 @@ _CANDIDATES = {"both": ("pckv-ue", "pckv-grr+", "set"), "m": ("pckv-ue", "pckv-g
 _MEAN = 0.5
 _SUPPOSED = 8
 _MOST = 0.9
+_EVERY, _FINER = 64, 8
+"""Padding lengths that are tried where pairs may be cut off: all up to the first, then so many from one to its double."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +119,17 @@ def advise(
     most = min(keys if keys_per_user is None else keys_per_user, keys)
     guess = None if typical_frequency is None else float(typical_frequency)
     f = supposed_frequencies(keys, most) if guess is None else np.array([guess])
-    found = [_predicted(_SAMPLED[aim], aim, epsilon, keys, 1, most, f, n, bits)]
+    found = [_predicted(_SAMPLED[aim], aim, epsilon, keys, 1, 1.0, f, n, bits)]
     if keys_per_user is not None:
-        lengths = {most} if guess is None else {most, *(2**step for step in range(most.bit_length()) if 2**step < most)}
+        kept = {most: 1.0} if guess is None else shares_kept(keys, most, guess)
         for protocol in _CANDIDATES[aim]:
-            tried = [_predicted(protocol, aim, epsilon, keys, ell, most, f, n, bits) for ell in sorted(lengths)]
+            tried = [_predicted(protocol, aim, epsilon, keys, ell, share, f, n, bits) for ell, share in kept.items()]
             found += sorted((one for one in tried if one is not None), key=lambda one: one[0])[:1]
     options = [one for _, one in sorted((one for one in found if one is not None), key=lambda one: one[0])]
     known = f"at most {most} keys per person" if keys_per_user is not None else "people may hold any number of keys"
-    typical = f"frequencies around {f.mean():.4g}, even or Zipf" if guess is None else f"a typical frequency of {guess:.4g}"
+    typical = f"frequencies around {f.mean():.4g}, even or Zipf"
+    if guess is not None:
+        typical = f"a typical frequency of {guess:.4g}, keys held independently of each other"
     return Advice(options=tuple(options), assumptions=(known, f"{n} reports", typical))
 
 
@@ -132,18 +150,33 @@ def channel_for(protocol: str, epsilon: Fraction, keys: int, padding: int, bits:
     return channel_seen(protocol, table, padding)
 
 
+def shares_kept(keys: int, most: int, f: float) -> dict[int, float]:
+    """Which share of holdings each padding length keeps, when people hold keys of that frequency independently.
+
+    Example:
+        >>> {ell: round(share, 3) for ell, share in shares_kept(20, 3, 0.05).items()}
+        {1: 0.66, 2: 0.918, 3: 1.0}
+    """
+    held = np.arange(1, most + 1)
+    below = np.append(bdtr(held[:-1] - 1.0, keys - 1, f), 1.0)  # of the other keys
+    weights = np.diff(below, prepend=0.0)
+    coarse = (round(_EVERY * 2 ** (step / _FINER)) for step in range(_FINER * most.bit_length()))
+    lengths = sorted({*range(1, min(most, _EVERY) + 1), *(ell for ell in coarse if ell < most), most})
+    return {ell: min(1.0, float(weights @ np.minimum(1.0, ell / held))) for ell in lengths}
+
+
 def _predicted(
-    protocol: str, aim: str, epsilon: Fraction, keys: int, ell: int, most: int, f: Floats, n: int, bits: int
+    protocol: str, aim: str, epsilon: Fraction, keys: int, ell: int, kept: float, f: Floats, n: int, bits: int
 ) -> tuple[float, Option] | None:
     """What decides, and the option; None where no table fits."""
     try:
         channel = channel_for(protocol, epsilon, keys, ell, bits)
     except ClientError:
         return None
-    kept, about = (1.0, n / keys) if protocol in SAMPLED else (min(1.0, ell / most), float(n))
-    bias = float(np.mean((f * (1 - kept)) ** 2))
-    of_f = float(np.mean(channel.frequency_variance(f * kept, about))) + bias
-    decides = float(np.mean(squared_error(channel, aim, f * kept, _MEAN, about))) + bias
+    about = n / keys if protocol in SAMPLED else float(n)
+    bias = squared_bias("f", f, _MEAN, kept)
+    of_f = float(np.mean(channel.frequency_variance(f * kept, about) + bias))
+    decides = float(np.mean(squared_error(channel, aim, f * kept, _MEAN, about) + squared_bias(aim, f, _MEAN, kept)))
     return decides, Option(protocol=protocol, padding_length=ell, error=of_f**0.5)
 
 
@@ -154,3 +187,8 @@ def squared_error(channel: Channel, aim: str, f: Floats, m: float, n: float) -> 
         return of_f
     of_g = channel.product_variance(f, m, n)
     return of_f + of_g if aim == "both" else of_g - 2 * m * channel.covariance(f, m, n) + m * m * of_f
+
+
+def squared_bias(aim: str, f: Floats, m: float, kept: Floats | float) -> Floats:
+    """What padding that keeps such a share adds to it; of `m`, whose ratio is not biased, that of frequencies all the same."""
+    return np.asarray((f * (1 - kept)) ** 2 * (1 + m * m if aim == "both" else 1.0))

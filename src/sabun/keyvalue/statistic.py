@@ -105,7 +105,7 @@ class SymbolCounts:
     def of(cls, terms: Terms) -> Self:
         """The counters of a study."""
         parts = terms.rounds if terms.protocol == "privkvm" else 1
-        width = terms.subset.width if terms.protocol == "set" else None
+        width = terms.subset.width if terms.subsets else None
         return cls(protocol=terms.protocol, keys=len(terms.keys), parts=parts, width=width)
 
     @property
