@@ -115,3 +115,11 @@ def test_what_is_not_above_zero_becomes_zero() -> None:
     errors = np.array([[1.0, np.nan, 2.0, 3.0, 4.0]], dtype=np.float32)
     columnwise.zero_unless(errors, values)
     assert errors.tolist() == [[1.0, 0.0, 0.0, 0.0, 4.0]]
+
+
+def test_lengths_do_not_depend_on_how_rows_lie_in_memory() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 33))
+    lengths = squared_lengths(rows)
+    assert np.array_equal(squared_lengths(np.asfortranarray(rows)), lengths)
+    for count in (1, 2, 59):
+        assert np.array_equal(squared_lengths(np.asfortranarray(rows[:count])), lengths[:count])

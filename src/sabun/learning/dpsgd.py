@@ -50,7 +50,7 @@ class DpSgd:
         clip_norm: The norm C to which each example's gradient is cut.
         learning_rate: Of the mean clipped gradient in units of C; falls to zero along a cosine.
         momentum: Share of the last update that is kept.
-        precision: "double", which the proof covers, or "single", which is two to three times as fast.
+        precision: "double", which the proof covers, or "single", whose sums take half of the time.
         decay: Weights, not biases, shrink by learning_rate * decay in each step.
         shards: In how many parts, one after the other or side by side, a batch is summed.
     """

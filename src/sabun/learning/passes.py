@@ -103,9 +103,9 @@ class Passes:
 
 
 def singles(numbers: NDArray[Any]) -> _Singles:
-    """The numbers in 32 bits; infinite where they are too large, of which nothing is said, for they may be somebody's."""
+    """The numbers in 32 bits, row by row in memory; infinite where too large, and nothing is said of somebody's number."""
     with np.errstate(all="ignore"):
-        return numbers.astype(np.float32, copy=False)
+        return np.ascontiguousarray(numbers, dtype=np.float32)  # proof: row-by-row
 
 
 def squared_lengths(rows: NDArray[Any]) -> Floats:

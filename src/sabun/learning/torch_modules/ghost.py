@@ -42,7 +42,8 @@ _PartOf: TypeAlias = Callable[[Tensor | None], Part]
 class Clipper:
     """Sums over examples of their gradients, each cut to the clip norm and divided by it, as doubles.
 
-    Guarantee: one example contributes at most 1 in L2; its contribution is computed from that example alone, by structure.
+    Guarantee: one example contributes at most 1 in L2 but for rounding; its contribution is computed from that example alone,
+    by structure, and to the last bit where there are as many rows as `piece` says.
     A module that is no chain of known layers is always written out, whatever `fallback` says.
 
     Args:

@@ -1,4 +1,4 @@
-"""The private training loop for torch modules: needs torch, numpy and cryptography, nothing else; proved in loop.proof.md."""
+"""The private training loop for torch modules: needs torch, numpy and cryptography, on a CPU numba; proved in loop.proof.md."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ _KIND = "learning.torch-module"
 _COUNT_SHARE = Fraction(1, 50)
 _SUMS = {
     "chain": "clipped gradients are summed in 64-bit floating point; the rounding of sums stays below one part in a million "
-    "of the clip norm for batches of up to a million rows, provided that torch computes a row of a layer the same wherever it "
-    "stands in a batch of one size, whatever the other rows hold",
+    "of the clip norm for batches of up to a million rows, provided that torch, or compiled code in its place, computes a row "
+    "of a layer the same wherever it stands in a batch of one size, whatever the other rows hold",
     "module": "clipped gradients are summed in 64-bit floating point; the proof does not cover that torch may round a row "
     "differently beside other rows",
     "single": "clipped gradients are summed in 32-bit floating point; the proof does not cover the rounding of sums",
