@@ -14,7 +14,8 @@ from sabun.asking import Planned
 from sabun.learning import PrivateClassifier
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.features import Features
-from sabun.learning.forecasting import foretold
+from sabun.learning.forecasting import FEW, MOST, Floor, foretold
+from sabun.learning.plan import floor_of
 from sabun.records import Schema
 
 STEPPING = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids")
@@ -125,6 +126,44 @@ def test_where_many_columns_say_the_same_only_a_model_of_noise_is_called_one(
     else:
         clf.fit(rows[:records], labels[:records])
         assert clf.score(rows[records:], labels[records:]) > 0.75
+
+
+@pytest.mark.parametrize("method", STEPPING)
+def test_the_floor_is_where_plans_stop_being_vacuous(method: str) -> None:
+    settings = {"dp-adam": "1/1000", "dp-sgd": "1/100"}
+    clf = PrivateClassifier(
+        method=method,
+        epsilon=settings.get(method, "1/10"),
+        schema=Schema.of_bounds({f"x{place}": (0, 1) for place in range(60)}),
+    )
+    floor = floor_of(clf._checked(), schema=clf.schema, classes=(0, 1, 2))
+    assert floor.records is not None
+    assert floor.records > 20
+    assert not clf.plan(n_records=floor.records, n_classes=3).vacuous
+    assert clf.plan(n_records=floor.records - 1, n_classes=3).vacuous
+
+
+def test_a_floor_beyond_all_that_is_tried_is_none() -> None:
+    clf = PrivateClassifier(method="noisy-centroids", epsilon="1/1000000", schema=Schema.of_bounds({"x": (0, 1)}))
+    assert clf.plan(n_records=MOST, n_classes=9).vacuous
+    floor = floor_of(clf._checked(), schema=clf.schema, classes=tuple(range(9)))
+    assert floor == Floor(records=None)
+    assert floor.high
+    assert "up to 1,000,000 records" in str(floor)
+    assert not Floor(records=FEW).high
+    assert Floor(records=FEW + 1).high
+    assert "fewer than about 13,000 records" in str(Floor(records=12_001))
+
+
+@pytest.mark.parametrize("records", [30, 3000])
+def test_python_warns_by_public_facts_alone_where_the_number_of_records_is_private(records: int) -> None:
+    rng = np.random.default_rng(8)
+    rows, labels = rng.random((records, 100)), rng.integers(0, 2, records)
+    schema = Schema.of_bounds({f"x{place}": (0, 1) for place in range(100)})
+    clf = PrivateClassifier(epsilon=0.001, delta=1e-5, schema=schema, classes=[0, 1], epochs=100, random_state=1)
+    with pytest.warns(UserWarning, match=r"With fewer than about 240 records nine tenths .* it was not looked at"):
+        clf.fit(rows, labels)
+    clf.set_params(epsilon=1).fit(rows, labels)  # a hundred records are enough: nothing is said
 
 
 def test_where_nothing_is_known_nothing_is_foretold() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -399,6 +400,38 @@ def test_where_the_number_of_records_is_private_a_guess_gives_a_plan(table: Path
     assert "300" not in told, "the true number is private"
     assert "nothing was charged" in told
     assert not Path("model").exists()
+
+
+def test_without_a_guess_of_a_private_number_it_is_said_what_would_be_noise(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame, labels = people(300)
+    frame.iloc[:40].assign(answer=labels[:40]).to_csv("few.csv", index=False)
+    pure = ("--schema", "schema.json", "--method", "noisy-centroids", "--ledger", "book")
+    ledger = Ledger.create("book", name="book", relation="add-remove", epsilon=5)
+    said = []
+    for name in ("people.csv", "few.csv"):  # the true number decides nothing
+        train = ("learning", "train", name, "--target", "answer", *pure)
+        assert exit_code(*train, "--out", "model", "--epsilon", "1/1000") == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    floor = r"fewer than about ([\d,]+) records"
+    numbers = re.findall(floor, said[0])
+    assert len(numbers) == 2, "once before, once in the refusal"
+    assert "Nothing was released, nothing was charged. Pass a public guess" in said[0]
+    assert not Path("model").exists()
+    assert ledger.entries() == ()
+    train = ("learning", "train", "few.csv", "--target", "answer", *pure)
+    assert exit_code(*train, "--out", "model", "--epsilon", "1/1000", "--json") == 2
+    assert "--n-records must be guessed" in json.loads(capsys.readouterr().err)["error"]["message"]
+    enough = int(numbers[0].replace(",", ""))
+    assert exit_code(*train, "--out", "guessed", "--epsilon", "1/1000", "--n-records", str(enough)) == 0
+    assert exit_code(*train, "--out", "agreed", "--epsilon", "1/1000", "--yes", "--again", "--json") == 0
+    told = json.loads(capsys.readouterr().out.partition("\n{")[2].join(("{", "")))
+    assert told["plan"] is None
+    assert enough * 0.9 < told["vacuous_below"] <= enough
+    assert exit_code(*train, "--out", "usual", "--epsilon", "1/10") == 0, "a hundred records are enough"
+    assert re.search(floor, capsys.readouterr().err)
 
 
 def test_labels_that_are_read_off_the_table_are_counted_in_the_plan(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ from sabun.learning.choices import Choices
 from sabun.learning.crew import crew_of
 from sabun.learning.features import Features, Labels, must_not_be_input, read_persons
 from sabun.learning.folder import model_bytes, save_folder, software
-from sabun.learning.forecasting import VACUOUS, drowned
+from sabun.learning.forecasting import VACUOUS, Floor, drowned
 from sabun.learning.methods import calibrated, must_round_by_row, problem_of
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
@@ -45,6 +45,7 @@ __all__ = ["PrivateClassifier"]
 
 _KIND = "learning.classifier"
 _SHOWN = 3
+_MORE = "Use a larger epsilon or fewer columns, or declare n_public if that number is public."
 _READ_OFF = "the list of labels was read off y, where one person's label may stand alone: the promise assumes that it is public"
 
 
@@ -171,7 +172,9 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         problem, data = self._opened(choices, X, y)
         method = calibrated(choices, problem)
         must_round_by_row(method)
-        if problem.n_public is not None and drowned(method, problem.n_public):
+        if problem.n_public is None and (floor := Floor.of(method)).high:  # by public facts alone
+            warn(f"{floor} {_MORE}", stacklevel=2)
+        elif problem.n_public is not None and drowned(method, problem.n_public):
             warn(VACUOUS, stacklevel=2)
         with crew_of(getattr(choices.method, "processes", 1)) as crew:  # started before the charge: what can fail fails here
             run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)

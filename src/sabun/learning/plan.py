@@ -13,14 +13,14 @@ from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import VACUOUS, drowned, foretold, trained
+from sabun.learning.forecasting import VACUOUS, Floor, drowned, foretold, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
 from sabun.notebook import Rich
 from sabun.privacy import plain
 from sabun.records import Schema
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "floor_of"]
 
 
 @final
@@ -117,3 +117,9 @@ class Plan(Rich):
         if self.vacuous:
             lines.append(VACUOUS)
         return "\n".join([*lines, *(f"Warning: {words}." for words in self.warnings)])
+
+
+def floor_of(choices: Choices, *, schema: Schema, classes: tuple[Any, ...]) -> Floor:
+    """From how many records on those choices give more than noise, where their number is private."""
+    features, labels = Features(schema=schema, names=schema.names), Labels(classes=classes, declared=True)
+    return Floor.of(calibrated(choices, problem_of(choices, features=features, labels=labels, n_records=1)))

@@ -33,7 +33,9 @@ _UNKNOWN = (
 )
 
 
-def foretell(question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", **public: Any) -> dict[str, Any]:
+def foretell(
+    question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", floor: Any = None, **public: Any
+) -> dict[str, Any]:
     """Shows a question's plan before anything is charged, and refuses a vacuous one.
 
     Args:
@@ -42,24 +44,29 @@ def foretell(question: Any, *, n_records: int | None, yes: bool, json: bool, tol
         yes: Whether noise is wanted all the same.
         json: Whether the plan is told with the answer, and not before.
         told: Why there is no plan, where there is none for another reason.
+        floor: From how many records on a plan would not be vacuous, where nobody told their number; None where nobody knows.
         public: What else a plan of that room takes.
 
     Returns:
-        What `--json` adds to the answer: the plan, or None.
+        What `--json` adds to the answer: the plan, or None; with a floor that too, as `vacuous_below`.
 
     Raises:
-        ParameterError: The plan is vacuous and nobody said yes; nothing is charged.
+        ParameterError: The plan is vacuous, or would be for all but large tables, and nobody said yes; nothing is charged.
     """
     hears = hearing()
     if hears is not None and hears.plan_only:
         hears.foretold = (question, None if told else n_records, public)
         if n_records is None or told:
-            remark(told or _UNKNOWN)
+            remark(told or _unknown(floor))
         raise typer.Exit
     if n_records is None or told:
         if not json:
-            remark(told or _UNKNOWN)
-        return {"plan": None}
+            remark(told or _unknown(floor))
+        if floor is None:
+            return {"plan": None}
+        if floor.high and not yes:
+            raise ParameterError(_without_guess(floor))
+        return {"plan": None, "vacuous_below": floor.records}
     plan = plan_of(question, n_records=n_records, public=public)
     if not json:  # beside the answer, not in it
         remark(shown_plan(plan))
@@ -83,6 +90,17 @@ def shown_plan(plan: Any) -> str:
         assumed = f" (if {'; '.join(one.assumed)})" if one.assumed else ""
         lines.append(f"Plan: {one}{assumed}.")
     return "\n".join(lines)
+
+
+def _unknown(floor: Any) -> str:
+    return _UNKNOWN if floor is None else f"{_UNKNOWN} {floor}"
+
+
+def _without_guess(floor: Any) -> str:
+    return (
+        f"n_records must be guessed where {floor.fewer} would give nothing but noise; got none. Nothing was released, nothing "
+        "was charged. Pass a public guess, or a larger epsilon, or --yes to release anyway."
+    )
 
 
 def _refusal(question: Any, plan: Any, n_records: int, public: dict[str, Any]) -> str:
