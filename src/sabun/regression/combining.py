@@ -73,7 +73,8 @@ def combine(
         releases: Paths of release files, or `Release` objects.
         X_home: The home organisation's features (a table, or a file that also holds the target); stays at home.
         y_home: Its targets; left out when X_home is a file or frame that holds them under the study's name.
-        method: `pool` weighs noisy sums by their noise (the default, for the population of all organisations). `guard` chooses
+        method: `pool` adds noisy sums up and trusts them as far as their noise lets it (the default, for the population of all
+            organisations); releases whose noise is more than they tell are left out and named. `guard` chooses
             between pool with home data, pool without, and home alone (for the home organisation's own population). `mirror` is
             the paper's averaging. `average`, `stack` (weights on the simplex), `best` work on coefficients too.
         study: The study to trust: only releases made for it are taken, and where it names organisations, only those that they
