@@ -31,7 +31,7 @@ from sabun.regression.sums import Refined, Sums, near_radius
 __all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect"]
 
 _ROWS = 256
-_RUNS = 15
+_RUNS = 39
 _MOST = 6
 """More organisations are drawn in so many groups: sums add up, and so do variances."""
 

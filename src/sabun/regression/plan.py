@@ -28,6 +28,9 @@ _RESIDUAL = 0.2
 _NARROW = 3
 _NOISE = 0.5
 _FEW = 7
+_OUTSIDE = 0.075
+"""So many new draws lie beyond each end of a band. A tenth would hold four in five of the made-up tables themselves; with a
+tenth 76 % of single runs held in 88 made-up cases with right shapes, for tables are never quite what was made up."""
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
     "coefficients are half as long as the public guess of their length"
@@ -203,7 +206,7 @@ def _forecasts(
     found = []
     for one in (OPTIMISTIC, PESSIMISTIC) if shape is None else (shape,):
         errors = errors_to_expect(study, one, n_records=n_records, organisations=organisations)
-        low, middle, high = (float(end) for end in np.quantile(errors, [0.1, 0.5, 0.9]))
+        low, middle, high = (float(end) for end in np.quantile(errors, [_OUTSIDE, 0.5, 1 - _OUTSIDE], method="weibull"))
         found.append(_foretold(low, middle, high, str(one)))
     return tuple(found)
 
