@@ -5,7 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regression.worlds import unit_study
 from sabun.regression import PrivateRidge, combine
+from sabun.regression.contribution import read_all
+from sabun.regression.leaving_out import _seen, _sets, worth_pooling
+from sabun.regression.mixing import Axes
+from sabun.regression.study import STAGED
 
 TERMS: dict[str, Any] = {"x_bounds": [(-1, 1)] * 5, "y_bounds": (-1, 1)}
 SLOPES = np.array([0.3, -0.2, 0.1, 0.25, -0.15])
@@ -70,3 +75,52 @@ def test_a_small_table_that_tells_something_is_kept() -> None:
         for at, one in enumerate(X)
     ]
     assert not any(note.startswith("Left out") for note in combine(releases).findings)
+
+
+@pytest.mark.parametrize("method", ["staged", "ssp-gauss", "ssp-laplace"])
+@pytest.mark.parametrize("home", [0, 40])
+def test_a_loud_promise_does_not_drown_a_quiet_one(method: str, home: int) -> None:
+    """As many rows under a tenth of epsilon: one such in the pool, and its error was 7 to 14 times that of the quiet one."""
+    with_them, alone = [], []
+    for seed in range(4):
+        parts = tables((3000, 3000, 3000), seed)
+        releases = [
+            PrivateRidge(epsilon=epsilon, method=method, random_state=100 * seed + at, organisation=epsilon + "#" * at, **TERMS)
+            .fit(*part)
+            .release_
+            for at, (epsilon, part) in enumerate(zip(("0.3", "3", "0.3"), parts, strict=True))
+        ]
+        own = tables((home,), 50 + seed) if home else [()]
+        models = [combine(some, *own[0]) for some in (releases, releases[1:2])]
+        (note,) = [note for note in models[0].findings if note.startswith("Left out")]
+        assert "0.3, 0.3##." in note
+        with_them.append(off(models[0]))
+        alone.append(off(models[1]))
+    assert with_them == pytest.approx(alone)
+
+
+def test_a_loud_table_is_kept_where_its_rows_make_up_for_it() -> None:
+    """Four and a half times the rows make up for half of epsilon."""
+    loud, quiet = (
+        PrivateRidge(epsilon=epsilon, random_state=at, organisation=epsilon, **TERMS).fit(*tables((rows,), at)[0]).release_
+        for at, (epsilon, rows) in enumerate((("0.5", 9000), ("1", 2000)))
+    )
+    assert not any(note.startswith("Left out") for note in combine([loud, quiet]).findings)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("method", ["staged", "rounds", "ssp-gauss", "ssp-laplace"])
+def test_one_promise_for_all_leaves_out_by_rows_alone(method: str, relation: str) -> None:
+    """Bit for bit: looked at are those with more than a half, a quarter, ... of the largest number of rows."""
+    study = unit_study(5, method=method, relation=relation)
+    for sizes in ((2000, 100, 60), (2000, 1100, 1000, 400, 90), (700, 600), (3000, 1500, 750, 374)):
+        sums = [contribution.sums() for contribution in read_all(released(sizes, len(sizes), method=method, relation=relation))]
+        wanted, least = [sums], max(one.rows for one in sums)
+        while least >= 1:
+            least /= 2
+            wanted += [[one for one in sums if one.rows > least]]
+        once = [one for at, one in enumerate(wanted) if all(len(one) != len(other) for other in wanted[:at])]
+        assert [list(map(id, one)) for one in _sets(sums)] == [list(map(id, one)) for one in once]
+        assert (_seen(sums) == Axes.of(sums).seen).all()
+        if method not in STAGED:
+            assert worth_pooling(study, sums) == sums

@@ -24,10 +24,11 @@ from sabun.regression.mirror import CONVENTIONS, best_weights, mirror_weights, s
 from sabun.regression.models import HomeModel, PublicModel
 from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, pooled
+from sabun.regression.shortening import remark_on_lengths
 from sabun.regression.sound import sound_of
 from sabun.regression.statistic import Moments, Totals
-from sabun.regression.study import STATISTICS, Study
-from sabun.regression.sums import Home, Sums, home_sums
+from sabun.regression.study import STAGED, STATISTICS, Study
+from sabun.regression.sums import Home, Sums, home_sums, released_radius
 from sabun.regression.twice import without_own
 from sabun.release import Release
 
@@ -73,7 +74,8 @@ def combine(
         releases: Paths of release files, or `Release` objects.
         X_home: The home organisation's features (a table, or a file that also holds the target); stays at home.
         y_home: Its targets; left out when X_home is a file or frame that holds them under the study's name.
-        method: `pool` weighs noisy sums by their noise (the default, for the population of all organisations). `guard` chooses
+        method: `pool` adds noisy sums up and trusts them as far as their noise lets it (the default, for the population of all
+            organisations); releases whose noise is more than they tell are left out and named. `guard` chooses
             between pool with home data, pool without, and home alone (for the home organisation's own population). `mirror` is
             the paper's averaging. `average`, `stack` (weights on the simplex), `best` work on coefficients too.
         study: The study to trust: only releases made for it are taken, and where it names organisations, only those that they
@@ -120,6 +122,7 @@ def combine(
     unused = result.pop(_UNUSED, ())
     notes += (_LEFT_OUT.format(", ".join(unused)),) if unused else ()
     notes += _remarks(contributions, home, result)
+    notes += _on_lengths([one for one in contributions if one.organisation not in unused])
     facts: dict[str, Any] = {"study": terms, "method": method, "findings": notes, **result}
     facts["organisations"] = tuple(contribution.organisation for contribution in contributions)
     facts["guarantees"] = tuple(contribution.promise for contribution in contributions)
@@ -136,7 +139,8 @@ def own_model(study: Study, release: Release, first: Release | None = None) -> P
     result = _combined(method, [contribution], None, "theory", "jrt")
     result.pop(_UNUSED, None)
     facts: dict[str, Any] = {"organisations": (contribution.organisation,), "guarantees": (contribution.promise,), **result}
-    facts |= {"ledger_rows": (contribution.ledger_row,), "findings": remarks_on(result["beta"], result.get("moved"))}
+    remarks = *remarks_on(result["beta"], result.get("moved")), *_on_lengths([contribution])
+    facts |= {"ledger_rows": (contribution.ledger_row,), "findings": remarks}
     return PublicModel(study=study, method=method, simulated=release.guarantee.simulated, **facts)
 
 
@@ -175,6 +179,13 @@ def _remarks(contributions: Sequence[Contribution], home: _Home | None, result: 
         return (*((_ONE_RELEASE,) if len(contributions) == 1 else ()), *remarks_on(result["beta"], result.get("moved")))
     doubt: Doubt | None = result.get("doubt")
     return (_FEW_ROWS,) if doubt is not None and math.isinf(doubt.freedom) else ()
+
+
+def _on_lengths(contributions: Sequence[Contribution]) -> tuple[str, ...]:
+    """What shortened rows mean for the model, by the radii that were released."""
+    staged = [one for one in contributions if one.study.method in STAGED]
+    radii = [released_radius(one.study, one.value) for one in staged]
+    return remark_on_lengths(staged[0].study, radii) if staged else ()
 
 
 def _check_method(method: str, study: Study, home: _Home | None) -> None:

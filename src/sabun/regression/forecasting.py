@@ -28,10 +28,10 @@ from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
 from sabun.regression.sums import Refined, Sums, near_radius
 
-__all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect"]
+__all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect", "radius_to_expect"]
 
 _ROWS = 256
-_RUNS = 15
+_RUNS = 39
 _MOST = 6
 """More organisations are drawn in so many groups: sums add up, and so do variances."""
 
@@ -92,18 +92,54 @@ def errors_to_expect(study: Study, shape: Shape, *, n_records: int, organisation
     return np.sort([_error(study, shape, n_records, organisations, coin) for _ in range(runs)])
 
 
+def radius_to_expect(study: Study, shape: Shape, *, n_records: int) -> float:
+    """The radius that rows of such a table are weighted to, in scaled units; only for methods that weight rows."""
+    coin = seeded_coin(0)
+    shares = shares_of(study, n_records if study.relation == "replace-one" else None)
+    rows = _drawn_rows(study, shape, _spread(study, shape, 1.0), np.full(_features(study), shape.centre), coin)
+    return _radius(study, shares, np.linalg.norm(rows, axis=1), n_records)
+
+
+def _features(study: Study) -> int:
+    return study.width - study.fit_intercept
+
+
+def _spread(study: Study, shape: Shape, part: float) -> Floats:
+    """A root of that part of the features' covariance."""
+    return np.asarray(np.linalg.cholesky(_cover(study, shape) * part))
+
+
+def _cover(study: Study, shape: Shape) -> Floats:
+    return np.asarray(shape.spread**2 * ((1 - shape.correlation) * np.eye(_features(study)) + shape.correlation))
+
+
+def _drawn_rows(study: Study, shape: Shape, within: Floats, middle: Floats, coin: Coin) -> Floats:
+    drawn = np.clip(middle + normals(coin, (_ROWS, len(middle))) @ within.T, -1, 1)
+    return np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn
+
+
+def _radius(study: Study, shares: Shares, lengths: Floats, count: int) -> float:
+    """What a table of `count` rows with lengths like these is weighted to."""
+    if study.clip_radius is not None:
+        return study.design.scale
+    if shares.length is None:
+        return radius_of(study.design, 0)
+    enough = 0.75 - shares.lean / SHARE / count
+    ladder = [radius_of(study.design, step) for step in range(RADII)]
+    filled = (step for step, r in enumerate(ladder) if np.minimum((lengths / r) ** 2, 1).mean() >= enough)
+    return ladder[max(next(filled, RADII - 1) - shares.back, 0)]
+
+
 def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin) -> float:
-    features, scale = study.width - study.fit_intercept, study.design.scale
-    cover = shape.spread**2 * ((1 - shape.correlation) * np.eye(features) + shape.correlation)
+    features, scale = _features(study), study.design.scale
     beta = normals(coin, (features,))
-    beta *= shape.deviation * math.sqrt(shape.r_squared / (beta @ cover @ beta))
+    beta *= shape.deviation * math.sqrt(shape.r_squared / (beta @ _cover(study, shape) @ beta))
     truth = np.append(beta, -shape.centre * beta.sum()) if study.fit_intercept else beta
-    within, apart = (np.linalg.cholesky(cover * part) for part in (1 - shape.between, max(shape.between, 1e-12)))
+    within, apart = (_spread(study, shape, part) for part in (1 - shape.between, max(shape.between, 1e-12)))
     tables = []
     for _ in range(min(organisations, _MOST)):
         middle = shape.centre + apart @ normals(coin, (features,))
-        drawn = np.clip(middle + normals(coin, (_ROWS, features)) @ within.T, -1, 1)
-        tables.append(np.column_stack([drawn, np.ones(_ROWS)]) if study.fit_intercept else drawn)
+        tables.append(_drawn_rows(study, shape, within, middle, coin))
     residual = shape.deviation**2 * (1 - shape.r_squared)
     times = organisations / len(tables)
     made = [_Made.of(study, one, truth, residual, rows, shape.tail) for one in tables]
@@ -158,14 +194,7 @@ class _Made:
         staged, scale = study.method in STAGED, study.design.scale
         shares = shares_of(study, count if study.relation == "replace-one" else None) if staged else None
         lengths = np.linalg.norm(rows, axis=1)
-        radius = scale if shares is None or study.clip_radius is not None else radius_of(study.design, 0)
-        if shares is not None and shares.length is not None:
-            ladder, enough = (
-                [radius_of(study.design, step) for step in range(RADII)],
-                0.75 - shares.lean / SHARE / count,
-            )
-            filled = (step for step, r in enumerate(ladder) if np.minimum((lengths / r) ** 2, 1).mean() >= enough)
-            radius = ladder[max(next(filled, RADII - 1) - shares.back, 0)]
+        radius = scale if shares is None else _radius(study, shares, lengths, count)
         weights = np.minimum(1, radius / np.maximum(lengths, 1e-12)) if staged else np.ones(len(rows))
         lift, units = count / len(rows), rows * weights[:, None] / scale
         twice = units * weights[:, None]

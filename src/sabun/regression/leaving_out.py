@@ -2,17 +2,26 @@
 
 Sums are added up, and their noise with them. Five organisations of a hundred rows add five times the noise of one that has two
 thousand, and a quarter of its rows; with two stages it is worse, for a table too small for the second has its first noise in c,
-which is many times that of residuals. So small ones are left out where the rest says more without them, by sums that are
-released and public already. Sets that are looked at: all, and those with more than a half, a quarter, ... of the largest number
-of rows; the one with the least tr(S C) counts, where C is the posterior covariance and S all releases' A (with the home
-data's), so that a corner which only a small one has seen speaks for keeping it. Tables of about the same size are kept together
-whatever the noise says.
+which is many times that of residuals. Outside a named study releases of unequal epsilon are pooled too, and one of a tenth of
+the epsilon adds a hundred times the variance, however many rows it has. So releases are left out where the rest says more
+without them, by sums that are released and public already.
+
+Notation: n rows and noise of variance v each, v that of the promise alone (`Sums.loudness`). A pool sees a direction by
+(sum of n)**2 / sum of v, and that never falls by adding a release whose n / v is more than half of the largest:
+with n = a N and v = b V, a > b / 2, it is multiplied by (1 + a)**2 / (1 + b) > 1. Sets that are looked at: all, and those whose
+n / v is more than a half, a quarter, ... of the largest; with one promise for all these are the ones with so many rows. The set
+with the least tr(S C) counts, where C is the posterior covariance and S all releases' A (with the home data's), so that a
+corner which only a small one has seen speaks for keeping it. In S releases of about the same noise are calmed together and
+others apart, so that the loud do not drown what the quiet show. Tables of about the same n / v are kept together whatever the
+noise says. Files of the methods with one stage combine as they always did where all promises are the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from sabun.regression.design import Floats
 from sabun.regression.mixing import Axes
 from sabun.regression.pooling import pooled
 from sabun.regression.study import STAGED, Study
@@ -22,11 +31,12 @@ __all__ = ["worth_pooling"]
 
 
 def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = None) -> list[Sums]:
-    """Those releases that a model is made of, in their order; files of earlier methods combine as they always did."""
-    sets = _sets(releases) if study.method in STAGED and len(releases) > 1 else []
+    """Those releases that a model is made of, in their order."""
+    looked_at = study.method in STAGED or len({one.loudness for one in releases}) > 1
+    sets = _sets(releases) if looked_at and len(releases) > 1 else []
     if len(sets) <= 1:
         return list(releases)
-    seen = Axes.of(releases).seen
+    seen = _seen(releases)
     weight = seen if home is None else seen + home.gram
     errors = [float((weight * pooled(study, one, home).covariance).sum()) for one in sets]
     return sets[errors.index(min(errors))]
@@ -34,10 +44,21 @@ def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = No
 
 def _sets(releases: Sequence[Sums]) -> list[list[Sums]]:
     """All first, then fewer and fewer."""
-    least, sets = max((one.rows for one in releases), default=0.0), [list(releases)]
-    while least >= 1:
+    quietest = min(one.loudness for one in releases)
+    told = [one.rows * (quietest / one.loudness) for one in releases]
+    least, sets = max(told), [list(releases)]
+    while least >= min(told):
         least /= 2
-        some = [one for one in releases if one.rows > least]
+        some = [one for one, much in zip(releases, told, strict=True) if much > least]
         if all(len(some) != len(other) for other in sets):
             sets.append(some)
     return sets
+
+
+def _seen(releases: Sequence[Sums]) -> Floats:
+    """A of all of them; those with noise of another order are calmed apart."""
+    quietest, groups = min(one.loudness for one in releases), dict[int, list[Sums]]()
+    for one in releases:
+        groups.setdefault(round(math.log2(one.loudness / quietest) / 2), []).append(one)
+    first, *others = (Axes.of(group).seen for group in groups.values())
+    return sum(others, start=first)

@@ -44,7 +44,7 @@ _CAVEATS = (
     "than in another, not within one), no bias from shortened rows"
 )
 _JOINED = {
-    "pool": "noisy sums put together, the less noisy ones counting more",
+    "pool": "noisy sums added up; what noise hides counts less",
     "guard": "chosen between home data, releases and both",
     "mirror": "mirror averaging, as in the paper",
     "average": "coefficients averaged",

@@ -25,7 +25,16 @@ from sabun.regression.sensitivity import length_reach, residual_l2_squared, suff
 from sabun.regression.stages import RADII, SHARE, radius_of
 from sabun.regression.study import Study
 
-__all__ = ["QUERIES", "Shares", "plain_radius", "released_shares", "round_terms", "shares_of", "staged_price"]
+__all__ = [
+    "QUERIES",
+    "Shares",
+    "plain_radius",
+    "released_shares",
+    "round_terms",
+    "shares_of",
+    "staged_price",
+    "undivided_variance",
+]
 
 QUERIES = 4
 """So many lengths are asked for: a bisection of the ladder of radii."""
@@ -153,6 +162,11 @@ def staged_price(study: Study, rows: int | None, *, second: bool = False) -> Pri
         spent = (Fraction(0), Fraction(0), spent[2]) if second else (*spent[:2], Fraction(0))
     events = [Gaussian(noise_multiplier=_multiplier(part)) for part in spent if part]  # proof: price
     return Price(events=tuple(events), relation=study.relation)
+
+
+def undivided_variance(study: Study) -> Fraction:
+    """Of the noise on the diagonal of A if first sums over whole rows had all of the budget; it depends on no table."""
+    return _moved(study.relation, int(study.records_per_person))[1] / _budget(*_amounts(study))
 
 
 def plain_radius(design: Design, clip_radius: object) -> float:

@@ -209,7 +209,10 @@ def _steps(release: Release) -> tuple[str, ...]:
     if release.provenance.kind == "regression.model":
         return (
             said("Each organisation added up products of its own columns in whole numbers and added noise; only that left it."),
-            said("The noisy sums were weighed by how noisy they are and joined into one model; this costs no privacy."),
+            said(
+                "The noisy sums were added up and made into one model, in which what noise hides counts less; this costs no "
+                "privacy."
+            ),
         )
     if release.provenance.kind in _SUMS:
         return (

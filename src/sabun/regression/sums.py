@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sabun.regression.design import UNIT, Floats
 from sabun.regression.sensitivity import residual_weights
-from sabun.regression.sharing import plain_radius, released_shares
+from sabun.regression.sharing import plain_radius, released_shares, undivided_variance
 from sabun.regression.stages import START_BITS, level_of, radius_of
 from sabun.regression.statistic import Totals
 from sabun.regression.study import STAGED, Study
@@ -71,6 +71,7 @@ class Sums:
         near: The radius that rows were shortened to, in units of the study's own.
         weight: How many whole rows the sums are worth, where weighted rows are counted apart; else `rows`.
         tail: By how much squares around the start of the residuals are larger here than theirs; the variance of its noise.
+        loudness: The variance of the noise that the promise asks for, whatever the table: equal promises, equal numbers.
     """
 
     gram: Floats
@@ -82,6 +83,7 @@ class Sums:
     near: float = 1.0
     weight: float | None = None
     tail: tuple[float, float] = (0.0, 0.0)
+    loudness: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -207,7 +209,14 @@ def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel, near:
         rows=float(rows),
         noise=noise,
         near=near,
+        loudness=_loudness(study),
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _loudness(study: Study) -> float:
+    pure = study.method == "ssp-laplace"
+    return (noise_level(study) if pure else gauss_level(study, undivided_variance(study))).gram
 
 
 @functools.lru_cache(maxsize=64)
