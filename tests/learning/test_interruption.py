@@ -83,7 +83,7 @@ def test_a_killed_run_goes_on(place: Path) -> None:
 
 
 def test_two_processes_cannot_use_one_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = (*LONG, "--set", "epochs=100000", "--checkpoint", "run")
+    command = (*LONG, "--set", "epochs=100000", "--yes", "--checkpoint", "run")
 
     def intrude() -> None:
         assert exit_code(*command) == 4
