@@ -10,6 +10,7 @@ from sabun.regression import PrivateRidge, Shape, Study, combine, plan_of
 from sabun.regression.shortening import least_weight, remark_on_lengths
 from sabun.regression.stages import radius_of
 from sabun.telling.language import retold, speaking
+from sabun.telling.terminal.foretelling import shown_plan
 
 TERMS: dict[str, Any] = {"epsilon": 5, "x_bounds": [(-1, 1)] * 3, "y_bounds": (-1, 1)}
 
@@ -54,6 +55,7 @@ def test_a_plan_says_it_before_the_charge(relation: str) -> None:
     narrow = plan_of(agreed(30, method="staged", relation=relation), n_records=3000, shape=Shape(spread=0.1, centre=0.1))
     assert narrow.least_weight < 0.1
     assert narrow.shortened[1:] in str(narrow)
+    assert shown_plan(narrow).endswith(narrow.shortened[1:])
     assert "agree on clip_radius=5.57" in str(narrow)
     assert narrow.to_dict()["least_weight"] == narrow.least_weight
     for other in (agreed(30, method="ssp-gauss"), agreed(30, method="staged", clip_radius="5.57")):

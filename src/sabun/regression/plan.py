@@ -95,6 +95,12 @@ class Plan(Rich):
         return self.organisations > 1 and self.error_combined < 0.9 * self.error_alone
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before the charge, beside the forecasts."""
+        told = f"Expected of such a table: {self.shortened[:1].lower()}{self.shortened[1:]}"
+        return (told,) if self.shortened else ()
+
+    @property
     def assumed(self) -> str:
         """What the errors assume about a table that nobody has looked at."""
         return _ASSUMED
@@ -135,7 +141,7 @@ class Plan(Rich):
                 f"{one.assumed[0]}."
                 for one in self.forecasts
             ),
-            *([f"Expected of such a table: {self.shortened[0].lower()}{self.shortened[1:]}"] if self.shortened else []),
+            *self.remarks,
         ]
         return "\n".join([*lines, *([" ".join(verdict)] if verdict else [])])
 

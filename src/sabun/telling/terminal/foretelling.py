@@ -81,7 +81,7 @@ def plan_of(question: Any, *, n_records: int, public: dict[str, Any], epsilon: F
 
 
 def shown_plan(plan: Any) -> str:
-    """A plan in a few lines: its forecasts and what they assume; a plan without forecasts as it is."""
+    """A plan in a few lines: its forecasts, what they assume, its remarks; a plan without forecasts as it is."""
     forecasts = tuple(getattr(plan, "forecasts", ()))
     if not forecasts:
         return f"Plan. {plan}"
@@ -89,7 +89,7 @@ def shown_plan(plan: Any) -> str:
     for one in forecasts:
         assumed = f" (if {'; '.join(one.assumed)})" if one.assumed else ""
         lines.append(f"Plan: {one}{assumed}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *getattr(plan, "remarks", ())])
 
 
 def _unknown(floor: Any) -> str:
