@@ -42,6 +42,8 @@ from sabun.reports import report
 VERSIONS = sorted(HERE.glob("v*"))
 SAID = {version: golden(version) for version in VERSIONS}
 CLOSE = 1e-6
+OTHERWISE = ("runs/dp-sgd-2", "runs/laplace-sgd-2", "runs/torch-2")
+"""Runs in the middle whose steps this version computes in other numbers: it refuses to go on, and takes nothing for it."""
 ROUGH = 0.05
 """Where an estimator may be improved: what it reads off old files must not be anything else."""
 
@@ -270,8 +272,11 @@ def test_an_interrupted_run_is_finished_at_no_further_cost(
     try:
         done = carry_on(said, folder, book, checkpoint=run)
     except DataError:
-        if not said["anywhere"] and here != SAID[version]["processor"]:
-            pytest.skip("a step or a price is computed again to the last bit, and other libraries or processors may round it")
+        if not said["anywhere"] and (said["folder"] in OTHERWISE or here != SAID[version]["processor"]):
+            assert book.spent == spent
+            pytest.skip(
+                "a step or a price is computed again to the last bit; another version, library or processor may round it"
+            )
         raise
     assert book.spent == spent
     assert done.release_.provenance.receipt.entry_hash in {entry.entry_hash for entry in book.entries()}

@@ -20,7 +20,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -313,7 +312,7 @@ def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     from threadpoolctl import threadpool_info
 
     digest = hmac.new(key, digestmod=hashlib.sha256)
-    surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, version("numba"), str(os.cpu_count())]
+    surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, str(os.cpu_count())]
     surroundings += [repr(np.show_config(mode="dicts"))]
     settings = sorted(name for name in os.environ if name.startswith(("OMP_", "OPENBLAS_", "MKL_", "NPY_")))
     surroundings += [f"{name}={os.environ[name]}" for name in settings]
