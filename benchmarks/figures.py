@@ -26,6 +26,7 @@ COVERAGE = ROOT / "docs" / "results" / "coverage"
 FORECASTS = ROOT / "docs" / "results" / "forecasts.json"
 QUESTIONS = ROOT / "docs" / "results" / "density" / "questions.json"
 WAVES = QUESTIONS.with_name("waves.json")
+KERNELS = QUESTIONS.with_name("kernels.json")
 DEFAULTS = ROOT / "docs" / "results" / "regression" / "defaults.json"
 _MARKED = re.compile(r"(?P<open><!-- figure: (?P<name>\S+) -->)(?P<text>.*?)(?P<close><!-- / -->)", re.DOTALL)
 
@@ -205,6 +206,18 @@ def _waves() -> str:
     return _table(["wave in the logarithm", *(f"sin({frequency}x)" for frequency in frequencies)], found)
 
 
+def _kernels() -> str:
+    """Errors with both kernels, and how much more the half-additive one has, give or take a standard error."""
+    lines = []
+    for row in json.loads(KERNELS.read_text(encoding="utf-8"))["rows"]:
+        cells = []
+        for kind in (row["mean"], row["tail"]):
+            cells += [f"{kind[kernel]:.3f}" for kernel in ("gaussian", "half additive")]
+            cells.append(f"{kind['more']:+.4f} ± {kind['error']:.4f}".replace("-", "−"))
+        lines.append([row["table"], f"{row['epsilon']:g}", *cells])
+    return _table(["table", "ε", "mean: Gaussian", "half additive", "more", "share: Gaussian", "half additive", "more"], lines)
+
+
 def _nested(what: str) -> str:
     """Of shares above rising cuts in the kept run: how many steps, how many of them rise, and by how much at most."""
     found = json.loads(QUESTIONS.read_text(encoding="utf-8"))["nested"][what]
@@ -217,6 +230,7 @@ def _question_cover(way: str) -> str:
 
 _ASKED: dict[str, Callable[[], str]] = {
     "density.waves": _waves,
+    "density.kernels": _kernels,
     "density.questions": _asked,
     **{
         f"density.questions.{way.replace(' ', '-')}": partial(_question_cover, way)

@@ -124,6 +124,25 @@ def test_a_release_that_says_too_little_gives_no_interval_and_says_why() -> None
     assert any("no interval" in note for note in ratio.diagnostics_.notes)
 
 
+def test_a_ratio_that_the_prior_cannot_follow_has_no_interval_and_one_that_it_can_keeps_it() -> None:
+    """Two columns that go together, one of them shifted: the logarithm rises by 7 for each standard deviation, or by 3.7."""
+    rng = np.random.default_rng(23)
+    mixing = np.linalg.cholesky(np.array([[1.0, 0.95], [0.95, 1.0]]))
+
+    def found(shift: float) -> DensityRatio:
+        public, private = rng.normal(size=(1000, 2)) @ mixing.T, rng.normal(size=(3000, 2)) @ mixing.T + [shift, 0.0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoverageWarning)
+            return DensityRatio(epsilon=2, random_state=3, n_centers=100).fit(private=private, public=public)
+
+    steep = found(0.8)
+    told = steep.query(0)
+    assert told.interval is None
+    assert "than an interval allows for" in told.reason
+    assert any("steeper or rougher" in note for note in steep.diagnostics_.notes)
+    assert found(0.35).query(0).interval is not None
+
+
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_table_that_is_off_the_public_support_has_no_interval(relation: str) -> None:
     rng = np.random.default_rng(0)
@@ -262,6 +281,47 @@ def test_weights_are_taken_for_a_range_in_which_all_of_them_are_small() -> None:
         told, weighted = settling.means(((x > 0.2) & (x < 0.5)).astype(float), np.ones(100, dtype=bool))
         kept += told == weighted
     assert kept >= 19, "a single variance for all rows kept two"
+
+
+def test_weights_are_taken_for_a_share_that_few_coordinates_explain_badly() -> None:
+    """Few coordinates at a small epsilon leave a line through a cut; but all rows with weight lie on one side of it."""
+    cells = ((600, 3, 0.3, 0.01), (200, 2, 0.05, 0.05), (100, 3, 0.3, 0.05))
+    for size, columns, epsilon, beyond in cells:
+        errors = []
+        for seed in range(5):
+            rng = np.random.default_rng([seed, 31])
+            spread = np.r_[0.6, np.ones(columns - 1)]
+            public, private = (
+                rng.normal(size=(size, columns)),
+                rng.normal([2.0, *[0.1] * (columns - 1)], spread, (3000, columns)),
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CoverageWarning)
+                ratio = DensityRatio(epsilon=epsilon, random_state=seed, n_centers=100).fit(private=private, public=public)
+            cut = np.quantile(public[:, 0], beyond)
+            truth = (private[ratio.covered(private), 0] > cut).mean()
+            told = ratio.query((public[:, 0] > cut).astype(float), kind="share", ci=False)
+            errors.append((abs(told - truth), abs(ratio.mean((public[:, 0] > cut).astype(float)) - truth)))
+        answered, weighted = np.mean(errors, axis=0)
+        assert answered <= 1.1 * weighted < 0.4 * beyond, "a line alone had up to 28 times the error"
+
+
+def test_unrelated_labels_keep_their_plain_mean_whatever_the_order_of_the_table() -> None:
+    """Few different rows, so that many have one weight, in a table that is sorted by the label or not."""
+    rng = np.random.default_rng(17)
+    bits = (rng.random((600, 3)) < 0.4).astype(float)
+    share = np.exp(1.5 * bits[:, 0] - bits[:, 1])
+    label = (rng.random((400, 600)) < 0.3).astype(float)
+    taken = []
+    for place in (lambda one: np.arange(600), lambda one: one.argsort(kind="stable")):
+        for one in label:
+            order = place(one)
+            settling = Settling(share=share[order] / share.sum(), points=bits[order])
+            told, weighted = settling.means(one[order], np.ones(600, dtype=bool))
+            taken.append(told != weighted)
+    as_it_is, by_label = np.mean(np.reshape(taken, (2, -1)), axis=1)
+    assert as_it_is > 0.7
+    assert by_label > 0.7
 
 
 def test_weights_are_taken_where_the_released_coordinates_explain_the_question() -> None:

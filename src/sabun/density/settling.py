@@ -20,6 +20,12 @@ _RIDGE = 1e-3
 _LEAST = 1e-200
 """Lets a single row, or equal ones, be asked about too."""
 
+_NEAR = 3
+"""Rows on either side, in the order of their weights, that a row is compared with."""
+
+_SAME = 9
+"""Digits, of the largest one, in which weights are told apart: equal rows have equal ones but for rounding."""
+
 _KEPT = 8
 """Of the groups of rows asked about, those whose factors are at hand: a quantile asks many times about one."""
 
@@ -34,8 +40,10 @@ class Settling:
     squared, by D^2 - v; that is less than the v which the weights add where D^2 < 2 v.
 
     A question about a part of the rows, such as a range of a column, has its residual there, where all weights may be small:
-    then they add far less than that. sum (w_i - 1/N)^2 r_i^2 says how much, and the smaller of the two is v (White 1980; of
-    values that have nothing to do with the weights both have the same mean).
+    then they add far less than that: sum (w_i - 1/N)^2 r_i^2 (White 1980). And what few coordinates leave of a question need
+    not be chance: all rows with weight may lie beyond a cut, where a line says otherwise. Only what differs between rows of one
+    weight is; so that sum is also taken with half the squared difference of rows with neighbouring weights for r_i^2 (Rice
+    1984). The least of the three is v: of values that have nothing to do with the weights all have the same mean.
 
     Attributes:
         share: w, one for each public row.
@@ -44,7 +52,7 @@ class Settling:
 
     share: Floats
     points: Floats
-    _factors: dict[bytes, tuple[Floats, Any, float]] = field(default_factory=dict, init=False, repr=False)
+    _factors: dict[bytes, tuple[Floats, Any, float, NDArray[np.intp]]] = field(default_factory=dict, init=False, repr=False)
 
     def means(self, values: Floats, rows: NDArray[np.bool_]) -> tuple[float, float]:
         """What is answered, and the weighted mean, over the rows that count."""
@@ -55,20 +63,22 @@ class Settling:
         if math.isclose(plain, weighted, rel_tol=1e-9, abs_tol=1e-12):  # even weights: sums in two orders
             return weighted, weighted
         squares, apart = self._unexplained(asked, rows), (share - 1 / len(asked)) ** 2
-        added = min(float(squares.mean() * apart.sum()), float(squares @ apart))
+        order = self._factored(rows)[3]
+        beside = _differences(asked[order])
+        added = min(float(squares.mean() * apart.sum()), float(squares @ apart), float(beside @ apart[order]))
         return plain if (weighted - plain) ** 2 < 2 * added else weighted, weighted
 
     def _unexplained(self, asked: Floats, rows: NDArray[np.bool_]) -> Floats:
         """What a ridge regression on the coordinates leaves of some rows' values, squared; the mean is their variance."""
-        middle, factor, freedom = self._factored(rows)
+        middle, factor, freedom, _ = self._factored(rows)
         points = self.points if rows.all() else self.points[rows]
         centred = asked - asked.mean()
         slope = linalg.cho_solve(factor, points.T @ centred)  # centred sums to zero: the points need not
         residual: Floats = centred - (points @ slope - float(middle @ slope))
         return np.asarray(residual**2 * (len(residual) / freedom))
 
-    def _factored(self, rows: NDArray[np.bool_]) -> tuple[Floats, Any, float]:
-        """What many questions about the same rows share: the coordinates' mean, their normal equations, degrees of freedom."""
+    def _factored(self, rows: NDArray[np.bool_]) -> tuple[Floats, Any, float, NDArray[np.intp]]:
+        """What questions about the same rows share: the coordinates' mean, normal equations, degrees of freedom, the order."""
         key = np.packbits(rows).tobytes()
         found = self._factors.get(key)
         if found is None:
@@ -80,8 +90,27 @@ class Settling:
             factor = linalg.cho_factor(normal)
             # Unrelated values lose tr(2 H - H^2) squares to the fit, where H = X (X^T X + ridge)^-1 X^T; and one to their mean.
             kept = ridge * linalg.cho_solve(factor, np.eye(len(normal)))
-            found = middle, factor, max(len(points) - 1 - len(normal) + float((kept**2).sum()), 1.0)
+            freedom = max(len(points) - 1 - len(normal) + float((kept**2).sum()), 1.0)
+            found = middle, factor, freedom, _by_weight(self.share[rows])
             if len(self._factors) >= _KEPT:
                 self._factors.clear()
             self._factors[key] = found
         return found
+
+
+def _by_weight(share: Floats) -> NDArray[np.intp]:
+    """Rows in the order of their weights, and those of one weight in an order that has nothing to do with that of the table."""
+    digits = share / max(float(share.max()), _LEAST)
+    turned = np.arange(len(share)) * ((math.sqrt(5) - 1) / 2) % 1.0  # multiples of the golden section fill the unit evenly
+    return np.lexsort((turned, np.round(digits, _SAME)))
+
+
+def _differences(ordered: Floats) -> Floats:
+    """Half the mean squared difference of each value from those next to it."""
+    total, count = np.zeros(len(ordered)), np.zeros(len(ordered))
+    for step in range(1, min(_NEAR, len(ordered) - 1) + 1):
+        squares = (ordered[step:] - ordered[:-step]) ** 2 / 2
+        for part in (slice(step, None), slice(None, -step)):
+            total[part] += squares
+            count[part] += 1
+    return total / np.maximum(count, 1)
