@@ -13,6 +13,7 @@ import importlib.util
 import itertools
 import json
 import os
+import random
 import statistics
 import time
 import warnings
@@ -105,14 +106,19 @@ def opacus_step(module: nn.Module, x: torch.Tensor, y: torch.Tensor, mode: str) 
 
 
 def in_turns(steps: dict[str, Callable[[], None]], seconds: float) -> dict[str, dict[str, float]]:
-    """The median time of each, by the processor and by the clock, all taken in turns for that many seconds on one thread."""
+    """The median time of each, by the processor and by the clock, all taken in turns for that many seconds on one thread.
+
+    Each round has an order of its own: who comes behind a step that fills the processor's memory with other things pays for it.
+    """
     clocks = {"processor": time.process_time, "clock": time.perf_counter}
     times: dict[str, dict[str, list[float]]] = {name: {clock: [] for clock in clocks} for name in steps}
     for step in steps.values():
         step()
     end = time.perf_counter() + seconds
+    order, dice = list(steps.items()), random.Random(0)
     while time.perf_counter() < end:
-        for name, step in steps.items():
+        dice.shuffle(order)
+        for name, step in order:
             before = {clock: now() for clock, now in clocks.items()}
             step()
             for clock, now in clocks.items():

@@ -6,6 +6,7 @@ no more and no less. What is summed is the same numbers in the type of the sums,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -35,11 +36,9 @@ class Passes:
         # Under each layer's inputs stays a row of ones, which meets the biases as the last row of their block.
         self._hidden = [np.ones((size + 1, count), dtype=np.float32) for size in network.sizes[1:-1]]
         self._errors = [np.empty((size, count), dtype=np.float32) for size in network.sizes[1:]]
-        first = np.empty((network.sizes[0] + 1, count), dtype=np.float32)
-        # What is multiplied for the sums, in their type.
-        self._inputs_summed, self._errors_summed = (
-            [np.empty(part.shape, dtype=kind) for part in parts] for parts in ((first, *self._hidden), self._errors)
-        )
+        # What is multiplied for the sums, in their type; layers take turns in the same memory, so that it stays near.
+        self._inputs_summed = _in_turns([size + 1 for size in network.sizes[:-1]], count, kind)
+        self._errors_summed = _in_turns(network.sizes[1:], count, kind)
         self._squares = np.empty((2, len(self._errors), count))
 
     def laid(self, rows: NDArray[Any]) -> _Singles:
@@ -106,6 +105,12 @@ def singles(numbers: NDArray[Any]) -> _Singles:
     """The numbers in 32 bits, row by row in memory; infinite where too large, and nothing is said of somebody's number."""
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(numbers, dtype=np.float32)  # proof: row-by-row
+
+
+def _in_turns(heights: Sequence[int], count: int, kind: DTypeLike) -> list[NDArray[Any]]:
+    """A place for each layer, all of them the same one."""
+    place = np.empty(max(heights) * count, dtype=kind)
+    return [place[: height * count].reshape(height, count) for height in heights]
 
 
 def squared_lengths(rows: NDArray[Any]) -> Floats:
