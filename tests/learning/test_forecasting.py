@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
 
 from learning.learning_samples import SCHEMA, problem
 from sabun.asking import Planned
@@ -18,7 +20,9 @@ from sabun.learning.forecasting import FEW, MOST, Floor, foretold
 from sabun.learning.plan import floor_of
 from sabun.records import Schema
 
-STEPPING = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids")
+FORETOLD = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids", "objective-perturbation")
+EITHER = FORETOLD[:-1]
+"""Those that protect who comes or goes as well as who is replaced."""
 
 
 def plan(method: str = "dp-adam", n_records: int = 1000, **changes: Any) -> Any:
@@ -26,7 +30,7 @@ def plan(method: str = "dp-adam", n_records: int = 1000, **changes: Any) -> Any:
     return PrivateClassifier(method=method, **facts).plan(n_records=n_records)
 
 
-@pytest.mark.parametrize("method", STEPPING)
+@pytest.mark.parametrize("method", FORETOLD)
 def test_a_plan_foretells_an_optimistic_and_a_pessimistic_loss(method: str) -> None:
     found = plan(method)
     assert isinstance(found, Planned)
@@ -39,7 +43,7 @@ def test_a_plan_foretells_an_optimistic_and_a_pessimistic_loss(method: str) -> N
     assert all("in nine of ten tables" in words for words in (str(found), *map(str, found.forecasts)))
 
 
-@pytest.mark.parametrize("method", STEPPING)
+@pytest.mark.parametrize("method", FORETOLD)
 def test_less_epsilon_and_fewer_records_cost_accuracy(method: str) -> None:
     usual = plan(method).forecasts[0].middle
     assert plan(method, epsilon=0.1).forecasts[0].middle > usual
@@ -85,7 +89,7 @@ def test_what_was_lost_where_values_fill_little_of_their_bounds_is_foretold(
     assert lost <= 3 * plan("noisy-centroids", n_records=records, epsilon=epsilon, schema=schema).forecasts[1].middle + 0.01
 
 
-@pytest.mark.parametrize("method", STEPPING)
+@pytest.mark.parametrize("method", FORETOLD)
 def test_a_model_of_noise_is_called_one(method: str) -> None:
     found = plan(method, n_records=5, epsilon=0.001)
     assert found.vacuous
@@ -128,7 +132,7 @@ def test_where_many_columns_say_the_same_only_a_model_of_noise_is_called_one(
         assert clf.score(rows[records:], labels[records:]) > 0.75
 
 
-@pytest.mark.parametrize("method", STEPPING)
+@pytest.mark.parametrize("method", EITHER)
 def test_the_floor_is_where_plans_stop_being_vacuous(method: str) -> None:
     settings = {"dp-adam": "1/1000", "dp-sgd": "1/100"}
     clf = PrivateClassifier(
@@ -172,10 +176,26 @@ def test_where_nothing_is_known_nothing_is_foretold() -> None:
     assert not found.vacuous
 
 
-@pytest.mark.parametrize("method", STEPPING)
+@pytest.mark.parametrize("method", EITHER)
 def test_who_is_replaced_is_foretold_to_cost_more_than_who_comes_or_goes(method: str) -> None:
     """Somebody goes and somebody comes: about twice the noise, in each forecast."""
     ways = ({"relation": relation, "hidden": (), "n_records": 10_000} for relation in ("add-remove", "replace-one"))
     one, other = (plan(method, **way).forecasts for way in ways)
     for comes, replaced in zip(one, other, strict=True):
         assert replaced.middle / (0.5 - replaced.middle) > 1.5 * comes.middle / (0.5 - comes.middle)
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 8])
+def test_what_objective_perturbation_loses_is_foretold(epsilon: int) -> None:
+    data = load_breast_cancer()
+    rows = (data.data - data.data.min(axis=0)) / np.ptp(data.data, axis=0)
+    schema = Schema.of_bounds(dict.fromkeys(data.feature_names, (0, 1)))
+    how: dict[str, Any] = {"method": "objective-perturbation", "schema": schema, "classes": [0, 1], "epsilon": epsilon}
+    dice, lost = np.random.default_rng(epsilon), []
+    for seed in range(8):
+        train, test = np.split(dice.permutation(len(rows)), [455])
+        model = PrivateClassifier(**how, random_state=seed).fit(rows[train], data.target[train])
+        plain = LogisticRegression(C=10, max_iter=500).fit(rows[train], data.target[train])
+        lost.append(plain.score(rows[test], data.target[test]) - model.score(rows[test], data.target[test]))
+    kind, unkind = PrivateClassifier(**how).plan(n_records=455).forecasts
+    assert kind.middle / 3 < np.mean(lost) < 3 * unkind.middle

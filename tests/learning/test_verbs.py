@@ -235,7 +235,7 @@ def test_a_table_without_rows_is_not_paid_for(table: Path, capsys: pytest.Captur
     Path("empty.csv").write_text(Path("people.csv").read_text().splitlines()[0] + "\n")
     ledger = Ledger.create("book", name="clinic", epsilon=3)
     command = ("learning", "train", "empty.csv", "--target", "answer", "--schema", "schema.json", "--ledger", "book")
-    assert exit_code(*command, "--method", "objective-perturbation", "--out", "model") == 4
+    assert exit_code(*command, "--method", "objective-perturbation", "--yes", "--out", "model") == 4
     assert "a table must have at least one row; got none." in capsys.readouterr().err
     assert ledger.entries() == ()
 

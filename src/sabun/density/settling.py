@@ -52,7 +52,7 @@ class Settling:
 
     share: Floats
     points: Floats
-    _factors: dict[bytes, tuple[Floats, Any, float, NDArray[np.intp]]] = field(default_factory=dict, init=False, repr=False)
+    _factors: dict[bytes, tuple[Floats, Any, float]] = field(default_factory=dict, init=False, repr=False)
 
     def means(self, values: Floats, rows: NDArray[np.bool_]) -> tuple[float, float]:
         """What is answered, and the weighted mean, over the rows that count."""
@@ -63,22 +63,22 @@ class Settling:
         if math.isclose(plain, weighted, rel_tol=1e-9, abs_tol=1e-12):  # even weights: sums in two orders
             return weighted, weighted
         squares, apart = self._unexplained(asked, rows), (share - 1 / len(asked)) ** 2
-        order = self._factored(rows)[3]
+        order = _by_weight(share, asked)
         beside = _differences(asked[order])
         added = min(float(squares.mean() * apart.sum()), float(squares @ apart), float(beside @ apart[order]))
         return plain if (weighted - plain) ** 2 < 2 * added else weighted, weighted
 
     def _unexplained(self, asked: Floats, rows: NDArray[np.bool_]) -> Floats:
         """What a ridge regression on the coordinates leaves of some rows' values, squared; the mean is their variance."""
-        middle, factor, freedom, _ = self._factored(rows)
+        middle, factor, freedom = self._factored(rows)
         points = self.points if rows.all() else self.points[rows]
         centred = asked - asked.mean()
         slope = linalg.cho_solve(factor, points.T @ centred)  # centred sums to zero: the points need not
         residual: Floats = centred - (points @ slope - float(middle @ slope))
         return np.asarray(residual**2 * (len(residual) / freedom))
 
-    def _factored(self, rows: NDArray[np.bool_]) -> tuple[Floats, Any, float, NDArray[np.intp]]:
-        """What questions about the same rows share: the coordinates' mean, normal equations, degrees of freedom, the order."""
+    def _factored(self, rows: NDArray[np.bool_]) -> tuple[Floats, Any, float]:
+        """What questions about the same rows share: the coordinates' mean, their normal equations, degrees of freedom."""
         key = np.packbits(rows).tobytes()
         found = self._factors.get(key)
         if found is None:
@@ -91,18 +91,24 @@ class Settling:
             # Unrelated values lose tr(2 H - H^2) squares to the fit, where H = X (X^T X + ridge)^-1 X^T; and one to their mean.
             kept = ridge * linalg.cho_solve(factor, np.eye(len(normal)))
             freedom = max(len(points) - 1 - len(normal) + float((kept**2).sum()), 1.0)
-            found = middle, factor, freedom, _by_weight(self.share[rows])
+            found = middle, factor, freedom
             if len(self._factors) >= _KEPT:
                 self._factors.clear()
             self._factors[key] = found
         return found
 
 
-def _by_weight(share: Floats) -> NDArray[np.intp]:
-    """Rows in the order of their weights, and those of one weight in an order that has nothing to do with that of the table."""
-    digits = share / max(float(share.max()), _LEAST)
-    turned = np.arange(len(share)) * ((math.sqrt(5) - 1) / 2) % 1.0  # multiples of the golden section fill the unit evenly
-    return np.lexsort((turned, np.round(digits, _SAME)))
+def _by_weight(share: Floats, values: Floats) -> NDArray[np.intp]:
+    """Rows in the order of their weights; of those of one weight, neighbours are as far apart in their values as by chance.
+
+    Whatever the order of the table: ranks of values, not places, are spread by multiples of the golden section, which fill the
+    unit evenly.
+    """
+    digits = np.round(share / max(float(share.max()), _LEAST), _SAME)
+    ranked = np.lexsort((values, digits))
+    tied = digits[ranked]
+    turned = (np.arange(len(tied)) - np.searchsorted(tied, tied)) * ((math.sqrt(5) - 1) / 2) % 1.0
+    return ranked[np.lexsort((turned, tied))]
 
 
 def _differences(ordered: Floats) -> Floats:

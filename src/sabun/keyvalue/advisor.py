@@ -7,9 +7,9 @@ people are supposed to hold keys independently of each other, and padding may cu
 
 Notation: d keys, n reports, L the most keys a person holds, ell the padding length, s the share of holdings that padding keeps:
 1 without a guess, otherwise the mean of min(1, ell/H) over the number H of keys that a holder of a key holds, 1 + binomial(d-1,
-f) and at most L; g = f m. Predicted squared error: Var f + Var g of a study that wants both, Var f where it wants frequencies
-alone, Var(g - m f), which is f^2 times the variance of the mean, where it wants means; plus the bias (f(1-s))^2 of f, and m^2
-times as much of g where it wants both.
+f) of people who hold at most L; g = f m. Predicted squared error: Var f + Var g of a study that wants both, Var f where it
+wants frequencies alone, Var(g - m f), which is f^2 times the variance of the mean, where it wants means; plus the bias
+(f(1-s))^2 of f, and m^2 times as much of g where it wants both.
 """
 
 from __future__ import annotations
@@ -155,11 +155,12 @@ def shares_kept(keys: int, most: int, f: float) -> dict[int, float]:
 
     Example:
         >>> {ell: round(share, 3) for ell, share in shares_kept(20, 3, 0.05).items()}
-        {1: 0.66, 2: 0.918, 3: 1.0}
+        {1: 0.67, 2: 0.936, 3: 1.0}
     """
     held = np.arange(1, most + 1)
-    below = np.append(bdtr(held[:-1] - 1.0, keys - 1, f), 1.0)  # of the other keys
+    below = bdtr(held - 1.0, keys - 1, f)  # of the other keys
     weights = np.diff(below, prepend=0.0)
+    weights = weights / below[-1] if below[-1] > 0 else (held == most).astype(float)  # of people who hold no more than was said
     coarse = (round(_EVERY * 2 ** (step / _FINER)) for step in range(_FINER * most.bit_length()))
     lengths = sorted({*range(1, min(most, _EVERY) + 1), *(ell for ell in coarse if ell < most), most})
     return {ell: min(1.0, float(weights @ np.minimum(1.0, ell / held))) for ell in lengths}

@@ -18,6 +18,7 @@ from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.network import Network
+from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.training import Method
 
 __all__ = ["FEW", "MOST", "VACUOUS", "Floor", "drowned", "foretold", "noise_share", "trained"]
@@ -63,6 +64,9 @@ def noise_share(method: Method, n_records: int) -> float | None:
             return math.sqrt(weights) * float(method.multiplier) / met
         # Gradients are cut in L1, where a signal spread over P weights has a length of 1 / sqrt(P) only.
         return math.sqrt(2) * weights / (float(method.step_epsilon) * met)
+    if isinstance(method, ObjectivePerturbation):
+        # Noise of a mean length of 2 D / epsilon; a row of length 1 pulls by a half, and by a root of 2 less along the others.
+        return 4 * math.sqrt(2) * method.dimension / (float(method.objective_epsilon) * n_records)
     return None
 
 

@@ -13,7 +13,8 @@ n / v is more than a half, a quarter, ... of the largest; with one promise for a
 with the least tr(S C) counts, where C is the posterior covariance and S all releases' A (with the home data's), so that a
 corner which only a small one has seen speaks for keeping it. In S releases of about the same noise are calmed together and
 others apart, so that the loud do not drown what the quiet show. Tables of about the same n / v are kept together whatever the
-noise says. Files of the methods with one stage combine as they always did where all promises are the same.
+noise says. Where some have a second stage, whose sums are far less noisy, and others none, each kind by itself is looked at
+too. Files of the methods with one stage combine as they always did where all promises are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from sabun.regression.design import Floats
 from sabun.regression.mixing import Axes
 from sabun.regression.pooling import pooled
-from sabun.regression.study import STAGED, Study
+from sabun.regression.study import Study
 from sabun.regression.sums import Home, Sums
 
 __all__ = ["worth_pooling"]
@@ -32,7 +33,7 @@ __all__ = ["worth_pooling"]
 
 def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = None) -> list[Sums]:
     """Those releases that a model is made of, in their order."""
-    looked_at = study.method in STAGED or len({one.loudness for one in releases}) > 1
+    looked_at = any(one.staged for one in releases) or len({one.loudness for one in releases}) > 1
     sets = _sets(releases) if looked_at and len(releases) > 1 else []
     if len(sets) <= 1:
         return list(releases)
@@ -52,7 +53,8 @@ def _sets(releases: Sequence[Sums]) -> list[list[Sums]]:
         some = [one for one, much in zip(releases, told, strict=True) if much > least]
         if all(len(some) != len(other) for other in sets):
             sets.append(some)
-    return sets
+    kinds = [[one for one in releases if one.staged is staged] for staged in (True, False)]
+    return sets + (kinds if all(kinds) else [])
 
 
 def _seen(releases: Sequence[Sums]) -> Floats:

@@ -72,6 +72,7 @@ class Sums:
         weight: How many whole rows the sums are worth, where weighted rows are counted apart; else `rows`.
         tail: By how much squares around the start of the residuals are larger here than theirs; the variance of its noise.
         loudness: The variance of the noise that the promise asks for, whatever the table: equal promises, equal numbers.
+        staged: Whether its method has a second stage.
     """
 
     gram: Floats
@@ -84,6 +85,7 @@ class Sums:
     weight: float | None = None
     tail: tuple[float, float] = (0.0, 0.0)
     loudness: float = 1.0
+    staged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -210,6 +212,7 @@ def _plain_sums(study: Study, value: Mapping[str, Any], noise: NoiseLevel, near:
         noise=noise,
         near=near,
         loudness=_loudness(study),
+        staged=study.method in STAGED,
     )
 
 

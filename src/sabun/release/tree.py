@@ -142,7 +142,7 @@ def _branches(items: object, where: str, depth: int) -> dict[str, Any]:
     for key in items:
         if not isinstance(key, str) or not key:
             raise ParameterError(f"{where} must have non-empty text as names; got a key of type {type(key).__name__}.")
-        _text(key, where)
+        _text(str(key), where)
     return {str(key): _kept(items[key], f"{where}.{one_line(key)}", depth) for key in sorted(items)}
 
 
