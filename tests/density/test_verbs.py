@@ -537,3 +537,14 @@ def test_public_centres_may_come_from_a_file(folder: Path, capsys: pytest.Captur
     Path("centres.csv").write_text("age\n20\n40\n60\n")
     assert exit_code(*PLAIN, "--method", "ulsif-b", "--setting", "centers=centres.csv", "--out", "w.csv") == 0
     assert Release.load("w.csv.release.json").provenance.parameters["basis_functions"] == 3
+
+
+def test_an_answer_about_a_column_that_was_not_compared_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = ("--private", "private.csv", "--public", "public.csv", "--columns", "sex", "--out", "w.csv")
+    assert exit_code(*WEIGHTS, *tables) == 0
+    capsys.readouterr()
+    for question, told in (("mean(age)", ["age"]), ("share(sex = F)", []), ("share(sex = F where age > 40)", ["age"])):
+        assert exit_code("density", "query", "w.csv", question) == 0
+        assert ("'age' was not compared" in capsys.readouterr().out) == bool(told)
+        assert exit_code("density", "query", "w.csv", question, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["not_compared"] == told

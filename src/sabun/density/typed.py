@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -16,11 +16,22 @@ from sabun.errors import ParameterError
 from sabun.telling.terminal.columns import declared, listed, typed_bounds
 
 if TYPE_CHECKING:
+    from sabun.density.answers import Answer
     from sabun.density.kernel import Floats
     from sabun.density.settings import DensitySettings
     from sabun.records import FilePart, Schema
 
-__all__ = ["Accept", "Basis", "Method", "MethodSettings", "basis_of", "read_columns", "typed_method"]
+__all__ = [
+    "Accept",
+    "Basis",
+    "Method",
+    "MethodSettings",
+    "basis_of",
+    "interval_told",
+    "not_compared",
+    "read_columns",
+    "typed_method",
+]
 
 Method: TypeAlias = Annotated[
     str,
@@ -225,3 +236,20 @@ def _declared(term: str, schema: Schema) -> _Part:
     place = schema.features.index(name)
     scaled = float(schema.design(schema.encode([row]))[0, place])
     return lambda record: float(compare(float(record[place]), scaled))
+
+
+def not_compared(questions: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Which of the columns that weights never compared are named in questions."""
+    asked = " ".join(questions)
+    return [name for name in others if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", asked)]
+
+
+def interval_told(found: Answer) -> str:
+    """In brackets behind an answer: where it lies, or why nobody knows."""
+    if found.interval is None:
+        how = " (--bounds COLUMN=LOW:HIGH)" if str(found.reason).endswith("declare bounds") else ""
+        return f"no interval: {found.reason}{how}"
+    if found.interval[0] == found.interval[1]:
+        return f"{found.target}: a public number"
+    low, high = found.measure.ends(*found.interval)
+    return f"{found.confidence:.0%}, {found.target}: {low} to {high}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun import checks
-from sabun.density.typed import Accept, Basis, Method, MethodSettings, read_columns, typed_method
+from sabun.density.typed import Accept, Basis, Method, MethodSettings, interval_told, not_compared, read_columns, typed_method
 from sabun.density.weighting import restored, weighted
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
@@ -215,7 +215,7 @@ def query(
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     limits = dict(typed_ends(text) for text in bounds or ())
     release = _release_beside(table)
-    answer = _answering(table, release, confidence=confidence, worst=worst_case, limits=limits)
+    answer, others = _answering(table, release, confidence=confidence, worst=worst_case, limits=limits)
     answers: dict[str, Answer] = {}
     refused: dict[str, str] = {}
     for question in questions:
@@ -223,16 +223,20 @@ def query(
             answers |= answer(question)
         except (ParameterError, DataError) as error:
             refused[question] = str(error)
+    trusted = not_compared(answers, others)
     if json:
         shown = {question: found.to_dict() for question, found in answers.items()}
-        print_json({"answers": shown, "refused": refused, "intervals_cover_noise": _has_noise(release)})
+        told = {"answers": shown, "refused": refused, "not_compared": trusted}
+        print_json(told | {"intervals_cover_noise": _has_noise(release)})
     else:
         for question, found in answers.items():
             _tell(question, found)
         _tell_uncovered([found for found in answers.values() if found.uncovered_interval is not None])
+        for name in trusted:
+            print_line(f"{name!r} was not compared: it is taken to go with what was as it does in the public table.")
     if refused:
-        others = ["The other questions are answered."] if answers else []
-        raise ParameterError("\n".join([*(f"{question!r} has no answer: {why}" for question, why in refused.items()), *others]))
+        rest = ["The other questions are answered."] if answers else []
+        raise ParameterError("\n".join([*(f"{question!r} has no answer: {why}" for question, why in refused.items()), *rest]))
 
 
 def _beside(table: Path) -> Path:
@@ -252,24 +256,26 @@ def _has_noise(release: Release | None) -> bool:
     return release is not None and is_embedding(release)
 
 
-def _answering(table: Path, release: Release | None, **how: Any) -> Callable[[str], dict[str, Answer]]:
-    """What answers a question about a weighted table."""
+def _answering(table: Path, release: Release | None, **how: Any) -> tuple[Callable[[str], dict[str, Answer]], list[str]]:
+    """What answers a question about a weighted table; its columns that weights never compared, where that is known."""
     from sabun.density.export import WEIGHT, read_back
     from sabun.density.figures import answered, as_numbers
     from sabun.density.saved import features_from
     from sabun.records import NumberColumn
 
     schema = None if release is None else features_from(release).schema
+    compared = None if schema is None else schema.names
     frame, schema = read_back(table, schema)
     if WEIGHT not in frame.columns:
         raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
+    others = [] if compared is None else [name for name in frame.columns if name not in (WEIGHT, *compared)]
     # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
     known = [column for column in (() if schema is None else schema.columns) if column.name in frame.columns]
     days = {column.name: frame[column.name] for column in known if isinstance(column, NumberColumn) and column.dates}
     frame = as_numbers(frame, schema)
     # A release knows its table by the dates themselves: numbers are none.
     means = _means(release, frame.assign(**days), frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
-    return lambda question: answered(question, frame, means, schema=schema, **how)
+    return lambda question: answered(question, frame, means, schema=schema, **how), others
 
 
 def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Means:
@@ -286,23 +292,13 @@ def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Mean
 
 
 def _tell(question: str, found: Answer) -> None:
-    print_line(f"{question} = {found.shown}   ({_interval(found)})")
+    print_line(f"{question} = {found.shown}   ({interval_told(found)})")
     if found.weighted not in (None, found.estimate):
         weighted = found.measure.exactly(float(found.weighted))
         print_line(f"   the plain mean: the weights say nothing about it (weighted: {weighted})")
     if found.worst_case is not None:
         low, high = found.measure.ends(*found.worst_case)
         print_line(f"   whatever the ratio: {low} to {high}")
-
-
-def _interval(found: Answer) -> str:
-    if found.interval is None:
-        how = " (--bounds COLUMN=LOW:HIGH)" if str(found.reason).endswith("declare bounds") else ""
-        return f"no interval: {found.reason}{how}"
-    if found.interval[0] == found.interval[1]:
-        return f"{found.target}: a public number"
-    low, high = found.measure.ends(*found.interval)
-    return f"{found.confidence:.0%}, {found.target}: {low} to {high}"
 
 
 def _tell_uncovered(answers: list[Answer]) -> None:
