@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import xlogy
 
@@ -53,6 +53,8 @@ def test_no_point_of_a_grid_is_more_likely_than_the_closed_form(rows: list[tuple
 
 
 @given(counts, st.sampled_from(CHANNELS))
+@example([(0, 0, 1)] * 4 + [(0, 1, 0), (2, 0, 0)], CHANNELS[0])  # equal shares: which is foretold with which must turn too
+@example([(3, 1, 4), (1, 3, 4), (5, 3, 8), (0, 0, 3), (1, 0, 2), (0, 1, 2)], CHANNELS[0])
 @settings(deadline=None, max_examples=40)
 def test_plus_and_minus_are_symmetric(rows: list[tuple[int, int, int]], channel: Channel) -> None:
     seen = of(rows)

@@ -87,6 +87,7 @@ HALF = 200
 STEP = np.r_[np.zeros(HALF), np.ones(HALF)][:, None]
 
 
+@pytest.mark.filterwarnings("ignore:Even if every column told the classes apart")
 @pytest.mark.parametrize(("epsilon", "regularisation"), [(10, "0.001"), (60, "0.001"), (1e6, None), (1e-6, None)])
 @pytest.mark.parametrize("table", ["separable", "constant", "one class", "extreme", "one row"])
 def test_the_solver_ends_whatever_the_rows(table: str, epsilon: float, regularisation: str | None) -> None:
@@ -111,6 +112,7 @@ def test_a_regularisation_too_small_for_floats_is_refused() -> None:
         )
 
 
+@pytest.mark.filterwarnings("ignore:Even if every column told the classes apart")
 def test_a_solution_too_far_out_for_the_grid_is_cut() -> None:
     X, y = np.r_[np.zeros(100), np.ones(100)][:, None], np.r_[np.zeros(100, int), np.ones(100, int)]
     for seed in range(6):

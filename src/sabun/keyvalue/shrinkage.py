@@ -185,13 +185,24 @@ def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes:
     from sabun.keyvalue.quadrature import part_likelihoods
 
     scale, keys = 1.0, len(counts.total)
-    rows = np.lexsort((counts.total, counts.plus, (counts.plus + counts.minus) / counts.total))
+    rows = _by_share(counts)
     if keys > _FITTED:
         rows, scale = rows[((np.arange(_FITTED) + 0.5) * keys / _FITTED).astype(np.int64)], _FITTED / keys
     parts = part_likelihoods(channel, _those(counts, rows), (best[0][rows], best[1][rows]), nodes)
     largest = parts.max(axis=(1, 2))
     parts = parts[largest > 0] / largest[largest > 0, None, None]
     return _stacked(parts, *_flat(nodes), scale)
+
+
+def _by_share(counts: Counts) -> NDArray[np.int64]:
+    """Keys in order of their shares, the same if plus and minus are exchanged everywhere.
+
+    Of a key and its mirror image the one that leans as all keys together do comes last; where they lean to neither side, the
+    study's own order decides.
+    """
+    lean = counts.plus - counts.minus
+    turned = np.sign(lean.sum()) * lean
+    return np.lexsort((counts.total, turned, np.abs(lean), (counts.plus + counts.minus) / counts.total))
 
 
 def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
