@@ -554,6 +554,21 @@ def _two_rounds() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def _beside_best_radius(what: str) -> str:
+    """The radius that is chosen privately beside the best fixed one: `one` file, two `rounds`, or the former default."""
+    found = _defaults("radii")
+    method, _, number = what.partition(".")
+    ratios = [one[method] for one in found]
+    numbers: dict[str, Callable[[], str]] = {
+        "near": lambda: f"{sum(ratio <= 1.3 for ratio in ratios)} of {len(ratios)}",
+        "mean": lambda: f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}",
+        "worst": lambda: f"{max(ratios):.1f}",
+        "worst-kept": lambda: f"{max(one[method] for one in found if not one['refused']):.1f}",
+        "worlds": lambda: str(min(one["worlds"] for one in found)),
+    }
+    return numbers[number]()
+
+
 _SIZES = (1000, 4000, 20_000)
 """Rows of the made-up tables of the part `tails`; those of a real one stand in the last column."""
 
@@ -635,6 +650,11 @@ _BESIDE |= {
     "regression.pilots.runs": lambda: str(min(row["runs"] for row in _defaults("pilots"))),
     "regression.cover": _staged_cover,
     "regression.rounds": _two_rounds,
+    **{
+        f"regression.radii.{method}.{number}": partial(_beside_best_radius, f"{method}.{number}")
+        for method in ("staged", "rounds", "ssp-gauss")
+        for number in ("near", "mean", "worst", "worst-kept", "worlds")
+    },
     "regression.tails": _tails,
     **{f"regression.tails.{what}": partial(_tails_about, what) for what in _TAILS},
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),

@@ -4,7 +4,8 @@
 
 Parts: `cells` (made-up tables, yes-or-no features among them), `tables` (real ones, held-out rows), `pilots` (the same
 tables, with and without a fifth of epsilon on a pilot), `rounds` (one file beside two rounds), `tails` (skewed residuals and
-curves: `benchmarks.regression_tails`), `time` (a small table beside scikit-learn). Errors of cells are those of the public
+curves: `benchmarks.regression_tails`), `radii` (the best fixed radius: `benchmarks.regression_radii`), `time` (a small table
+beside scikit-learn). Errors of cells are those of the public
 model's predictions beside the true ones, in variances of those; a cell's figure is the geometric mean over runs of the ratio
 of the two methods' errors. What a first draw puts above 1.1 is drawn anew, with five times as many runs, and the second draw
 counts. Cells whose plan is refused as noise are told apart. With --json, what the file has about other parts stays.
@@ -32,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import cpu_seconds, run_peer
 from benchmarks.regression import TABLE_PEER, held_out_errors, held_out_tables
+from benchmarks.regression_radii import radii_part
 from benchmarks.regression_tails import tails_part
 from sabun.asking import state_of
 from sabun.privacy.noise import seeded_coin
@@ -224,7 +226,7 @@ def rounds_part(quick: bool) -> list[dict[str, Any]]:
     found = []
     for setting in ("narrow", "iid"):
         for epsilon in ("0.3", "1", "3"):
-            row: dict[str, Any] = {"setting": setting, "epsilon": epsilon, "worlds": 3 if quick else 24}
+            row: dict[str, Any] = {"setting": setting, "epsilon": epsilon, "worlds": 3 if quick else 150}
             for method in (OLD, NEW, "rounds"):
                 study = simulated_study(features=5, epsilon=epsilon, method=method)
                 errors = [_world_errors(setting, study, seed) for seed in range(row["worlds"])]
@@ -260,6 +262,7 @@ PARTS: dict[str, Callable[[bool], Any]] = {
     "pilots": pilots_part,
     "rounds": rounds_part,
     "tails": tails_part,
+    "radii": radii_part,
     "time": time_part,
 }
 
