@@ -83,7 +83,7 @@ def radii_part(quick: bool) -> list[dict[str, Any]]:
     found = []
     for kind in KINDS:
         for epsilon in ("0.3", "1", "3"):
-            worlds = [_errors(kind, epsilon, number) for number in range(4 if quick else 24)]
+            worlds = [_errors(kind, epsilon, number) for number in range(4 if quick else 60)]
             refused = _refused(kind, epsilon)
             for model in worlds[0]:
                 cell = {"kind": kind, "epsilon": epsilon, "model": model, "worlds": len(worlds), "refused": refused}

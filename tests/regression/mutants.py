@@ -87,8 +87,8 @@ MUTANTS = (
     (
         "shares above one",
         "regression/stages.py",
-        "np.minimum(parts, SHARE, out=parts)",
-        "np.minimum(parts, 2 * SHARE, out=parts)",
+        "return np.asarray(np.minimum(filled, 1.0) - 0.75)",
+        "return np.asarray(np.minimum(filled, 2.0) - 0.75)",
     ),
     ("weights above one", "regression/design.py", "(FINE * self.scale) / longest if", "longest / (FINE * self.scale) if"),
     (

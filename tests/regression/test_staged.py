@@ -142,6 +142,18 @@ def test_short_rows_get_a_short_radius() -> None:
     assert radius_of(study.design, step[0.1]) < 0.2 * radius_of(study.design, step[1])
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("short", [0.0, 0.02])
+def test_rows_of_next_to_nothing_do_not_decide_the_radius(relation: str, short: float) -> None:
+    """Without a constant most rows may be zero: they never fill a radius, and R was then a sixty-fourth of the longest row."""
+    study = boxed(1, relation=relation)
+    for share in (0.3, 0.6, 0.8):
+        X, y = table(3000, 1)
+        X[: int(share * len(X))] *= short
+        steps = [add_staged_noise(study, Reading.of(study, Labelled(X, y)), seeded_coin(seed))["radius"] for seed in range(5)]
+        assert max(steps) <= 4
+
+
 def test_a_source_is_read_as_often_as_needed(tmp_path: Path) -> None:
     """In memory, in pieces, as a generator that can be read once: the same release."""
     study, (X, y) = boxed(epsilon=3), table(2000)
@@ -293,7 +305,8 @@ def test_a_black_box_audit_of_both_stages_stays_below_epsilon() -> None:
         assert lower_bound(hits, others, trials, 1e-6) <= 2
 
 
-def test_lengths_are_whole_shares() -> None:
-    reading = Reading.of(boxed(), Labelled(*table(100)))
+@pytest.mark.parametrize(("intercept", "low", "high"), [(True, -75, 25), (False, -67, 34)])
+def test_lengths_are_whole_shares(intercept: bool, low: int, high: int) -> None:
+    reading = Reading.of(boxed(fit_intercept=intercept), Labelled(*table(100)))
     assert reading.state.rows == 100
-    assert all(-75 * SHARE <= number <= 25 * SHARE for number in reading.state.sums)
+    assert all(low * SHARE <= number <= high * SHARE for number in reading.state.sums)

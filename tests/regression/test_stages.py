@@ -25,6 +25,7 @@ from sabun.regression.stages import (
     Lengths,
     Residuals,
     Tally,
+    enough,
     level_of,
     radius_of,
     staged_design,
@@ -88,6 +89,14 @@ def test_lengths_are_shares_of_each_radius() -> None:
     assert state.sums[0] <= 0.25 * SHARE * 500
 
 
+@given(hnp.arrays(float, (2,), elements=st.floats(0, 1e6)), st.booleans())
+def test_what_a_row_says_of_a_radius_stays_within_what_is_declared(filled: np.ndarray, intercept: bool) -> None:
+    one, other = enough(filled, intercept=intercept)
+    assert abs(one - other) <= 1 + 1e-12  # the reach of a replaced row; those of one that comes or goes are below
+    assert -0.75 <= one <= 0.75
+    assert enough(np.array([0.0]), intercept=False) == 0, "without a constant a row of zeros asks for nothing"
+
+
 @pytest.mark.parametrize("place", range(6))
 def test_pieces_and_order_change_no_bit(place: int) -> None:
     statistic, (X, y) = statistics(0.7)[place], table(9000)
@@ -145,4 +154,7 @@ def test_the_declared_distance_is_nearly_reached() -> None:
     ]
     assert far[0] > 0.95
     assert moved(Lengths(design=d), np.array([5.0, 1.0, 0.0]), np.array([1.0, 0.5, 0.0])) > Fraction(6, 10)
-    assert moved(Lengths(design=design(intercept=False)), np.array([0.0, 0.0, 0.0]), None) == 1
+    origin, corner = np.array([0.0, 0.0, 0.0]), np.array([5.0, 1.0, 0.0])
+    bent = Lengths(design=design(intercept=False))
+    assert moved(bent, corner, np.array([2.5, 0.5, 0.0])) > Fraction(9_999, 10_000)  # it fills a quarter of a radius
+    assert moved(bent, origin, None) == 0

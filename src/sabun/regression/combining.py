@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from sabun.regression.plausibility import findings, influences
 from sabun.regression.pooling import Posterior, pooled
 from sabun.regression.shortening import remark_on_lengths
 from sabun.regression.sound import sound_of
-from sabun.regression.statistic import Moments, Totals
+from sabun.regression.statistic import Moments
 from sabun.regression.study import STAGED, STATISTICS, Study
 from sabun.regression.sums import Home, Sums, home_sums, released_radius
 from sabun.regression.twice import without_own
@@ -146,15 +146,17 @@ def own_model(study: Study, release: Release, first: Release | None = None) -> P
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Home:
-    """The home organisation's rows in row units. PRIVATE."""
+    """The home organisation's rows in row units, and their sums. PRIVATE."""
 
     rows: Floats
     targets: Floats
-    totals: Totals
+    sums: Home
 
     @classmethod
     def of(cls, study: Study, features: object, target: object) -> _Home:
-        design = study.design
+        # Nothing is drawn for these rows, so none need be shortened; weighted ones would pass for rows with small residuals.
+        design = replace(study.design, radius=None, weighted=False) if study.design.weighted else study.design
+        near = design.scale / study.design.scale
         if target is None:
             together = Schema(columns=(*study.features.columns, study.target), file=study.features.file)
             table = open_source(features, schema=together).matrix()
@@ -170,7 +172,8 @@ class _Home:
         rows = np.column_stack([body, np.broadcast_to(constant, (len(body),))]) if design.intercept else body
         moments = Moments(design=design)
         totals = moments.add(moments.zero(), (values, targets))
-        return cls(rows=rows / (UNIT * design.shrink), targets=design.whole_targets(targets, weights) / UNIT, totals=totals)
+        rows = rows * (near / (UNIT * design.shrink))
+        return cls(rows=rows, targets=design.whole_targets(targets, weights) / UNIT, sums=home_sums(study, totals, near))
 
 
 def _remarks(contributions: Sequence[Contribution], home: _Home | None, result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -217,7 +220,7 @@ def _combined(
 def _pool(contributions: Sequence[Contribution], home: _Home | None) -> dict[str, Any]:
     study = contributions[0].study
     sums = [contribution.sums() for contribution in contributions]
-    own = None if home is None else home_sums(study, home.totals)
+    own = None if home is None else home.sums
     kept = worth_pooling(study, sums, own)
     whole = pooled(study, kept, own)
 
@@ -245,7 +248,7 @@ def facts_of(posterior: Posterior, study: Study, releases: Sequence[Sums], home:
 def _guard(contributions: Sequence[Contribution], home: _Home) -> dict[str, Any]:
     """Mirror averaging over {pool with home, pool, home} with exact leave-one-out losses where the home data was used."""
     study = contributions[0].study
-    sums, own = [contribution.sums() for contribution in contributions], home_sums(study, home.totals)
+    sums, own = [contribution.sums() for contribution in contributions], home.sums
     kept = worth_pooling(study, sums, own)
     both, others, alone = pooled(study, kept, own), pooled(study, kept), pooled(study, [], own)
     losses = []

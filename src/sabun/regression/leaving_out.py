@@ -13,8 +13,8 @@ n / v is more than a half, a quarter, ... of the largest; with one promise for a
 with the least tr(S C) counts, where C is the posterior covariance and S all releases' A (with the home data's), so that a
 corner which only a small one has seen speaks for keeping it. In S releases of about the same noise are calmed together and
 others apart, so that the loud do not drown what the quiet show. Tables of about the same n / v are kept together whatever the
-noise says. Where some have a second stage, whose sums are far less noisy, and others none, each kind by itself is looked at
-too. Files of the methods with one stage combine as they always did where all promises are the same.
+noise says. Where some have a second stage, whose sums are far less noisy, and others none, the same sets of each kind by itself
+are looked at too. Files of the methods with one stage combine as they always did where all promises are the same.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ __all__ = ["worth_pooling"]
 def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = None) -> list[Sums]:
     """Those releases that a model is made of, in their order."""
     looked_at = any(one.staged for one in releases) or len({one.loudness for one in releases}) > 1
-    sets = _sets(releases) if looked_at and len(releases) > 1 else []
-    if len(sets) <= 1:
+    if not looked_at or len(releases) == 1:
+        return list(releases)
+    kinds = [[one for one in releases if one.staged is staged] for staged in (True, False)]
+    sets = [some for of_a_kind in (releases, *(kinds if all(kinds) else ())) for some in _sets(of_a_kind)]
+    if len(sets) == 1:
         return list(releases)
     seen = _seen(releases)
     weight = seen if home is None else seen + home.gram
@@ -53,8 +56,7 @@ def _sets(releases: Sequence[Sums]) -> list[list[Sums]]:
         some = [one for one, much in zip(releases, told, strict=True) if much > least]
         if all(len(some) != len(other) for other in sets):
             sets.append(some)
-    kinds = [[one for one in releases if one.staged is staged] for staged in (True, False)]
-    return sets + (kinds if all(kinds) else [])
+    return sets
 
 
 def _seen(releases: Sequence[Sums]) -> Floats:

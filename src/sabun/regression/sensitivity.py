@@ -54,7 +54,7 @@ def sufficient_l2_squared(relation: str, *, records_per_person: int = 1) -> Frac
 
 
 def length_reach(relation: str, *, records_per_person: int = 1) -> Fraction:
-    """How far one person can move a sum of (a share of [0, 1]) - 3/4: a replaced row by 1, one that comes or goes by 3/4."""
+    """How far one person can move a sum of what rows say of a radius: a replaced row by 1, one that comes or goes by 3/4."""
     one = Fraction(1) if relation == "replace-one" else Fraction(3, 4)  # proof: share-moves
     return one * int(records_per_person)
 

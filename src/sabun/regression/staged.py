@@ -161,7 +161,7 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
 
 
 def _chosen(tally: Tally, shares: Shares, noise: Sequence[int]) -> int:
-    """The first radius of the ladder that rows fill by about three quarters, by bisection; the last one if none does."""
+    """The first radius of the ladder that is long enough for rows that fill the shorter ones, by bisection; else the last."""
     low, high, fresh = 0, RADII - 1, iter(noise)
     while low < high:
         middle = (low + high) // 2

@@ -1,8 +1,9 @@
 """The two other sums of the method `staged`: how long rows are, and residuals around a public model. Both add up exactly.
 
 Notation: |x| is the length of a row in scaled units, the constant included. The ladder of radii is R_k = sqrt(width / 2**k),
-from the longest row there can be downwards. Residuals are e = y - z'b, exact for whole-number rows z, targets y and a start b
-in multiples of 2**-START_BITS; then t = clip(e / tau) in whole numbers of 1 / UNIT.
+from the longest row there can be downwards, and s = |x|**2 / R**2 how far a row fills one. Residuals are e = y - z'b, exact for
+whole-number rows z, targets y and a start b in multiples of 2**-START_BITS; then t = clip(e / tau) in whole numbers of
+1 / UNIT.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ __all__ = [
     "Lengths",
     "Residuals",
     "Tally",
+    "enough",
     "level_of",
     "radius_of",
     "staged_design",
@@ -48,6 +50,17 @@ START_BITS = 16
 LARGEST_START = 2**26
 LEVELS = range(-40, 5)
 """tau is 2**(k/4) for these k, in half ranges of the target."""
+
+
+def enough(filled: Floats, *, intercept: bool) -> Floats:
+    """What a row says for a radius that it fills so far, s; a radius is long enough where rows together say 0 or more.
+
+    With a constant no row is shorter than 1, and rows must fill three quarters together. Without one rows may be next to
+    nothing, and however many there are must not matter: a row that fills less than a quarter asks for less in proportion.
+    """
+    if intercept:
+        return np.asarray(np.minimum(filled, 1.0) - 0.75)
+    return np.asarray((np.minimum(filled, 1.0) - 0.75 * np.minimum(4 * filled, 1.0)) / 0.75)
 
 
 def radius_of(design: Design, step: int) -> float:
@@ -139,7 +152,7 @@ class _Sums(ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Lengths(_Sums):
-    """For each radius of the ladder, how far rows fill it: sum of min(|x|**2 / R**2, 1) - 3/4, in units of 1 / SHARE."""
+    """For each radius of the ladder, whether rows find it long enough: the sum of `enough`, in units of 1 / SHARE."""
 
     @property
     def name(self) -> str:
@@ -157,9 +170,10 @@ class Lengths(_Sums):
         squares = self.design.fine_squares(values, body)
         if not np.isfinite(squares.sum()):
             squares = self.design.fine_squares(filled(self.design, values), body)
-        parts = np.multiply.outer(SHARE * 2.0 ** np.arange(RADII) / (FINE**2 * self.design.width), squares)
-        np.rint(np.minimum(parts, SHARE, out=parts), out=parts)
-        return np.asarray(parts.sum(axis=1) - 0.75 * SHARE * len(squares))  # proof: share
+        filled_so_far = np.multiply.outer(2.0 ** np.arange(RADII) / (FINE**2 * self.design.width), squares)
+        # Towards zero, so that rounding parts no two rows further.
+        parts = np.trunc(SHARE * enough(filled_so_far, intercept=self.design.intercept))  # proof: share
+        return np.asarray(parts.sum(axis=1))
 
 
 @final

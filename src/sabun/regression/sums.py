@@ -229,8 +229,9 @@ def _triangle(width: int) -> tuple[tuple[Places, Places], tuple[Places, Places]]
     return (rows, columns), (columns, rows)
 
 
-def home_sums(study: Study, totals: Totals) -> Home:
-    """A home organisation's sums, for its own use."""
+def home_sums(study: Study, totals: Totals, near: float = 1.0) -> Home:
+    """A home organisation's sums, for its own use; of rows whose unit is `near` times as long as the study's."""
     table, shrink = totals.products / float(UNIT**2), study.design.shrink
     square = float(table[-1, -1])
-    return Home(gram=table[:-1, :-1] / shrink**2, moment=table[:-1, -1] / shrink, square=square, rows=totals.rows)
+    gram, moment = table[:-1, :-1] * (near / shrink) ** 2, table[:-1, -1] * (near / shrink)
+    return Home(gram=gram, moment=moment, square=square, rows=totals.rows)
