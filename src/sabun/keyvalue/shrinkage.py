@@ -181,9 +181,11 @@ def _flat(nodes: Floats) -> tuple[Floats, Floats]:
 
 
 def _prior(channel: Channel, counts: Counts, best: tuple[Floats, Floats], nodes: Floats) -> Floats:
-    """The stacked prior, as shares of the parts."""
+    """The stacked prior, as shares of the parts; a single key teaches nothing that its own counts do not say already."""
     from sabun.keyvalue.quadrature import part_likelihoods
 
+    if len(counts.total) == 1:
+        return np.outer(*_flat(nodes))
     scale, keys = 1.0, len(counts.total)
     rows = _by_share(counts)
     if keys > _FITTED:
