@@ -582,8 +582,6 @@ def _beside_best_radius(what: str) -> str:
         "near": lambda: f"{sum(ratio <= 1.3 for ratio in ratios)} of {len(ratios)}",
         "mean": lambda: f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}",
         "worst": lambda: f"{max(ratios):.1f}",
-        "worst-kept": lambda: f"{max(one[method] for one in found if not one['refused']):.1f}",
-        "worlds": lambda: str(min(one["worlds"] for one in found)),
     }
     return numbers[number]()
 
@@ -672,8 +670,9 @@ _BESIDE |= {
     **{
         f"regression.radii.{method}.{number}": partial(_beside_best_radius, f"{method}.{number}")
         for method in ("staged", "rounds", "ssp-gauss")
-        for number in ("near", "mean", "worst", "worst-kept", "worlds")
+        for number in ("near", "mean", "worst")
     },
+    "regression.radii.worlds": lambda: str(min(row["worlds"] for row in _defaults("radii"))),
     "regression.tails": _tails,
     **{f"regression.tails.{what}": partial(_tails_about, what) for what in _TAILS},
     "regression.rounds.worlds": lambda: str(min(row["worlds"] for row in _defaults("rounds"))),
