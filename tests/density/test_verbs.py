@@ -597,6 +597,8 @@ def test_weights_are_no_column_and_bounds_name_one(folder: Path, capsys: pytest.
     reader = DensityRatio.restore("w.csv.release.json", public="w.csv")
     with pytest.raises(DataError, match="the table has no column 'weight'"):
         reader.ask("mean(weight)")
+    with pytest.raises(DataError, match="column 'weight' must not be asked about"):
+        reader.query("weight")
     with pytest.raises(ParameterError, match="bounds must name a column of the table; got 'nosuch'"):
         reader.ask("mean(age)", bounds={"nosuch": (0, 1)})
 

@@ -14,7 +14,7 @@ from sabun import checks
 from sabun.asking import renamed
 from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values, must_name_columns
 from sabun.density.crowding import NOWHERE, Crowding
-from sabun.density.export import without_weights
+from sabun.density.export import WEIGHT, without_weights
 from sabun.density.features import Features
 from sabun.density.figures import KINDS, Means, Weighted, answered, as_numbers, figure, measured
 from sabun.density.inference import Inference
@@ -167,7 +167,10 @@ class Answering(ABC):
         column = self._declared(f)
         if isinstance(column, NumberColumn) and column.dates and not isinstance(self._table, np.ndarray):
             return column.encode(_frame(self._table, self._features.names)[column.name].tolist())
-        return column_values(f, self._table, len(self._points))
+        found = column_values(f, self._table, len(self._points))
+        if isinstance(f, str) and f == WEIGHT and np.allclose(found, self.weights_):
+            raise DataError(f"column {WEIGHT!r} must not be asked about: it holds the weights, no figure of a record.")
+        return found
 
     @property
     def means(self) -> Means:
