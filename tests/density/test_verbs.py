@@ -13,7 +13,7 @@ from cli.terminal import exit_code
 from sabun import Column, Ledger, Release, Schema
 from sabun.density import DensityRatio
 from sabun.density.marginals import marginals
-from sabun.errors import DataError
+from sabun.errors import DataError, ParameterError
 from sabun.records import FileFormat
 from sabun.records.files import FilePart
 
@@ -548,3 +548,70 @@ def test_an_answer_about_a_column_that_was_not_compared_says_so(folder: Path, ca
         assert ("'age' was not compared" in capsys.readouterr().out) == bool(told)
         assert exit_code("density", "query", "w.csv", question, "--json") == 0
         assert json.loads(capsys.readouterr().out)["not_compared"] == told
+
+
+def test_columns_that_were_not_compared_are_named_by_what_a_question_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a schema too; and a word of the question that is also a column's name is none."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = ["x", "g", "other", "mean", "count", "income", "age", "age group"]
+    for name, rows in (("public", 200), ("private", 2000)):
+        pd.DataFrame({column: rng.integers(0, 9, rows) for column in names}).to_csv(f"{name}.csv", index=False)
+    tables = ("--private", "private.csv", "--public", "public.csv", "--columns", "x,g", "--out", "w.csv")
+    assert exit_code("density", "weights", "--epsilon", "1", *tables) == 0
+    capsys.readouterr()
+    asked = {
+        "mean(other)": ["other"],
+        "mean(x)": [],
+        "count()": [],
+        "mean(mean)": ["mean"],
+        "mean(age group)": ["age group"],
+        "share(x > 3 and not (income = 2 or 'count' < 4))": ["count", "income"],
+        "median(x where income > 2)": ["income"],
+        "mean(x) by age": ["age"],
+        "quantile(other, 0.9)": ["other"],
+    }
+    for question, told in asked.items():
+        assert exit_code("density", "query", "w.csv", question, "--json") == 0, question
+        assert json.loads(capsys.readouterr().out)["not_compared"] == told, question
+    assert exit_code("density", "query", "w.csv", "mean(other)") == 0
+    assert "'other' was not compared" in capsys.readouterr().out
+    Path("w.csv.release.json").unlink()
+    assert exit_code("density", "query", "w.csv", "mean(other)", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["not_compared"] is None, "nobody knows"
+
+
+def test_weights_are_no_column_and_bounds_name_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
+    capsys.readouterr()
+    for question, why in (
+        ("mean(weight)", "the table has no column 'weight'"),
+        ("share(age > nan)", "a number or a date must"),
+    ):
+        assert exit_code("density", "query", "w.csv", question) == 2
+        assert why in capsys.readouterr().err
+    assert exit_code("density", "query", "w.csv", "mean(age)", "--bounds", "nosuch=0:1") == 2
+    assert "--bounds must name a column of the table; got 'nosuch'. Choose one of 'age', 'sex'." in capsys.readouterr().err
+    reader = DensityRatio.restore("w.csv.release.json", public="w.csv")
+    with pytest.raises(DataError, match="the table has no column 'weight'"):
+        reader.ask("mean(weight)")
+    with pytest.raises(DataError, match="column 'weight' must not be asked about"):
+        reader.query("weight")
+    with pytest.raises(ParameterError, match="bounds must name a column of the table; got 'nosuch'"):
+        reader.ask("mean(age)", bounds={"nosuch": (0, 1)})
+
+
+@pytest.mark.parametrize("guess", ["-5", "0"])
+def test_a_guess_of_no_records_is_refused_by_the_name_it_was_typed_under(
+    folder: Path, capsys: pytest.CaptureFixture[str], guess: str
+) -> None:
+    tables = ("--private", "private.csv", "--public", "public.csv", "--relation", "add-remove", "--out", "w.csv")
+    for asked in (
+        (*WEIGHTS, *tables),
+        ("summaries", "mean", "private.csv", "age", "--epsilon", "1", "--bounds", "age=0:120", "--relation", "add-remove"),
+    ):
+        assert exit_code(*asked, f"--n-records={guess}") == 2
+        assert f"--n-records must be a whole number >= 1; got {guess}" in capsys.readouterr().err
+    assert not Path("w.csv").exists()

@@ -178,3 +178,20 @@ def test_a_plan_is_vacuous_by_the_interval_that_is_told() -> None:
     assert not plan.vacuous
     assert dataclasses.replace(plan, expected_width=150).vacuous, "in tables like the reference it covers everything"
     assert not dataclasses.replace(plan, kindest_width=150).vacuous, "a reference is known: the kindest table is not asked for"
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_a_table_far_larger_than_its_reference_has_no_narrow_forecast(epsilon: int) -> None:
+    """4,000 rows foretold by 80: nearly all that is drawn is repetition, and twins keep each other company."""
+    rng = np.random.default_rng(200)
+    table = rng.standard_t(2, size=(4080, 3))
+    reference, private = table[:80], table[80:]
+    radius = float(np.quantile(np.sort(np.linalg.norm(reference[:, None] - reference, axis=2), axis=1)[:, 4], 0.85))
+    count = OutlierCount(k=4, radius=radius, epsilon=epsilon)
+    true = int((outlier_degrees(private, radius=radius) < 4).sum())
+    errors = [abs(count.set_params(random_state=seed).fit(private).count_ - true) for seed in range(9)]
+    few, many = count.plan(n_records=4000, like=reference).forecasts
+    assert few.middle == 0.0
+    assert np.median(errors) <= 3 * many.middle + 0.5
+    assert many.assumed[-1] == "its records sit together as among 800 drawn with repetition"
+    assert "its records sit together" not in str(count.plan(n_records=800, like=reference))

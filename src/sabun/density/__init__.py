@@ -14,6 +14,7 @@ from sabun.lazy import lazily
 
 if TYPE_CHECKING:
     from sabun.density.answers import Answer
+    from sabun.density.crowding import CrowdedWarning
     from sabun.density.diagnostics import CoverageWarning, Diagnostics
     from sabun.density.plan import DensityPlan
     from sabun.density.ratio import DensityRatio
@@ -32,6 +33,7 @@ __all__ = [
     "ULSIF",
     "Answer",
     "CoverageWarning",
+    "CrowdedWarning",
     "DensityPlan",
     "DensityRatio",
     "DensitySettings",
@@ -47,6 +49,7 @@ __all__ = [
 _HOMES = {
     "Answer": "answers",
     "CoverageWarning": "diagnostics",
+    "CrowdedWarning": "crowding",
     "DensityPlan": "plan",
     "DensityRatio": "ratio",
     "DensitySettings": "settings",

@@ -12,7 +12,9 @@ import numpy as np
 
 from sabun import checks
 from sabun.asking import renamed
-from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values
+from sabun.density.answers import EARLIER, Answer, checked_bounds, column_values, must_name_columns
+from sabun.density.crowding import NOWHERE, Crowding
+from sabun.density.export import WEIGHT, without_weights
 from sabun.density.features import Features
 from sabun.density.figures import KINDS, Means, Weighted, answered, as_numbers, figure, measured
 from sabun.density.inference import Inference
@@ -32,6 +34,7 @@ class Answering(ABC):
     _table: Any
     _points: Floats
     _features: Features
+    _crowding: Crowding = NOWHERE
 
     def mean(self, f: Any) -> Any:
         """The mean of f over the private table, estimated from the public one.
@@ -91,7 +94,9 @@ class Answering(ABC):
         found = figure(
             means, values, rows, kind=kind, at=at, confidence=float(confidence), bounds=declared, worst=worst_case and ci
         )
-        return dataclasses.replace(found, measure=measured(kind, column)) if ci else found.estimate
+        if not ci:
+            return found.estimate
+        return self._crowding.withheld(dataclasses.replace(found, measure=measured(kind, column)), self._asked(f, where))
 
     def ask(
         self,
@@ -131,8 +136,26 @@ class Answering(ABC):
         _check(confidence)
         limits = dict(bounds or {})
         schema = self._features.schema
-        frame = as_numbers(_frame(self._table, self._features.names), schema)
-        return answered(question, frame, self.means, confidence=confidence, limits=limits, worst=worst_case, schema=schema)
+        frame = as_numbers(without_weights(_frame(self._table, self._features.names), self.weights_), schema)
+        must_name_columns(limits, list(map(str, frame.columns)))
+        how: dict[str, Any] = {"limits": limits, "worst": worst_case, "schema": schema, "crowding": self._crowding}
+        return answered(question, frame, self.means, confidence=confidence, **how)
+
+    @property
+    def crowding(self) -> Crowding:
+        """What the public table says about how far its rows can be told apart."""
+        return self._crowding
+
+    def _asked(self, f: Any, where: Any) -> tuple[str, ...] | None:
+        """The columns that a question is about; None where it is a function of its own."""
+        parts = [f] if where is None else [f, where]
+        if isinstance(self._table, np.ndarray):
+            own = dict(enumerate(self._features.names)) if self._table.shape[1] == len(self._features.names) else {}
+            names = [own.get(int(part)) if isinstance(part, int | np.integer) else None for part in parts]
+        else:
+            names = [part if isinstance(part, str) else None for part in parts]
+        known = tuple(name for name in names if name is not None)
+        return known if len(known) == len(parts) else None
 
     def _declared(self, f: Any) -> Column | None:
         """What was declared about a column that f names."""
@@ -144,7 +167,10 @@ class Answering(ABC):
         column = self._declared(f)
         if isinstance(column, NumberColumn) and column.dates and not isinstance(self._table, np.ndarray):
             return column.encode(_frame(self._table, self._features.names)[column.name].tolist())
-        return column_values(f, self._table, len(self._points))
+        found = column_values(f, self._table, len(self._points))
+        if isinstance(f, str) and f == WEIGHT and np.allclose(found, self.weights_):
+            raise DataError(f"column {WEIGHT!r} must not be asked about: it holds the weights, no figure of a record.")
+        return found
 
     @property
     def means(self) -> Means:

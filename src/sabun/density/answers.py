@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,17 @@ from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
 from sabun.telling.measures import PLAIN, Measure
 
-__all__ = ["COVERED", "EARLIER", "WHOLE", "Answer", "Interval", "checked_bounds", "column_values", "effective_size"]
+__all__ = [
+    "COVERED",
+    "EARLIER",
+    "WHOLE",
+    "Answer",
+    "Interval",
+    "checked_bounds",
+    "column_values",
+    "effective_size",
+    "must_name_columns",
+]
 
 Interval = tuple[float, float]
 
@@ -118,6 +128,14 @@ def checked_bounds(bounds: Any, values: Floats) -> tuple[float, float]:
     inside = low <= float(values.min()) and float(values.max()) <= high
     checks.require(inside, "such that every public row lies within", "Declare wider ones.", bounds=bounds)
     return low, high
+
+
+def must_name_columns(limits: Iterable[str], names: Sequence[str]) -> None:
+    """Refuses bounds of a column that the public table does not have."""
+    for name in limits:
+        if name not in names:
+            advice = checks.offered(name, names)
+            raise ParameterError(f"bounds must name a column of the table; got {name!r}. {advice}".rstrip())
 
 
 def column_values(question: Question, table: Any, rows: int) -> Floats:

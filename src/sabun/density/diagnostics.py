@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sabun.density.answers import effective_size
+from sabun.density.crowding import NOWHERE, Crowding
 from sabun.density.inference import Inference
 from sabun.density.kernel import Floats
 
@@ -56,7 +57,7 @@ class Diagnostics:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
-def diagnosed(weights: Floats, inference: Inference | None = None) -> Diagnostics:
+def diagnosed(weights: Floats, inference: Inference | None = None, crowding: Crowding = NOWHERE) -> Diagnostics:
     """Diagnoses weights; with what the release says about errors also their coverage."""
     size, largest = effective_size(weights), float(weights.max())
     notes = [] if size >= _FEW else [f"the weighted table is worth only {size:.0f} rows: expect wide intervals"]
@@ -73,6 +74,8 @@ def diagnosed(weights: Floats, inference: Inference | None = None) -> Diagnostic
         notes.append("no smooth weights on the public table reproduce the released embedding")
     if inference.reason is not None:
         notes.append(f"answers have no interval: {inference.reason}")
+    elif crowding.columns:
+        notes.append(f"some answers have no interval: {crowding.reason}")
     return Diagnostics(
         effective_size=size,
         largest_weight=largest,

@@ -33,6 +33,7 @@ __all__ = [
     "resampled",
     "same_file",
     "table_of",
+    "without_weights",
     "write_csv",
     "write_parquet",
 ]
@@ -88,6 +89,12 @@ def _has_weights(public: Any) -> bool:
         return open_unbounded(kept.written(PLAIN)).names[-1] == WEIGHT
     except DataError:
         return False
+
+
+def without_weights(frame: Any, weights: Floats) -> Any:
+    """A pandas frame without the column that holds the weights themselves: they are no figure of a record."""
+    ours = WEIGHT in frame.columns and frame[WEIGHT].dtype.kind in "biuf"
+    return frame.drop(columns=WEIGHT) if ours and np.allclose(frame[WEIGHT].to_numpy(dtype=float), weights) else frame
 
 
 def plainly(frame: Any, schema: Schema | None) -> Any:

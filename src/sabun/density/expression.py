@@ -50,6 +50,7 @@ _CONDITION = re.compile(r"\s*(?P<column>.+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P
 _QUOTED = re.compile(r"""(?<![^\s(=<>,])(?P<mark>['"]).*?(?P=mark)(?=[\s),=<>!]|$)""", re.DOTALL)
 _RESERVED = re.compile(r"[(),]|\b(?:and|or|not|where|by)\b")
 _WORDS = {"true": 1.0, "false": 0.0}
+_ADVICE = " Names and labels that hold 'and', 'or' or brackets go in quotation marks."
 _MOST_GROUPS = 50
 _DEEPEST = 200
 
@@ -127,6 +128,15 @@ class Expression:
         """Which rows count."""
         return np.ones(len(table), dtype=np.bool_) if self.where is None else self._condition(table, self.where)
 
+    def columns_asked(self, table: Any) -> frozenset[str]:
+        """The columns that it is about, of those of the table."""
+        named: set[str] = set() if self.by is None else {self.by}
+        if self.what in table.columns and self.kind not in ("share", "count"):
+            named.add(self.what)
+        elif self.what:
+            named |= self._named(table, self.what)
+        return frozenset(named if self.where is None else named | self._named(table, self.where))
+
     def singles(self, table: Any, *, dates: Collection[str] = ()) -> list[Self]:
         """The questions with one answer each that it stands for: one for each quantile of each group.
 
@@ -168,22 +178,35 @@ class Expression:
 
     def _condition(self, table: Any, text: str, depth: int = 0) -> Rows:
         """Rows that meet a condition: `or` binds least, then `and`, then `not`."""
+        word, parts = self._taken_apart(text, depth)
+        if word is None:
+            return _compared(table, parts[0], part=depth > 0)
+        found = [self._condition(table, part, depth + 1) for part in parts]
+        if word == "not":
+            return ~found[0]
+        return np.asarray({"or": np.logical_or, "and": np.logical_and}[word].reduce(found), dtype=np.bool_)
+
+    def _named(self, table: Any, text: str, depth: int = 0) -> set[str]:
+        """The columns that a condition compares."""
+        word, parts = self._taken_apart(text, depth)
+        if word is None:
+            return {_comparison(table, parts[0], part=depth > 0)[0]}
+        return set().union(*(self._named(table, part, depth + 1) for part in parts))
+
+    def _taken_apart(self, text: str, depth: int) -> tuple[str | None, tuple[str, ...]]:
+        """The word that binds least, with what it joins; without one, a single comparison."""
         text = text.strip()
         plain = _plain(text, self.columns)
         if depth > _DEEPEST:
             raise ParameterError(f"a condition must have at most {_DEEPEST} parts; got more.")
-        for word, join in (("or", np.logical_or), ("and", np.logical_and)):
+        for word in ("or", "and"):
             if (found := _at_word(plain, word)) is not None:
-                first, second = (
-                    self._condition(table, text[: found[0]], depth + 1),
-                    self._condition(table, text[found[1] :], depth + 1),
-                )
-                return np.asarray(join(first, second), dtype=np.bool_)
+                return word, (text[: found[0]], text[found[1] :])
         if (denied := re.match(r"not\b", plain)) is not None:
-            return ~self._condition(table, text[denied.end() :], depth + 1)
+            return "not", (text[denied.end() :],)
         if plain.startswith("(") and _closing(plain, 0) == len(plain) - 1:
-            return self._condition(table, text[1:-1], depth + 1)
-        return _compared(table, text, part=depth > 0)
+            return "and", (text[1:-1],)
+        return None, (text,)
 
 
 def _plain(text: str, names: Sequence[str]) -> str:
@@ -222,17 +245,21 @@ def _levels(what: str, plain: str, text: str) -> tuple[str, tuple[float, ...]]:
     return what[:place], tuple(level for level in levels if level is not None)
 
 
-def _compared(table: Any, text: str, *, part: bool) -> Rows:
-    """A single comparison of a column with a number or a label."""
+def _comparison(table: Any, text: str, *, part: bool) -> tuple[str, str, str]:
+    """The column, the sign and the value of a single comparison."""
     match = next((found for name in _names(table, text) if (found := _beginning(name, text)) is not None), None)
-    match = match or _CONDITION.fullmatch(text)
-    advice = " Names and labels that hold 'and', 'or' or brackets go in quotation marks." if part else ""
+    match, advice = match or _CONDITION.fullmatch(text), _ADVICE if part else ""
     if match is None and text in table.columns:
         raise ParameterError(f"a condition must look like age > 50 or sex = Female; got {text!r}.{advice}")
     if match is None or _unquoted(match["column"]) not in table.columns:
         raise DataError(f"{_no_column(text if match is None else _unquoted(match['column']), table)}{advice}")
-    name, value, sign = _unquoted(match["column"]), _unquoted(match["value"]), match["sign"].replace("==", "=")
-    column = table[name]
+    return _unquoted(match["column"]), match["sign"].replace("==", "="), _unquoted(match["value"])
+
+
+def _compared(table: Any, text: str, *, part: bool) -> Rows:
+    """A single comparison of a column with a number or a label."""
+    name, sign, value = _comparison(table, text, part=part)
+    column, advice = table[name], _ADVICE if part else ""
     if column.dtype.kind in "biuf":
         right = _WORDS.get(value.lower()) if column.dtype.kind == "b" else None
         return np.asarray(_COMPARE[sign](_numbers(table, name), _number(value, text) if right is None else right))
@@ -282,7 +309,7 @@ def _float(text: str) -> float | None:
 
 
 def _number(value: str, text: str) -> float:
-    if (found := _float(value)) is not None:
+    if (found := _float(value)) is not None and not math.isnan(found):
         return found
     if math.isnan(day := days_of(value)):
         raise ParameterError(f"a number or a date must stand on the right side, for the column holds numbers; got {text!r}.")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sabun import checks
 from sabun.density.answers import WHOLE, Answer, Interval, checked_bounds
+from sabun.density.crowding import NOWHERE, Crowding
 from sabun.density.expression import Expression
 from sabun.density.kernel import Floats
 from sabun.density.settling import Settling
@@ -243,6 +244,7 @@ def answered(
     limits: dict[str, Interval],
     worst: bool = False,
     schema: Schema | None = None,
+    crowding: Crowding = NOWHERE,
 ) -> dict[str, Answer]:
     """The answers to a question in words, each under the question that asks for it alone.
 
@@ -254,6 +256,7 @@ def answered(
         limits: Public bounds of columns.
         worst: Whether to search for intervals without smoothness too.
         schema: What was declared about the columns, for units and dates.
+        crowding: What the public table says about how far its rows can be told apart.
 
     Raises:
         ParameterError: The question has none of the known forms.
@@ -287,5 +290,6 @@ def answered(
             worst=worst,
         )
         column = None if schema is None or one.what not in schema.names or one.is_share(table) else schema[one.what]
-        found[question if single else str(one)] = dataclasses.replace(told, measure=measured(one.kind, column))
+        told = dataclasses.replace(told, measure=measured(one.kind, column))
+        found[question if single else str(one)] = crowding.withheld(told, one.columns_asked(table))
     return found

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from sabun.asking import Forecast
+from sabun.density.crowding import Crowding
 from sabun.density.features import chosen_rows
 from sabun.density.kernel import Floats
 from sabun.density.posterior import Posterior
@@ -60,6 +61,7 @@ class DensityPlan(Rich):
         public_sampling_error: The same for the public table.
         forecasts: The error to expect where the private rows are like the public ones, and where they differ.
         told: How much smaller the release makes the error of a column's mean than it is without one, as a ratio.
+        crowded: Columns in which most public rows lie so close together that weights hardly tell them apart.
         paper_noise_sd: Noise on each coordinate of h that the paper's Laplace mechanism needs at the same epsilon.
     """
 
@@ -76,6 +78,13 @@ class DensityPlan(Rich):
     paper_noise_sd: float
     forecasts: tuple[Forecast, ...]
     told: float
+    crowded: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before the charge, beside the forecasts."""
+        advice = Crowding(columns=self.crowded).advice
+        return () if advice is None else (advice,)
 
     @property
     def vacuous(self) -> bool:
@@ -94,15 +103,16 @@ class DensityPlan(Rich):
             f"the public table's is {self.public_sampling_error:.3g}.\n"
             + "\n".join(f"{str(one).capitalize()}, if {' and '.join(one.assumed)}." for one in self.forecasts)
             + ("\nThat is hardly more than is known without a release: epsilon is too small here." if self.vacuous else "")
+            + "".join(f"\n{remark}" for remark in self.remarks)
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous}
+        told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous, "crowded": list(self.crowded)}
         return {**dataclasses.asdict(self), **told, "forecasts": [one.to_dict() for one in self.forecasts]}
 
 
-def forecast(plan: Method, *, n_records: int) -> DensityPlan:
+def forecast(plan: Method, *, n_records: int, crowding: Crowding) -> DensityPlan:
     """What that plan, an embedding, would cost and achieve on a private table of that size."""
     from sabun.density.rkhs import Embedding
 
@@ -125,6 +135,7 @@ def forecast(plan: Method, *, n_records: int) -> DensityPlan:
         paper_noise_sd=math.sqrt(2) * plan.kernel.size / (n_records * float(plan.target.epsilon)),
         forecasts=forecasts,
         told=told,
+        crowded=crowding.columns,
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sabun import checks
 from sabun.asking import Part, Question, methodical, renamed, state_of
 from sabun.density.answering import Answering
+from sabun.density.crowding import NOWHERE, CrowdedWarning, Crowding
 from sabun.density.diagnostics import CoverageWarning, Diagnostics, diagnosed
 from sabun.density.export import frame_of, plainly, read_back, resampled, table_of, write_csv, write_parquet
 from sabun.density.features import Features
@@ -154,6 +155,7 @@ class DensityRatio(Answering, Question):
         self._features, self._part = replace(features, schema=schema), None
         self._points = self._features.points(self._table)
         self._plan = plan_from(found, self._points, self._fixed.target)
+        self._crowding = Crowding.of(self._features, self._points)
         return self._adopt(found)
 
     def set_public(self, public: Any, *, pieces: int | None = None) -> Self:
@@ -180,6 +182,9 @@ class DensityRatio(Answering, Question):
         self._table, self._features, self._fixed, self._points = table, features, terms, points
         self._plan: Method = plan
         self._part = part
+        self._crowding = Crowding.of(features, points) if isinstance(plan, Embedding) else NOWHERE
+        if self._crowding.advice is not None:
+            warnings.warn(self._crowding.advice, CrowdedWarning, stacklevel=3)
         return self
 
     def partial_fit(self, *, private: Any, piece: int | None = None) -> Self:
@@ -266,7 +271,8 @@ class DensityRatio(Answering, Question):
         checks.require(terms.settings.method == "rkhs", "'rkhs' for a plan", method=terms.settings.method)
         terms.check_delta(int(n_records))
         features, points = self._public_points(table_of(self._table if public is None else public, self.schema), terms)
-        return forecast(terms.settings.plan(points, features, terms.target, self.n_public), n_records=int(n_records))
+        plan = terms.settings.plan(points, features, terms.target, self.n_public)
+        return forecast(plan, n_records=int(n_records), crowding=Crowding.of(features, points))
 
     @property
     def rows_read(self) -> int | None:
@@ -325,7 +331,7 @@ class DensityRatio(Answering, Question):
         self._judged = self._part = None
         self.n_features_in_ = len(self._features.names)
         inference = self._inference() if self._has_errors() else None
-        self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference)
+        self.diagnostics_: Diagnostics = diagnosed(self.weights_, inference, self._crowding)
         if not self.diagnostics_.covered:
             warnings.warn("; ".join(self.diagnostics_.notes), CoverageWarning, stacklevel=4)
         return self

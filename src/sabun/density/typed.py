@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -28,7 +28,6 @@ __all__ = [
     "MethodSettings",
     "basis_of",
     "interval_told",
-    "not_compared",
     "read_columns",
     "typed_method",
 ]
@@ -236,12 +235,6 @@ def _declared(term: str, schema: Schema) -> _Part:
     place = schema.features.index(name)
     scaled = float(schema.design(schema.encode([row]))[0, place])
     return lambda record: float(compare(float(record[place]), scaled))
-
-
-def not_compared(questions: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Which of the columns that weights never compared are named in questions."""
-    asked = " ".join(questions)
-    return [name for name in others if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", asked)]
 
 
 def interval_told(found: Answer) -> str:

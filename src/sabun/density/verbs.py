@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sabun import checks
-from sabun.density.typed import Accept, Basis, Method, MethodSettings, interval_told, not_compared, read_columns, typed_method
-from sabun.density.weighting import restored, weighted
+from sabun.density.typed import Accept, Basis, Method, MethodSettings, interval_told, read_columns, typed_method
+from sabun.density.weighting import weighted
 from sabun.errors import DataError, ParameterError
 from sabun.ledger.address import is_address
 from sabun.records import FilePart
@@ -20,6 +20,7 @@ from sabun.telling.language import chosen, speaking
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_files, asked_table
 from sabun.telling.terminal.charging import Payment, asked_name, warn_if_large
 from sabun.telling.terminal.columns import typed_ends
+from sabun.telling.terminal.foretelling import at_least_one
 from sabun.telling.terminal.options import (
     Again,
     Bounds,
@@ -43,7 +44,6 @@ from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.density import Answer, DensityRatio
-    from sabun.density.figures import Means
     from sabun.records import Schema
     from sabun.release import Release
 
@@ -89,7 +89,8 @@ def weights(
     relation: Relation = None,
     engine: EngineName = None,
     n_records: Annotated[
-        int | None, typer.Option(*_ROWS, help="Public guess of the number of private rows, for add-remove.")
+        int | None,
+        typer.Option(*_ROWS, callback=at_least_one, help="Public guess of the number of private rows, for add-remove."),
     ] = None,
     ledger: LedgerFile = None,
     purpose: Purpose = None,
@@ -212,27 +213,31 @@ def query(
         sabun density query new.csv 'count(mean area > 700 or mean area < 300)' 'quantiles(mean area, 0.25, 0.5, 0.75)' \
 'median(mean area where not (diagnosis = malignant))' 'mean(mean area) by diagnosis'
     """
+    from sabun.density.known import Known
+
     checks.require(0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     limits = dict(typed_ends(text) for text in bounds or ())
-    release = _release_beside(table)
-    answer, others = _answering(table, release, confidence=confidence, worst=worst_case, limits=limits)
+    known = Known.of(table, _release_beside(table), missing=_beside(table).name)
+    known.must_have(limits)
     answers: dict[str, Answer] = {}
     refused: dict[str, str] = {}
+    named: set[str] = set()
     for question in questions:
         try:
-            answers |= answer(question)
+            answers |= known.answer(question, confidence=confidence, worst=worst_case, limits=limits)
+            named |= known.named(question)
         except (ParameterError, DataError) as error:
             refused[question] = str(error)
-    trusted = not_compared(answers, others)
+    trusted = None if known.others is None else [name for name in known.others if name in named]
     if json:
         shown = {question: found.to_dict() for question, found in answers.items()}
         told = {"answers": shown, "refused": refused, "not_compared": trusted}
-        print_json(told | {"intervals_cover_noise": _has_noise(release)})
+        print_json(told | {"intervals_cover_noise": known.noisy})
     else:
         for question, found in answers.items():
             _tell(question, found)
         _tell_uncovered([found for found in answers.values() if found.uncovered_interval is not None])
-        for name in trusted:
+        for name in trusted or ():
             print_line(f"{name!r} was not compared: it is taken to go with what was as it does in the public table.")
     if refused:
         rest = ["The other questions are answered."] if answers else []
@@ -247,48 +252,6 @@ def _release_beside(table: Path) -> Release | None:
     from sabun.release import Release
 
     return Release.load(_beside(table)) if _beside(table).exists() else None
-
-
-def _has_noise(release: Release | None) -> bool:
-    """Whether it tells how far answers may be off; the default method's does."""
-    from sabun.density.saved import is_embedding
-
-    return release is not None and is_embedding(release)
-
-
-def _answering(table: Path, release: Release | None, **how: Any) -> tuple[Callable[[str], dict[str, Answer]], list[str]]:
-    """What answers a question about a weighted table; its columns that weights never compared, where that is known."""
-    from sabun.density.export import WEIGHT, read_back
-    from sabun.density.figures import answered, as_numbers
-    from sabun.density.saved import features_from
-    from sabun.records import NumberColumn
-
-    schema = None if release is None else features_from(release).schema
-    compared = None if schema is None else schema.names
-    frame, schema = read_back(table, schema)
-    if WEIGHT not in frame.columns:
-        raise DataError(f"{table.name} has no column {WEIGHT!r}. Use a table that `sabun density weights` wrote.")
-    others = [] if compared is None else [name for name in frame.columns if name not in (WEIGHT, *compared)]
-    # The cells mean what they meant when the weights were made: numbers inside their bounds, whatever else a cell holds.
-    known = [column for column in (() if schema is None else schema.columns) if column.name in frame.columns]
-    days = {column.name: frame[column.name] for column in known if isinstance(column, NumberColumn) and column.dates}
-    frame = as_numbers(frame, schema)
-    # A release knows its table by the dates themselves: numbers are none.
-    means = _means(release, frame.assign(**days), frame[WEIGHT].to_numpy(dtype=float), _beside(table).name)
-    return lambda question: answered(question, frame, means, schema=schema, **how), others
-
-
-def _means(release: Release | None, frame: Any, mass: Any, missing: str) -> Means:
-    """What the release knows of its error, or (without one) the weights alone, which know nothing of it."""
-    from sabun.density.figures import Weighted
-
-    if release is not None and _has_noise(release):
-        return restored(release, frame).means
-    if release is None:
-        return Weighted(mass=mass, reason=f"there is no {missing}, which holds the noise and the share of uncovered rows")
-    reason = f"method {release.provenance.parameters.get('method')!r} does not release how far answers may be off"
-    records = release.provenance.parameters.get("private_rows")
-    return Weighted(mass=mass, reason=reason, records=records if isinstance(records, int) else None)
 
 
 def _tell(question: str, found: Answer) -> None:

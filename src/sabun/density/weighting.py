@@ -11,6 +11,7 @@ from sabun.errors import DataError
 from sabun.records import Persons
 from sabun.telling.terminal.asked import reading
 from sabun.telling.terminal.foretelling import foretell
+from sabun.telling.terminal.output import remark
 from sabun.telling.terminal.progress import busy
 
 if TYPE_CHECKING:
@@ -24,17 +25,18 @@ def restored(release: Release, public: Any) -> DensityRatio:
     """What was released, beside its public table."""
     from sabun.density import DensityRatio
 
-    with _coverage_told_later():
+    with _told_otherwise():
         return DensityRatio.restore(release, public=public)
 
 
 @contextmanager
-def _coverage_told_later() -> Iterator[None]:
-    """No warning of Python about uncovered rows: the result says so, or its wider intervals do."""
-    from sabun.density import CoverageWarning
+def _told_otherwise() -> Iterator[None]:
+    """No warning of Python about uncovered or crowded rows: the plan, the result, or its wider intervals say so."""
+    from sabun.density import CoverageWarning, CrowdedWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoverageWarning)
+        for kind in (CoverageWarning, CrowdedWarning):
+            warnings.simplefilter("ignore", kind)
         yield
 
 
@@ -44,7 +46,7 @@ def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json:
     Raises:
         DataError: A table does not fit, or persons come without a schema.
     """
-    with _coverage_told_later():
+    with _told_otherwise():
         if str(ratio.method) != "rkhs":
             told = foretell(ratio, n_records=None, told="No plan: only the default method has one.", yes=yes, json=json)
             with reading(private, "Reading the private table, drawing noise, weighting the public table"):
@@ -53,6 +55,7 @@ def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json:
         if isinstance(private, Persons):
             with reading(private, "Reading the tables"):
                 people, count = _people(ratio.set_public(public), private)
+            _advise(ratio, count, json=json)
             told = foretell(ratio, n_records=count, yes=yes, json=json)
             with busy("Drawing noise, weighting the public table"):
                 ratio.fit(private=people, public=public)
@@ -61,10 +64,17 @@ def weighted(ratio: DensityRatio, private: Any, public: Any, *, yes: bool, json:
             ratio.set_public(public).partial_fit(private=private)
         with busy("Planning"):
             rows = ratio.n_public if ratio.rows_read is None else ratio.rows_read
+            _advise(ratio, rows, json=json)
             told = foretell(ratio, n_records=rows, yes=yes, json=json)
         with busy("Drawing noise, weighting the public table"):
             ratio.finalize()
     return told
+
+
+def _advise(ratio: DensityRatio, rows: int | None, *, json: bool) -> None:
+    """Says of crowded columns what a plan would say, where there is none."""
+    if rows is None and not json and ratio.crowding.advice is not None:
+        remark(ratio.crowding.advice)
 
 
 def _people(ratio: DensityRatio, private: Persons) -> tuple[Any, int | None]:

@@ -9,11 +9,24 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from sabun import checks
 from sabun.errors import ParameterError
 from sabun.privacy.amounts import exact, plain
 from sabun.telling.terminal.output import hearing, remark
 
-__all__ = ["Guess", "foretell", "plan_of", "shown_plan"]
+__all__ = ["Guess", "at_least_one", "foretell", "plan_of", "shown_plan"]
+
+
+def at_least_one(n_records: int | None) -> int | None:
+    """The guess, where a plan can be made for it.
+
+    Raises:
+        ParameterError: It is less than one record.
+    """
+    if n_records is not None:
+        checks.whole(minimum=1, n_records=n_records)
+    return n_records
+
 
 Guess: TypeAlias = Annotated[
     int | None,
@@ -21,6 +34,7 @@ Guess: TypeAlias = Annotated[
         "--n-records",
         "--records",
         "--rows",
+        callback=at_least_one,
         help="A public guess of the number of records, for the plan alone; where that number is public, it is read.",
     ),
 ]
