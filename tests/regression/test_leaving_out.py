@@ -116,6 +116,33 @@ def test_beside_other_kinds_loud_and_small_tables_are_left_out_too(others: list[
         assert off(combine(releases)) == pytest.approx(off(combine(releases[:1])))
 
 
+@pytest.mark.parametrize("home", [0, 40])
+def test_an_organisation_with_small_residuals_does_not_drown_in_others(home: int) -> None:
+    """Equal rows, equal promises: sums are added up as they are, and the pool had 30 times the error of the tidy one alone."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        releases = []
+        for at, deviation in enumerate((0.15, 0.01, 0.15)):
+            X = np.clip(0.4 * rng.normal(size=(6000, 5)), -1, 1)
+            y = np.clip(X @ SLOPES + deviation * rng.normal(size=6000), -1, 1)
+            one = PrivateRidge(epsilon=3, random_state=10 * seed + at, organisation=f"{deviation}#{at}", **TERMS)
+            releases.append(one.fit(X, y).release_)
+        own = tables((home,), 70 + seed) if home else [()]
+        model = combine(releases, *own[0])
+        assert off(model) == pytest.approx(off(combine(releases[1:2], *own[0])))
+        (note,) = [note for note in model.findings if note.startswith("Left out")]
+        assert "0.15#0, 0.15#2." in note
+
+
+def test_residuals_of_about_one_size_leave_nobody_out() -> None:
+    rng, releases = np.random.default_rng(1), []
+    for at, deviation in enumerate((0.1, 0.15, 0.12)):
+        X = np.clip(0.4 * rng.normal(size=(4000, 5)), -1, 1)
+        y = np.clip(X @ SLOPES + deviation * rng.normal(size=4000), -1, 1)
+        releases.append(PrivateRidge(epsilon=2, random_state=at, organisation=str(at), **TERMS).fit(X, y).release_)
+    assert not any(note.startswith("Left out") for note in combine(releases).findings)
+
+
 def test_a_loud_table_is_kept_where_its_rows_make_up_for_it() -> None:
     """Four and a half times the rows make up for half of epsilon."""
     loud, quiet = (

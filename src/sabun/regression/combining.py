@@ -44,8 +44,8 @@ _FEWEST_ROWS = 5
 _UNUSED = "left out"
 _ONE_RELEASE = "There is only one release: nothing is pooled."
 _LEFT_OUT = (
-    "Left out, since their noise would add more than their rows tell: {}. "
-    "The model and its intervals are made of the other releases alone."
+    "Left out, since their noise, or residuals far larger than the others', would add more than their rows tell: {}. "
+    "The model and its intervals, also those for new records, are made of the other releases alone."
 )
 _FEW_ROWS = (
     "The home data has too few rows to tell how much its residuals vary (it takes 3 more than there are coefficients): "

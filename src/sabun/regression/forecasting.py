@@ -23,7 +23,7 @@ from sabun.regression.sensitivity import residual_weights
 from sabun.regression.sharing import Shares, shares_of
 from sabun.regression.simulation import normals
 from sabun.regression.staged import free_level, level_for
-from sabun.regression.stages import RADII, SHARE, enough, level_of, radius_of
+from sabun.regression.stages import SHARE, enough, level_of, radius_of
 from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
 from sabun.regression.sums import Refined, Sums, near_radius
@@ -124,9 +124,9 @@ def _radius(study: Study, shares: Shares, lengths: Floats, count: int) -> float:
         return study.design.scale
     if shares.length is None:
         return radius_of(study.design, 0)
-    ladder, least = [radius_of(study.design, step) for step in range(RADII)], -shares.lean / SHARE / count
+    ladder, least = [radius_of(study.design, step) for step in range(shares.last + 1)], -shares.lean / SHARE / count
     said = (enough((lengths / radius) ** 2, intercept=study.fit_intercept).mean() for radius in ladder)
-    return ladder[max(next((step for step, one in enumerate(said) if one >= least), RADII - 1) - shares.back, 0)]
+    return ladder[max(next((step for step, one in enumerate(said) if one >= least), shares.last) - shares.back, 0)]
 
 
 def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin) -> float:

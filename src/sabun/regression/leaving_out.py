@@ -15,6 +15,10 @@ corner which only a small one has seen speaks for keeping it. In S releases of a
 others apart, so that the loud do not drown what the quiet show. Tables of about the same n / v are kept together whatever the
 noise says. Where some have a second stage, whose sums are far less noisy, and others none, the same sets of each kind by itself
 are looked at too. Files of the methods with one stage combine as they always did where all promises are the same.
+
+Of those that are kept, an organisation whose residuals are far smaller than the others' would drown in them: sums are added up
+whatever the residuals behind them. So those whose released residual variance is clearly, noise and sampling allowed for, below
+a quarter of all others' are looked at by themselves too, by the same measure.
 """
 
 from __future__ import annotations
@@ -27,8 +31,12 @@ from sabun.regression.mixing import Axes
 from sabun.regression.pooling import pooled
 from sabun.regression.study import Study
 from sabun.regression.sums import Home, Sums
+from sabun.regression.variances import effective_rows, released_variance
 
 __all__ = ["worth_pooling"]
+
+_FAR, _SURE = 4.0, 2.0
+"""How many times larger the others' residual variance is, and deviations that are allowed for on either side."""
 
 
 def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = None) -> list[Sums]:
@@ -38,12 +46,29 @@ def worth_pooling(study: Study, releases: Sequence[Sums], home: Home | None = No
         return list(releases)
     kinds = [[one for one in releases if one.staged is staged] for staged in (True, False)]
     sets = [some for of_a_kind in (releases, *(kinds if all(kinds) else ())) for some in _sets(of_a_kind)]
-    if len(sets) == 1:
-        return list(releases)
     seen = _seen(releases)
     weight = seen if home is None else seen + home.gram
-    errors = [float((weight * pooled(study, one, home).covariance).sum()) for one in sets]
-    return sets[errors.index(min(errors))]
+
+    def error(some: list[Sums]) -> float:
+        return float((weight * pooled(study, some, home).covariance).sum())
+
+    kept = min(sets, key=error)
+    return min([kept, *_tidier(study, kept, home)], key=error)
+
+
+def _tidier(study: Study, releases: list[Sums], home: Home | None) -> list[list[Sums]]:
+    """Those whose residuals are clearly smaller than all others', wherever there is such a gap."""
+    found = pooled(study, releases, home)
+    paid = found.paid / sum(effective_rows(one) for one in releases)
+    each = sorted(((released_variance([one], found.beta, paid), one) for one in releases), key=lambda pair: pair[0].found)
+    sets = []
+    for cut in range(1, len(each)):
+        most = max(one.found + _SURE * one.deviation for one, _ in each[:cut])
+        least = min(one.found - _SURE * one.deviation for one, _ in each[cut:])
+        if _FAR * most < least:
+            some = {id(one) for _, one in each[:cut]}
+            sets.append([one for one in releases if id(one) in some])
+    return sets
 
 
 def _sets(releases: Sequence[Sums]) -> list[list[Sums]]:

@@ -46,6 +46,9 @@ _RADII = ((Fraction(3, 100), 6), (Fraction(10, 100), 4))
 """Which share of the budget the radius is chosen with: the first for which so many deviations of a length fit into the rows."""
 _LEAN = 1.5
 """A radius counts as filled when a length misses it by up to so many deviations: too long costs little, too short much."""
+_SHORTEST = 8
+"""Without a constant, the last step of the ladder that may be chosen: a sixteenth of the longest row. Rare long rows may be all
+that tells a coefficient, and they count down to 1/256."""
 _SPARE = 1000
 """The radius is a step longer than rows fill where each coefficient has so many rows times mu**2, two where it has twice."""
 _CLEAR = 12
@@ -67,6 +70,8 @@ class Shares:
         first: On the diagonal of A and on c.
         second: On the sums of residuals; None where the first sums are all there is.
         back: By how many steps the radius is longer than the one that rows fill.
+        last: The shortest step of the ladder that may be chosen.
+        leans: Whether a radius counts as filled that noise may have made seem too long.
     """
 
     budget: Fraction
@@ -75,11 +80,13 @@ class Shares:
     first: Fraction
     second: Fraction | None
     back: int = 0
+    last: int = RADII - 1
+    leans: bool = True
 
     @property
     def lean(self) -> int:
         """By how much a noisy length may fall short of its threshold, in units of 1 / SHARE."""
-        return 0 if self.length is None else round(_LEAN * math.sqrt(self.length))
+        return round(_LEAN * math.sqrt(self.length)) if self.leans and self.length is not None else 0
 
 
 @functools.lru_cache(maxsize=256)
@@ -98,8 +105,9 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     shares = (share for share, many in _RADII if rows is None or many * each <= SHARE * rows * math.sqrt(share))
     radius = next(shares, _NOTHING) if study.clip_radius is None else _NOTHING
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
-    twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2
-    return replace(_shared(study, radius, twice), back=_back(study.width, rows, budget / people**2))
+    twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2    whole = replace(_shared(study, radius, twice), back=_back(study.width, rows, budget / people**2))
+    # Short rows hardly ask for a shorter radius without a constant: what noise forgives there would end at the longest.
+    return whole if study.fit_intercept else replace(whole, last=_SHORTEST, leans=False)
 
 
 def _back(width: int, rows: int | None, budget: Fraction) -> int:

@@ -31,7 +31,6 @@ from sabun.regression.sharing import QUERIES, Shares, plain_radius, shares_of
 from sabun.regression.stages import (
     LARGEST_START,
     LEVELS,
-    RADII,
     RESIDUALS,
     START_BITS,
     Lengths,
@@ -162,7 +161,7 @@ def add_staged_noise(study: Study, table: Reading, coin: Coin) -> dict[str, Any]
 
 def _chosen(tally: Tally, shares: Shares, noise: Sequence[int]) -> int:
     """The first radius of the ladder that is long enough for rows that fill the shorter ones, by bisection; else the last."""
-    low, high, fresh = 0, RADII - 1, iter(noise)
+    low, high, fresh = 0, shares.last, iter(noise)
     while low < high:
         middle = (low + high) // 2
         noisy = tally.sums[middle] + next(fresh)  # proof: length-once
