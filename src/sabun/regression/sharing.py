@@ -105,7 +105,8 @@ def shares_of(study: Study, rows: int | None) -> Shares:
     shares = (share for share, many in _RADII if rows is None or many * each <= SHARE * rows * math.sqrt(share))
     radius = next(shares, _NOTHING) if study.clip_radius is None else _NOTHING
     # Where noise hides the first model, residuals around it are no smaller than targets: one stage then has all of the budget.
-    twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2    whole = replace(_shared(study, radius, twice), back=_back(study.width, rows, budget / people**2))
+    twice = rows is None or rows**2 * budget >= (_CLEAR * study.width * people) ** 2
+    whole = replace(_shared(study, radius, twice), back=_back(study.width, rows, budget / people**2))
     # Short rows hardly ask for a shorter radius without a constant: what noise forgives there would end at the longest.
     return whole if study.fit_intercept else replace(whole, last=_SHORTEST, leans=False)
 
