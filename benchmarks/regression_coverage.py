@@ -33,6 +33,7 @@ from sabun.records import Column, Schema
 from sabun.regression import HomeModel, PublicModel, Study
 from sabun.regression.combining import facts_of
 from sabun.regression.falling import public_posterior
+from sabun.regression.leaving_out import worth_pooling
 from sabun.regression.pooling import pooled
 from sabun.regression.second_round import residuals_around
 from sabun.regression.sharing import shares_of
@@ -229,10 +230,10 @@ def _runs(world: World, runs: int, seed: int) -> Iterator[tuple[Any, float, Any,
         if world.law != "normal":  # rows of other laws reach far, or lie far from 0
             slopes *= min(1.0, _ROOM / float(np.abs(slopes).sum()))
         truth = np.append(slopes, dice.uniform(-0.2, 0.2) * world.intercept)
-        model = _model(world, _study(world, truth), truth, dice)
+        model, kept = _model(world, _study(world, truth), truth, dice)
         low, high = np.vstack([model.conf_int(), model.intercept_interval()]).T[:, : world.width]
         coefficients = np.append(model.coef_, model.intercept_)[: world.width]
-        place = int(dice.integers(world.organisations))
+        place = kept[int(dice.integers(len(kept)))]  # a model's new records are those of the organisations that count
         X, y = _table(world, truth, dice, _NEW_RECORDS, None if world.home_rows else place)
         ends = model.predict_interval(X)
         held = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
@@ -253,15 +254,21 @@ def _study(world: World, truth: np.ndarray[Any, Any]) -> Study:
     )
 
 
-def _model(world: World, study: Study, truth: np.ndarray[Any, Any], dice: np.random.Generator) -> HomeModel | PublicModel:
-    """What `combine` makes of such releases, without the files around them, which take most of its time."""
+def _model(
+    world: World, study: Study, truth: np.ndarray[Any, Any], dice: np.random.Generator
+) -> tuple[HomeModel | PublicModel, list[int]]:
+    """What `combine` makes of such releases, without the files around them, which take most of its time; and of which."""
     tables = [Labelled(*_table(world, truth, dice, world.rows, place)) for place in range(world.organisations)]
     sums, moments = [sums_of(study, value) for value in _released(study, tables, dice)], Moments(design=study.design)
     facts: dict[str, Any] = {"study": study, "method": "pool", "organisations": tuple(map(str, range(len(sums))))}
-    if world.home_rows is None:
-        return PublicModel(**facts, **facts_of(public_posterior(study, sums), study, sums))
-    home = home_sums(study, state_of(moments, Labelled(*_table(world, truth, dice, world.home_rows, None))))
-    return HomeModel(**facts, **facts_of(pooled(study, sums, home), study, sums, home))
+    home = None
+    if world.home_rows is not None:
+        home = home_sums(study, state_of(moments, Labelled(*_table(world, truth, dice, world.home_rows, None))))
+    kept = worth_pooling(study, sums, home)
+    places = [place for place, one in enumerate(sums) if any(one is other for other in kept)]
+    if home is None:
+        return PublicModel(**facts, **facts_of(public_posterior(study, kept), study, kept)), places
+    return HomeModel(**facts, **facts_of(pooled(study, kept, home), study, kept, home)), places
 
 
 def _released(study: Study, tables: Sequence[Labelled], dice: np.random.Generator) -> list[dict[str, Any]]:
