@@ -143,7 +143,7 @@ def test_an_interval_that_says_nothing_is_not_charged_for(here: Path, capsys: py
     assert exit_code(*command) == 2
     said = capsys.readouterr().err
     assert "epsilon must be larger to tell anything about 402 records; got 0.05: even at best, error of the count" in said
-    assert "nothing was charged. --epsilon 0.8 or 12864 records would do; or pass --yes to release anyway." in said
+    assert "nothing was charged. From --epsilon 0.8 or 12864 records on it is no longer refused; a good answer takes" in said
     assert ledger.entries() == ()
     assert exit_code(*command, "--yes") == 0
     assert len(ledger.entries()) == 1

@@ -132,8 +132,8 @@ def _refusal(question: Any, plan: Any, n_records: int, public: dict[str, Any]) -
     if more is not None:
         ways.append(f"{n_records * more} records")
     seen = f": even at best, {expected[0]}" if expected else ": even at best nothing but noise is expected"
-    way = f"{' or '.join(ways)} would do; or pass" if ways else "Pass"
-    return f"{got}{seen}. Nothing was released, nothing was charged. {way} --yes to release anyway."
+    way = f"From {' or '.join(ways)} on it is no longer refused; a good answer takes more. " if ways else ""
+    return f"{got}{seen}. Nothing was released, nothing was charged. {way}Pass --yes to release anyway."
 
 
 def _with(question: Any, epsilon: Fraction) -> Any:
