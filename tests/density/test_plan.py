@@ -54,3 +54,14 @@ def test_fewer_rows_of_either_table_are_foretold_to_err_more() -> None:
     found = {name: ratio.plan(public=rows, n_records=n).forecasts[0].high for name, (rows, n) in sizes.items()}
     assert found["few public"] > 3 * found["plenty"]
     assert found["few private"] > 3 * found["plenty"]
+
+
+def test_a_plan_of_noise_says_why_it_is_one() -> None:
+    """The error of a mean is small beside it: two tables from one population have means close together anyway."""
+    poor, good = (DensityRatio(epsilon=epsilon).plan(public=PUBLIC, n_records=3000) for epsilon in ("0.0005", 1))
+    assert poor.vacuous
+    assert poor.forecasts[0].middle < 0.1
+    assert poor.because.endswith(f"a column's mean would stay {poor.told:.0%} as uncertain as without a release")
+    assert f"epsilon is too small here: {poor.because}." in str(poor)
+    assert good.because == ""
+    assert "too small" not in str(good)

@@ -216,7 +216,7 @@ def test_nothing_but_noise_needs_a_tick(clinic: Clinic, guest: Guest) -> None:
     before = clinic.book.entries()
     refused = guest.answered(guest.send(path, **fields, act="ask"))
     assert "must be larger to tell anything" in refused.text
-    assert "pass “Release even if nothing but noise is expected” to release anyway" in refused.text, "no option, but its field"
+    assert "Pass “Release even if nothing but noise is expected” to release anyway" in refused.text, "no option, but its field"
     assert 'value="0.0001"' in refused.text, "what was filled in is still there"
     assert clinic.book.entries() == before
     taken = guest.answered(guest.send(path, **fields, yes="yes", act="ask"))

@@ -143,7 +143,7 @@ def test_an_interval_that_says_nothing_is_not_charged_for(here: Path, capsys: py
     assert exit_code(*command) == 2
     said = capsys.readouterr().err
     assert "epsilon must be larger to tell anything about 402 records; got 0.05: even at best, error of the count" in said
-    assert "nothing was charged. --epsilon 0.8 or 12864 records would do; or pass --yes to release anyway." in said
+    assert "nothing was charged. From --epsilon 0.8 or 12864 records on it is no longer refused; a good answer takes" in said
     assert ledger.entries() == ()
     assert exit_code(*command, "--yes") == 0
     assert len(ledger.entries()) == 1
@@ -257,6 +257,25 @@ def test_a_public_reference_makes_the_plan_of_a_count(here: Path, capsys: pytest
     assert plan["forecasts"][0]["assumed"][0] == "the table is like the reference of 402 records"
     assert exit_code("outliers", "count", "t.csv", *told) == 0
     assert json.loads(capsys.readouterr().out)["plan"] == plan
+
+
+@pytest.mark.parametrize("asked", ["age,bmi", "bmi,age"])
+def test_a_reference_needs_only_the_columns_that_are_asked_about(
+    here: Path, asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (here / "t.csv").read_text().splitlines()
+    (here / "public.csv").write_text("".join(f"{','.join(line.split(',')[:2])}\n" for line in lines))
+    (here / "p.csv").write_text("".join(f"{line},{'ill' if at == 0 else at % 2}\n" for at, line in enumerate(lines)))
+    told = ("--like", "public.csv", "--radius", "0.2", "--epsilon", "2", "--json")
+    assert exit_code("outliers", "plan", "--n-records", "402", *told, *BOUNDS) == 0
+    exact = json.loads(capsys.readouterr().out)
+    wider = ("--bounds", "ill=0:1", *BOUNDS, "--columns", asked)
+    assert exit_code("outliers", "plan", "--n-records", "402", *told, *wider) == 0
+    assert json.loads(capsys.readouterr().out) == exact
+    assert exit_code("outliers", "count", "p.csv", *told, *wider) == 0
+    assert json.loads(capsys.readouterr().out)["plan"] == exact
+    assert exit_code("outliers", "plan", "--n-records", "402", *told, "--bounds", "ill=0:1", *BOUNDS) == 4
+    assert "has no column 'ill'" in capsys.readouterr().err
 
 
 def test_the_private_table_is_no_reference(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

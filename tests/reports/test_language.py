@@ -260,6 +260,24 @@ def test_what_is_not_in_the_catalogue_stays_as_it_is() -> None:
     assert cited("Theorem 4") == "Theorem 4"
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "even at best nothing but noise is expected",
+        "even at best, error of the count, in records: about 16.6, in nine of ten runs at most 55.3 and at least 2.53",
+        "where the tables differ, a column's mean would stay 97% as uncertain as without a release",
+    ],
+)
+def test_a_refusal_of_noise_gives_its_reason_in_japanese(why: str) -> None:
+    got = f"epsilon must be larger to tell anything about 3000 records; got 0.0005: {why}."
+    ways = "From --epsilon 0.002 or 12000 records on it is no longer refused; a good answer takes more."
+    with speaking("ja"):
+        told = complained(f"{got} Nothing was released, nothing was charged. {ways} Pass --yes to release anyway.")
+    assert "（いまは 0.0005）" in told
+    assert "--epsilon 0.002 か 12000 件のレコード からは断られなくなります" in told
+    assert re.search(r"[a-z]{2,} [a-z]{2,}", told) is None
+
+
 def test_pages_in_english_need_no_catalogue() -> None:
     code = (
         "import sys, sabun; assert 'sabun.telling' not in sys.modules; from sabun.telling import language, words;"

@@ -152,10 +152,42 @@ def test_a_plan_says_what_the_interval_will_be(asked: Any, how: Any, terms: Any)
     assert 0 <= plan.usual_error <= plan.reach
     assert f"{plan.question} over 300 records" in str(plan)
     assert plan.to_dict()["epsilon"] == "1"
-    assert not asked(**({"epsilon": "1e-6", "schema": SCHEMA} | how | terms)).plan(n_records=300).useful
-    assert asked(**({"epsilon": 500, "schema": SCHEMA} | how | terms)).plan(n_records=30_000).useful
+    poor = asked(**({"epsilon": "1e-6", "schema": SCHEMA} | how | terms)).plan(n_records=300)
+    good = asked(**({"epsilon": 500, "schema": SCHEMA} | how | terms)).plan(n_records=30_000)
+    for one, noise in ((poor, True), (good, False)):
+        assert one.vacuous is ("epsilon is too small" in str(one)) is noise
+    assert all(str(one).partition(": ")[2] in str(plan) for one in plan.forecasts), "what the charge shows, and no other figure"
     with pytest.raises(ParameterError, match="n_records must be"):
         question.plan(n_records=0)
+
+
+@pytest.mark.parametrize("asked", [Mean, Variance])
+def test_a_forecast_says_how_large_it_takes_groups_to_be_and_what_half_the_size_does(asked: Any) -> None:
+    """With groups of 40, 30, 20 and 10 % one error in five was above what nine of ten should stay below."""
+    halved = "half as many records have twice the error"
+    question = asked(column="age", epsilon=1, schema=SCHEMA, by="sex")
+    whole, half = (question.plan(n_records=n).forecasts[0] for n in (6000, 3000))
+    assert whole.assumed[:2] == ("groups have about 3000 records each", halved)
+    for end in ("middle", "high"):
+        assert getattr(half, end) == pytest.approx(2 * getattr(whole, end), rel=0.05)
+    where = {"area": "north"}
+    both = question.set_params(where=where).plan(n_records=6000).forecasts[0]
+    assert both.assumed[:3] == ("all records meet the condition", "groups have about 3000 records each", halved)
+    alone = asked(column="age", epsilon=1, schema=SCHEMA, where=where).plan(n_records=6000).forecasts[0]
+    assert alone.assumed[:2] == ("all records meet the condition", halved)
+    everybody = asked(column="age", epsilon=1, schema=SCHEMA).plan(n_records=6000).forecasts[0]
+    assert not any("half" in one for one in everybody.assumed)
+
+
+def test_a_forecast_that_groups_of_any_size_share_says_nothing_of_their_size() -> None:
+    for asked, how in ((Sum, {"column": "age"}), (Count, {}), (Histogram, {"column": "age"})):
+        question = asked(epsilon=1, schema=SCHEMA, by="sex", **how)
+        [whole], [half] = (question.plan(n_records=n).forecasts for n in (6000, 3000))
+        assert whole.middle == half.middle
+        assert not any("half" in one for one in whole.assumed)
+    ranks = Quantiles(column="age", epsilon=1, schema=SCHEMA, by="sex").plan(n_records=6000)
+    told = ("groups have about 3000 records each", "among half as many records the same error in ranks reaches twice as far")
+    assert [one.assumed[:2] for one in ranks.forecasts] == [told, told]
 
 
 def test_a_plan_matches_what_comes() -> None:
@@ -235,7 +267,7 @@ def test_every_other_confidence_is_kept(asked: Any, how: dict[str, Any], confide
 
 @pytest.mark.parametrize(("asked", "how"), EVERY)
 def test_a_plan_takes_any_number_of_records(asked: Any, how: dict[str, Any]) -> None:
-    assert asked(epsilon=1, schema=SCHEMA, **how).plan(n_records=10**400).useful
+    assert not asked(epsilon=1, schema=SCHEMA, **how).plan(n_records=10**400).vacuous
 
 
 @pytest.mark.parametrize("bins", [10**6 + 1, 10**12, 10**400, [0, 10**400], [2**53, 2**53 + 1], [0, math.inf]])

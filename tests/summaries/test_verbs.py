@@ -102,7 +102,7 @@ def test_dates_are_typed_and_told_as_dates(capsys: Capture) -> None:
     assert story(Release.load("h21.json")).grids[0].rows[1][0] == "2025-07-02 to 2025-12-31"
     told = ("plan", "mean", "--n-records", "400", "--schema", "d.json", "--column", "in", "--epsilon", "1")
     assert exit_code("summaries", *told) == 0
-    assert " days or less." in capsys.readouterr().out
+    assert "Error of the mean, in days: about " in capsys.readouterr().out
     assert exit_code("summaries", "count", *table, "--where", "in=spring:") == 2
     assert "where must look like day=2026-01-01:2026-04-01" in capsys.readouterr().err
 
@@ -124,7 +124,8 @@ def test_units_are_told_beside_numbers_and_change_nothing_where_there_are_none(c
         assert exit_code("summaries", "histogram", *asked, "--bins", "50,60,70") == 0
         assert f"histogram of weight, 60 to 70{' kg' if name == 'kg' else ''}: 400" in capsys.readouterr().out
         assert exit_code("summaries", "plan", "mean", *asked[1:], "--n-records", "400") == 0
-        assert (" kg or less" if name == "kg" else " units of 'weight' or less") in capsys.readouterr().out
+        measured = "kg" if name == "kg" else "units of 'weight'"
+        assert f"Error of the mean, in {measured}: about " in capsys.readouterr().out
         facts[name] = Release.load(f"{name}-mean.json").provenance.parameters
     assert dict(facts["kg"]["units"]) == {"weight": "kg"}
     assert "units" not in facts["plain"]
@@ -148,6 +149,20 @@ def test_too_few_is_said_on_the_terminal_too(capsys: Capture) -> None:
     few = ("--column", "age", "--where", "age=99:", "--confidence", "0.9999999")
     assert exit_code("summaries", "mean", *ASK[:-1], "0.1", *few) == 0
     assert "mean of age: too few to tell   (between 0 and 100)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["mean", "variance", "quantiles"])
+def test_a_plan_and_a_charge_say_the_same(verb: str, capsys: Capture) -> None:
+    """Quantiles that were told well had been planned as of no use: a wide interval in ranks is not one in values."""
+    asked = (*ASK[1:-1], "0.5", "--column", "age", "--by", "sex")
+    assert exit_code("summaries", "plan", verb, *asked, "--n-records", "400") == 0
+    planned = capsys.readouterr().out
+    assert "too small" not in planned
+    assert exit_code("summaries", verb, ASK[0], *asked) == 0
+    told = [line.removeprefix("Plan: error") for line in capsys.readouterr().err.splitlines() if line.startswith("Plan: error")]
+    assert told
+    assert all(line in planned for line in told)
+    assert "groups have about 200 records each; " in planned
 
 
 def test_a_plan_speaks_json(capsys: Capture) -> None:

@@ -91,6 +91,12 @@ class DensityPlan(Rich):
         """Whether an answer would be hardly less open than without a release."""
         return self.told >= _HARDLY
 
+    @property
+    def because(self) -> str:
+        """Why it is vacuous, where it is: no forecast tells, for two tables from one population have means close together."""
+        known = f"where the tables differ, a column's mean would stay {self.told:.0%} as uncertain as without a release"
+        return known if self.vacuous else ""
+
     def __str__(self) -> str:
         cost = f"epsilon = {plain(self.epsilon)}" + (f", delta = {plain(self.delta)}" if self.delta else "")
         times = self.noise_error / max(self.private_sampling_error, 1e-300)
@@ -102,7 +108,7 @@ class DensityPlan(Rich):
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
             f"the public table's is {self.public_sampling_error:.3g}.\n"
             + "\n".join(f"{str(one).capitalize()}, if {' and '.join(one.assumed)}." for one in self.forecasts)
-            + ("\nThat is hardly more than is known without a release: epsilon is too small here." if self.vacuous else "")
+            + (f"\nepsilon is too small here: {self.because}." if self.vacuous else "")
             + "".join(f"\n{remark}" for remark in self.remarks)
         )
 

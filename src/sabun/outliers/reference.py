@@ -16,10 +16,10 @@ from sabun import checks
 from sabun.asking import Forecast
 from sabun.errors import DataError
 from sabun.outliers.error_bar import Tail
-from sabun.outliers.points import read_table
+from sabun.outliers.points import places_of, read_table
 from sabun.outliers.sensitivity import measure, outlier_degrees
 from sabun.privacy.noise import seeded_coin
-from sabun.records import Schema
+from sabun.records import Persons, Schema, has_names
 
 __all__ = ["Reference", "Seen"]
 
@@ -111,11 +111,13 @@ class Reference:
     def of(
         cls, table: object, *, schema: Schema | None, columns: tuple[int | str, ...] | None, radius: float, cover: str
     ) -> Self:
-        """Reads it, as the private table will be read.
+        """Reads it, as the private table will be read; where it names its columns, only those that are asked about.
 
         Raises:
             DataError: It is no table of this kind, or has no rows.
         """
+        if schema is not None and columns is not None and has_names(table) and not isinstance(table, Persons):
+            schema, columns = schema.select([schema.names[at] for at in places_of(columns, schema.names, declared=True)]), None
         _, points = read_table(table, schema=schema, columns=columns)
         if not len(points):
             raise DataError("like must have at least one row; got none.")

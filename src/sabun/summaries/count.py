@@ -101,13 +101,13 @@ class _Sizes:
         return [Group(*pair) for pair in zip(*ends, strict=True)]
 
     def expected(self, size: int, rows: int) -> Expected:
-        return expected_count(self.noise, self.terms, whole=size, unit="rows", rows=rows)
+        return expected_count(self.noise, self.terms, unit="rows", rows=rows)
 
 
-def expected_count(noise: Noise, terms: Terms, *, whole: int, unit: str, rows: int) -> Expected:
+def expected_count(noise: Noise, terms: Terms, *, unit: str, rows: int) -> Expected:
     """What to expect of one noisy count; in a kind table it is one of all rows."""
     reach, low, usual, high = (float(min(noise.reach(miss), LARGEST)) for miss in (terms.miss, 0.9, 0.5, 0.1))
-    return Expected(reach, usual, whole, unit, (((low, usual, high), ()),), rows)
+    return Expected(reach, unit, (((low, usual, high), ()),), rows)
 
 
 def with_ends(noisy: Sequence[int], reach: int, top: int) -> tuple[list[int], list[list[int]]]:

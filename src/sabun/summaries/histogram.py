@@ -160,6 +160,4 @@ class _BinCounts:
         return [Group(*with_ends(noisy[at : at + count], reach, top)) for at in range(0, len(noisy), count)]
 
     def expected(self, size: int, rows: int) -> Expected:
-        return expected_count(
-            self.noise, self.terms, whole=max(size // self.bins.count, 1), unit="records for each bin", rows=rows
-        )
+        return expected_count(self.noise, self.terms, unit="records for each bin", rows=rows)

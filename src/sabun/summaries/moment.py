@@ -38,6 +38,7 @@ class Formula:
         answer: What the noisy numbers of a group say; the number of rows is used only where it is public.
         extent: How far apart two answers about a group of that size can be.
         squared: Whether answers about a column are measured in squares of what it is.
+        divided: Whether an answer is a sum by the number of records, so that noise weighs more the fewer there are.
     """
 
     change: Callable[[People, str, Ruler], Change]
@@ -45,6 +46,7 @@ class Formula:
     answer: Callable[[Moment, Sequence[int], int, float], Group]
     extent: Callable[[Moment, int], Fraction]
     squared: bool = False
+    divided: bool = True
 
 
 @final
@@ -107,10 +109,11 @@ class Moment:
         spread_evenly = self.formula.numbers(self, (size, size * width // 2, size * width * width // 3))
         ends = [self.formula.answer(self, spread_evenly, rows, miss).interval for miss in (self.terms.miss, 0.9, 0.5, 0.1)]
         reach, few, usual, high = (high / 2 - low / 2 for low, high in ends)
-        few, middle, high = self._errors(spread_evenly, rows) or (few, usual, high)
+        errors = self._errors(spread_evenly, rows) or (few, usual, high)
         whole = number(self.formula.extent(self, size))
         assumed: tuple[str, ...] = () if self.public else ("cells are spread evenly over the bounds",)
-        return Expected(reach, usual, whole, self._unit, (((few, middle, high), assumed),), whole)
+        fewer = "half as many records have twice the error" if self.formula.divided else ""
+        return Expected(reach, self._unit, ((errors, assumed),), whole, fewer)
 
     @property
     def _unit(self) -> str:

@@ -26,11 +26,9 @@ class SummaryPlan(Rich):
         relation: Between which tables it holds.
         n_records: The number of records planned for.
         groups: How many groups share the table.
-        usual_error: An error that is exceeded about half of the time, or less often.
-        reach: Half the width of the interval, about.
+        reach: Half the width of the interval, about; where there are two forecasts, at worst.
         confidence: The planned confidence.
-        unit: What both are measured in.
-        useful: Whether the interval leaves half of what is possible out.
+        unit: What errors and interval are measured in.
         forecasts: The error to expect; an optimistic and a pessimistic one where it depends on the table.
         most: How far apart two answers can be in the kindest table.
     """
@@ -41,13 +39,16 @@ class SummaryPlan(Rich):
     relation: str
     n_records: int
     groups: int
-    usual_error: float
     reach: float
     confidence: float
     unit: str
-    useful: bool
     forecasts: tuple[Forecast, ...]
     most: float
+
+    @property
+    def usual_error(self) -> float:
+        """The middle of the forecast; of the pessimistic one where there are two."""
+        return self.forecasts[-1].middle
 
     @property
     def vacuous(self) -> bool:
@@ -59,17 +60,21 @@ class SummaryPlan(Rich):
         each = f", {self.groups} groups of about {self.n_records // self.groups} each" if self.groups > 1 else ""
         lines = [
             f"{self.question} over {self.n_records} records{each} costs {cost} ({self.relation}).",
-            f"Usual error: {self.usual_error:.3g} {self.unit} or less. The interval reaches about {self.reach:.3g} up or down, "
-            f"and holds the exact answer with probability {self.confidence:g}.",
         ]
-        lines += [
-            f"At {end}: {one}." for end, one in zip(("best", "worst"), self.forecasts, strict=False) if len(self.forecasts) > 1
-        ]
-        if not self.useful:
-            lines.append("epsilon is too small to be useful here: the interval would hold most of what is possible anyway.")
+        two = len(self.forecasts) > 1
+        for end, one in zip(("best", "worst"), self.forecasts, strict=False):
+            told = f"At {end}: {one}" if two else f"Error{str(one).removeprefix('error')}"
+            lines.append(f"{told} (if {'; '.join(one.assumed)})." if one.assumed else f"{told}.")
+        lines.append(
+            f"The interval reaches about {self.reach:.3g} up or down{' at worst' if two else ''}, and holds the exact answer "
+            f"with probability {self.confidence:g}."
+        )
+        if self.vacuous:
+            lines.append("epsilon is too small here: even at best one answer in ten is off by half of all that is possible.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         told = {"epsilon": str(self.epsilon), "delta": str(self.delta), "vacuous": self.vacuous}
-        return dataclasses.asdict(self) | told | {"forecasts": [one.to_dict() for one in self.forecasts]}
+        foretold = {"forecasts": [one.to_dict() for one in self.forecasts], "usual_error": self.usual_error}
+        return dataclasses.asdict(self) | told | foretold

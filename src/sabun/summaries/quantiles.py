@@ -189,12 +189,12 @@ class _Ranks:
 
     def expected(self, size: int, rows: int) -> Expected:
         reach = max(2 * rank.off for rank in self.ranks)
-        usual = max(_off(rank.rate, self.ruler.count, 0.5) for rank in self.ranks)
         errors = tuple(
             (tuple(float(min(off(miss), size)) for miss in (0.9, 0.5, 0.1)), (assumed,))
             for off, assumed in ((self._spread, _EVENLY), (self._crowded, _CROWDED))
         )
-        return Expected(float(min(reach, size)), float(min(usual, size)), size, "ranks", errors, size)  # type: ignore[arg-type]
+        fewer = "among half as many records the same error in ranks reaches twice as far"
+        return Expected(float(min(reach, size)), "ranks", errors, size, fewer)  # type: ignore[arg-type]
 
     def _spread(self, miss: float) -> float:
         """The error of a quantile whose neighbours are spread evenly: as many marks between any two of them."""

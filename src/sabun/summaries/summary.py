@@ -70,20 +70,18 @@ class Expected(NamedTuple):
 
     Args:
         reach: Half the width of its interval.
-        usual: Of one that holds half of the time.
-        whole: How far apart two answers about the group can be.
         unit: What all of it is measured in.
         errors: Errors that are exceeded in nine, five and one of ten runs, with what is assumed about the table: once, or at
             best and at worst.
-        most: As `whole`, in a table that is as kind as can be.
+        most: How far apart two answers about the group can be, in a table that is as kind as can be.
+        fewer: What comes of half as many records, in words; empty where errors do not depend on how many there are.
     """
 
     reach: float
-    usual: float
-    whole: float
     unit: str
     errors: tuple[tuple[tuple[float, float, float], tuple[str, ...]], ...]
     most: float
+    fewer: str = ""
 
 
 class Read(NamedTuple):
@@ -179,11 +177,16 @@ class Summary(Question):
         return self._recipe(Terms(ask=ask, people=people, miss=miss))
 
     def plan(self, *, n_records: int) -> SummaryPlan:
-        """What to expect of a table of so many rows, from public facts alone; groups are taken to be of one size."""
+        """What to expect of a table of so many rows, from public facts alone.
+
+        Groups are taken to be of one size, a condition to hold for all records; what is foretold says so where it matters.
+        """
         recipe = self._settled()
         ask, groups = recipe.terms.ask, len(recipe.terms.people.groups)
         checks.whole(minimum=1, n_records=n_records)
-        expected = recipe.expected(max(int(n_records) // groups, 1), n_records)
+        size = max(int(n_records) // groups, 1)
+        expected = recipe.expected(size, n_records)
+        sized = _sized(recipe.terms.people, size, expected.fewer)
         return SummaryPlan(
             question=self.word,
             epsilon=ask.epsilon,
@@ -192,13 +195,15 @@ class Summary(Question):
             n_records=n_records,
             groups=groups,
             reach=expected.reach,
-            usual_error=expected.usual,
             confidence=float(self.confidence),
             unit=expected.unit,
-            useful=4 * expected.reach < expected.whole,
             forecasts=tuple(
                 Forecast(
-                    quantity=f"error of the {self.word}, in {expected.unit}", low=low, middle=middle, high=high, assumed=of
+                    quantity=f"error of the {self.word}, in {expected.unit}",
+                    low=low,
+                    middle=middle,
+                    high=high,
+                    assumed=(*sized, *of),
                 )
                 for (low, middle, high), of in expected.errors
             ),
@@ -267,6 +272,15 @@ class Summary(Question):
     def _own(self, answers: Any) -> Any:
         """The answer of the one group there is; all of them by name where there are groups."""
         return answers[EVERYBODY] if self.by is None else dict(answers)
+
+
+def _sized(people: People, size: int, fewer: str) -> tuple[str, ...]:
+    """What is assumed about how many records an answer is about, and what comes of fewer."""
+    if not fewer or not (people.by is not None or people.where):
+        return ()
+    met = ("all records meet the condition",) if people.where else ()
+    shared = () if people.by is None else (f"groups have about {size} records each",)
+    return (*met, *shared, fewer)
 
 
 def _assumptions(ask: Ask, persons: Persons | None) -> tuple[str, ...]:

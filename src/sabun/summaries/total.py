@@ -86,4 +86,4 @@ def _extent(how: Moment, size: int) -> Fraction:
     return size * (how.ruler.steps if how.public else how.ruler.largest) * how.ruler.step
 
 
-_FORMULA = Formula(change=of_sums, numbers=_numbers, answer=_answer, extent=_extent)
+_FORMULA = Formula(change=of_sums, numbers=_numbers, answer=_answer, extent=_extent, divided=False)

@@ -46,6 +46,8 @@ _UNKNOWN = (
     "No plan: the number of records is private here, and nobody guessed it. Pass --n-records with a public guess to see one."
 )
 
+_NOISE = "even at best nothing but noise is expected"
+
 
 def foretell(
     question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", floor: Any = None, **public: Any
@@ -53,7 +55,8 @@ def foretell(
     """Shows a question's plan before anything is charged, and refuses a vacuous one.
 
     Args:
-        question: What will be fitted; `question.plan(n_records=…, **public)` touches no private record.
+        question: What will be fitted; `question.plan(n_records=…, **public)` touches no private record. A plan
+            that is vacuous for another reason than its forecast shows has that reason as `because`.
         n_records: A public number of records: the true one only where that is public; None where nobody told one.
         yes: Whether noise is wanted all the same.
         json: Whether the plan is told with the answer, and not before.
@@ -131,9 +134,9 @@ def _refusal(question: Any, plan: Any, n_records: int, public: dict[str, Any]) -
     more = _first(lambda times: _vacuous(question, n_records * times, public))
     if more is not None:
         ways.append(f"{n_records * more} records")
-    seen = f": even at best, {expected[0]}" if expected else ": even at best nothing but noise is expected"
-    way = f"{' or '.join(ways)} would do; or pass" if ways else "Pass"
-    return f"{got}{seen}. Nothing was released, nothing was charged. {way} --yes to release anyway."
+    seen = getattr(plan, "because", "") or (f"even at best, {expected[0]}" if expected else _NOISE)
+    way = f"From {' or '.join(ways)} on it is no longer refused; a good answer takes more. " if ways else ""
+    return f"{got}: {seen}. Nothing was released, nothing was charged. {way}Pass --yes to release anyway."
 
 
 def _with(question: Any, epsilon: Fraction) -> Any:
