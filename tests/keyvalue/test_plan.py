@@ -37,7 +37,11 @@ def test_a_plan_foretells_and_says_what_it_assumes() -> None:
         "error of the frequencies, root mean square over keys",
         "error of the means, root mean square over holders",
     ]
-    for words in ("Assumes keys with frequencies around 0.2", "means scattered by a quarter of the range"):
+    for words in (
+        "if there are keys with frequencies around 0.2",
+        "means scattered by a quarter of the range",
+        "eight of ten studies",
+    ):
         assert words in str(plan)
     assert plan.to_dict()["forecasts"][0]["middle"] == plan.forecasts[0].middle
     assert not plan.vacuous
@@ -63,6 +67,33 @@ def test_a_plan_says_when_an_answer_will_tell_nothing(n: int, vacuous: bool) -> 
     assert ("root mean square over keys" in str(plan)) is not vacuous, "no figure beside a guess"
     assert (plan.forecasts[0].middle >= 0.29) is vacuous
     assert all(math.isfinite(one.high) for one in plan.forecasts)
+
+
+def test_a_plan_has_one_figure_for_each_error_and_says_what_belongs_to_it() -> None:
+    plan = Study(keys=list(range(50)), epsilon=1.0).plan(n_records=50_000)
+    lines = [line for line in str(plan).splitlines() if line.startswith("error of the")]
+    assert len(lines) == 4
+    for line, one in zip(lines, plan.forecasts, strict=True):
+        assert f"about {one.middle:.3g} (in eight of ten studies {one.low:.3g} to {one.high:.3g}), if there are" in line
+        assert one.assumed[0] in line
+    assert "expected error" not in str(plan)
+
+
+@pytest.mark.parametrize(("frequency", "weak"), [(0.05, True), (0.5, False)])
+def test_what_cannot_be_learned_of_a_mean_is_blamed_on_no_single_cause(frequency: float, weak: bool) -> None:
+    plan = Study(keys=list("abcd"), epsilon=1.0).plan(n_records=2000, frequency=frequency)
+    assert not plan.vacuous
+    assert f"Of one key with a frequency of {frequency:g} the interval reaches about" in str(plan)
+    assert ("will not stand out from noise, so its mean cannot be learned" in str(plan)) is weak
+    assert ("that of its mean" in str(plan)) is not weak, "no reach where nothing is learned"
+
+
+def test_no_error_beyond_what_is_possible_is_told() -> None:
+    plan = Study(keys=list("abcd"), epsilon=0.001).plan(n_records=2000, frequency=0.3)
+    assert plan.frequency_error > 1
+    assert str(plan).splitlines()[1:] == [
+        "Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."
+    ]
 
 
 @pytest.mark.parametrize("mean", [-0.6, 0.0, 0.6])

@@ -189,11 +189,13 @@ def test_a_device_that_refuses_is_a_parameter_error() -> None:
 def test_a_plan_is_words_and_numbers() -> None:
     plan = Study(keys=list("abcd"), epsilon=1.0, value_range=(0, 10)).plan(n=10_000, frequency=0.3, mean=4.0)
     assert plan.reports_per_key == 2500
-    assert "expected error of a frequency" in str(plan)
+    assert str(plan).startswith("epsilon 1 per person; about 2500 reports per key.")
     assert plan.to_dict()["epsilon"] == 1.0
     assert Study(keys=list("abcd"), epsilon=0.5).plan(n=400, frequency=0.1).mean_is_weak
     with pytest.raises(ParameterError, match="mean must be within the value range; got 11"):
         Study(keys=list("abcd"), epsilon=1.0, value_range=(0, 10)).plan(n=10, mean=11)
+    with pytest.raises(ParameterError, match="mean must be left out where no values are asked; got 5"):
+        Study(keys=list("abcd"), epsilon=1.0, protocol="auto-f").plan(n=10, mean=5)
     with pytest.raises(ParameterError, match="frequency must be above 0 and at most 1; got 0"):
         Study(keys=list("abcd"), epsilon=1.0).plan(n=10, frequency=0)
 

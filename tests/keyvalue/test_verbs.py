@@ -254,7 +254,7 @@ def test_a_plan_tells_cost_and_errors_before_anybody_answers(capsys: Capture) ->
     capsys.readouterr()
     sabun("plan", "study.json", "--n-records", "20000", "--frequency", "0.3")
     told = capsys.readouterr().out
-    assert told.startswith("epsilon 2 per person; about 10000 reports per key; expected error of a frequency 0.00")
+    assert told.startswith("epsilon 2 per person; about 10000 reports per key.")
     assert "each holds the truth with probability 0.95." in told
     found = as_json(capsys, "plan", "study.json", "--records", "20000", "--frequency", "0.3", "--level", "0.99")
     wider = as_json(capsys, "plan", "study.json", "--n-records", "20000", "--frequency", "0.3", "--mean", "5")
@@ -268,6 +268,20 @@ def test_a_plan_tells_cost_and_errors_before_anybody_answers(capsys: Capture) ->
     assert half == pytest.approx(found["mean_reach"], rel=0.2)
     rare = as_json(capsys, "plan", "study.json", "--n-records", "500", "--frequency", "0.01")
     assert (rare["mean_is_weak"], rare["mean_reach"]) == (True, 4.0)
+
+
+def test_a_truth_that_nobody_would_draw_or_find_is_refused_before_anything_is_written(capsys: Capture) -> None:
+    sabun("study", "study.json", "--keys", "a,b", "--epsilon", "2")
+    sabun("simulate", "study.json", "--n", "500", "--seed", "0", "--out", "t.tally")
+    asked = ("estimate", "study.json", "t.tally", "--truth", "nope.csv", "--out", "rows.csv")
+    for more, message in (
+        ((), "truth must be left out without a plot"),
+        (("--plot", "x.svg"), "there is none called 'nope.csv'"),
+    ):
+        sabun(*asked, *more, code=2)
+        assert message in capsys.readouterr().err
+    assert not Path("rows.csv").exists()
+    assert not Path("x.svg").exists()
 
 
 @pytest.mark.parametrize(

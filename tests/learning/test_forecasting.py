@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from learning.learning_samples import SCHEMA, problem
 from sabun.asking import Planned
+from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.features import Features
@@ -97,6 +99,38 @@ def test_a_model_of_noise_is_called_one(method: str) -> None:
     assert "nine tenths" in str(found)
     assert found.forecasts[0].middle > 0.44, "the kind forecast says so too"
     assert not plan(method, n_records=100_000).vacuous
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [("1/1000", False), ("1/10000", True)])
+def test_a_plan_says_where_the_kind_forecast_itself_loses_nearly_all(epsilon: str, said: bool) -> None:
+    """With two classes at most one half can be lost; nine tenths of that are 0.45."""
+    found = plan(n_records=2200, epsilon=epsilon)
+    assert not found.vacuous, "columns that all tell the classes apart could still do"
+    assert (found.forecasts[0].middle >= 0.45) is said
+    assert bool(found.remarks) is said
+    assert ("not refused only because tables in which" in str(found)) is said
+    assert found.to_dict()["remarks"] == list(found.remarks)
+
+
+def test_a_plan_that_would_be_refused_says_so() -> None:
+    vacuous = plan(n_records=5, epsilon=0.001)
+    assert "refuses that without --yes" in str(vacuous)
+    assert "is not refused" not in str(vacuous)
+    assert "refuse" not in str(plan())
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("dp-adam", {"epochs": 1_000_001}, "epochs must be at most 1,000,000; got 1000001"),
+        ("dp-sgd", {"epochs": 500_001}, "epochs must be at most 500,000 at a sampling rate of 0.1; got 500001"),
+        ("dp-sgd", {"sampling_rate": 1e-6}, "sampling_rate must be at least 6e-06 with epochs=30"),
+        ("laplace-sgd", {"sampling_rate": 1e-7, "epochs": 1}, "sampling_rate must be at least 2e-07 with epochs=1"),
+    ],
+)
+def test_more_steps_than_can_be_planned_are_refused(method: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        plan(method, **settings)
 
 
 @pytest.mark.parametrize(

@@ -511,6 +511,31 @@ def test_a_wrong_column_is_asked_back_about(table: Path, capsys: pytest.CaptureF
     assert not Path("model").exists()
 
 
+def test_a_plan_refuses_a_target_that_is_not_declared(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ("learning", "plan", "--n-records", "300", "--schema", "schema.json")
+    for target, advice in ("anwser", "Did you mean 'answer'?"), ("foo", "Leave --target out"):
+        assert exit_code(*plan, "--target", target) == 2
+        said = capsys.readouterr()
+        assert f"target must be declared; got {target!r}. {advice}" in said.err
+        assert not said.out
+
+
+@pytest.mark.parametrize("verb", [("train", "people.csv", "--out", "model"), ("plan", "--n-records", "300")])
+def test_a_target_among_the_columns_is_refused(verb: tuple[str, ...], table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("learning", *verb, "--schema", "schema.json", "--target", "answer")
+    assert exit_code(*words, "--columns", "age,answer") == 2
+    assert "target must be no input; got 'answer'. Leave it out of --columns." in capsys.readouterr().err
+    assert not Path("model").exists()
+
+
+def test_a_target_that_no_table_has_is_all_that_is_said(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("learning", "train", "people.csv", "--bounds", "age=0:100", "--target", "foo", "--out", "model")
+    assert exit_code(*words) == 2
+    said = capsys.readouterr()
+    assert "target must be a column of people.csv; got 'foo'." in said.err
+    assert not said.out
+
+
 def test_a_range_beyond_what_can_be_drawn_is_refused_for_that_reason(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [word for word in TRAIN if word not in ("--delta", "1e-3")]
     for typed, reason in (("1e300:2e300", "weight_range must be within plus or minus"), ("2:1", "the second at least")):

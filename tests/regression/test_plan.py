@@ -15,6 +15,7 @@ from sabun.regression.pooling import pooled
 from sabun.regression.simulation import simulate, simulated_study
 from sabun.regression.sufficient import add_noise
 from sabun.regression.sums import sums_of
+from sabun.telling.terminal.foretelling import shown_plan
 
 
 @pytest.mark.parametrize("mechanism", ["ssp-gauss", "ssp-laplace", "objpert"])
@@ -114,6 +115,19 @@ def test_forecasts_are_a_pair_where_nothing_is_told_and_one_where_the_shape_is()
     assert one.assumed[0] in str(told)
     assert isinstance(told, Planned)
     assert [len(plan_of(unit_study(2, method=m), n_records=300).forecasts) for m in MECHANISMS] == [2] * len(MECHANISMS)
+
+
+def test_a_band_is_said_to_hold_as_often_by_a_plan_as_before_a_charge() -> None:
+    plan = plan_of(unit_study(4, method="staged"), n_records=2000)
+    for one in plan.forecasts:
+        assert f"{one.middle:.2g} (in four of five runs {one.low:.2g} to {one.high:.2g})" in str(plan)
+        assert "in four of five runs at most" in shown_plan(plan)
+    assert "nine of ten" not in shown_plan(plan)
+
+
+def test_a_shape_that_would_change_nothing_is_refused() -> None:
+    with pytest.raises(ParameterError, match="method must be one that releases sums to plan with a shape; got 'objpert'"):
+        plan_of(unit_study(2, method="objpert"), n_records=300, shape=Shape(spread=0.3))
 
 
 def test_targets_far_to_one_side_cost_what_the_first_sums_cost() -> None:

@@ -448,3 +448,29 @@ def test_a_target_of_labels_is_answered_with_the_columns_of_numbers(folder: Path
         == 2
     )
     assert "target must be a column of numbers; got 'ill'. Choose one of 'age', 'bmi'." in capsys.readouterr().err
+
+
+def test_a_plan_is_told_what_tables_are_like(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("plan", "--n-records", "400", *BOUNDS, "--epsilon", "1", "--json")
+    run(*asked, "--shape", "spread=0.3", "--shape", "r-squared=0.4")
+    [forecast] = json.loads(capsys.readouterr().out)["forecasts"]
+    assert "features spread by 0.3 around 0" in forecast["assumed"][0]
+    assert "explains 40%" in forecast["assumed"][0]
+    run(*asked)
+    assert len(json.loads(capsys.readouterr().out)["forecasts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            "spred=0.3",
+            "shape must be KEY=VALUE with a key among spread, centre, correlation, r_squared, deviation, between, tail",
+        ),
+        ("spread=wide", "spread must be a number; got 'wide'."),
+        ("spread=7", "spread must be above 0 and at most 1; got 7.0."),
+    ],
+)
+def test_a_shape_that_cannot_be_is_explained(told: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("regression", "plan", "--n-records", "400", *BOUNDS, "--epsilon", "1", "--shape", told) == 2
+    assert message in capsys.readouterr().err

@@ -23,6 +23,7 @@ __all__ = ["Plan", "plan_of"]
 _GUESS = 0.29
 """How far off one half is on average, for a share that may be anything: what an estimate must beat to tell something."""
 _BELOW, _ABOVE = 2.5, 1.9
+_OFTEN = "eight of ten studies"
 """How far the error may lie beside a forecast in eight of ten cells; `python -m benchmarks.keyvalue_plans`."""
 _TYPICAL = 0.72
 """Most keys of a study are rarer than the mean, or more alike than supposed, so errors are typically that much smaller."""
@@ -39,6 +40,7 @@ class Plan(Rich):
     Attributes:
         epsilon: Certified cost of one participation.
         n_records: The number of people planned for.
+        frequency: That of the one key.
         reports_per_key: Reports that say something about the key.
         frequency_error: Standard deviation of the frequency, from the key's own reports.
         frequency_reach: About how far the interval of the frequency reaches up or down.
@@ -54,6 +56,7 @@ class Plan(Rich):
 
     epsilon: float
     n_records: int
+    frequency: float
     reports_per_key: float
     frequency_error: float
     frequency_reach: float
@@ -65,21 +68,29 @@ class Plan(Rich):
     vacuous: bool
 
     def __str__(self) -> str:
-        weak = " The key is too rare to learn its mean." if self.mean_is_weak else ""
-        error = "; no values are asked" if self.mean_error is None else f", of a mean {self.mean_error:.3g}"
-        reach = "; it" if self.mean_reach is None else f", that of the mean about {self.mean_reach:.3g}; each"
-        lines = [
-            f"epsilon {self.epsilon:.6g} per person; about {self.reports_per_key:.0f} reports per key; expected error of a "
-            f"frequency {self.frequency_error:.3g}{error}.{weak}",
-            f"The interval of the frequency reaches about {self.frequency_reach:.3g} up or down{reach} holds the truth with "
-            f"probability {self.confidence:g}.",
-        ]
+        silent = "; no values are asked" if self.mean_error is None else ""
+        lines = [f"epsilon {self.epsilon:.6g} per person; about {self.reports_per_key:.0f} reports per key{silent}."]
         if self.vacuous:  # an error over all keys would tell of what is assumed, not of the reports
-            told = ["Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."]
+            words = "Even at best a frequency will be as far off as a guess. Ask more people, fewer keys or a larger epsilon."
+            return "\n".join([*lines, words])
+        lines += [
+            f"{one.quantity}: about {one.middle:.3g} (in {one.often} {one.low:.3g} to {one.high:.3g}), "
+            f"if there are {'; '.join(one.assumed)}."
+            for one in self.forecasts
+        ]
+        key = f"Of one key with a frequency of {self.frequency:.3g}"
+        reach = f"{key} the interval reaches about {self.frequency_reach:.3g} up or down"
+        sure = f"holds the truth with probability {self.confidence:g}."
+        if self.mean_reach is None or self.mean_is_weak:
+            lines.append(f"{reach}; it {sure}")
         else:
-            told = [f"{one.quantity}: {one.middle:.3g} ({one.low:.3g} to {one.high:.3g})." for one in self.forecasts]
-            told.append("Assumes " + "; ".join(dict.fromkeys(words for one in self.forecasts for words in one.assumed)) + ".")
-        return "\n".join(lines + told)
+            lines.append(f"{reach}, that of its mean about {self.mean_reach:.3g}; each {sure}")
+        if self.mean_is_weak:
+            lines.append(
+                "Such a key will not stand out from noise, so its mean cannot be learned: that takes more people, fewer keys, "
+                "more frequent ones, or a larger epsilon."
+            )
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -97,10 +108,11 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     )
     checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
     low, high = (float(end) for end in study.terms.value_range)
+    valued = not study.terms.valueless
+    checks.require(mean is None or valued, "left out where no values are asked", mean=mean)
     checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
-    valued = not study.terms.valueless
     sd_f, sd_m = _deviations(study, n_records, float(known), m)
     reach = normal_quantile(confidence)
     weak = valued and float(known) <= reach * sd_f
@@ -109,6 +121,7 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     return Plan(
         epsilon=float(study.terms.certified),
         n_records=n_records,
+        frequency=float(known),
         reports_per_key=_reports(study, n_records),
         frequency_error=sd_f,
         frequency_reach=min(reach * sd_f, 1.0),
@@ -170,4 +183,4 @@ def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, va
 
 
 def _forecast(quantity: str, middle: float, assumed: tuple[str, ...]) -> Forecast:
-    return Forecast(quantity=quantity, low=middle / _BELOW, middle=middle, high=middle * _ABOVE, assumed=assumed)
+    return Forecast(quantity=quantity, low=middle / _BELOW, middle=middle, high=middle * _ABOVE, assumed=assumed, often=_OFTEN)

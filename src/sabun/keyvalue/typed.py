@@ -140,6 +140,8 @@ def truth_of(made: Study, file: Path | None, population: str | None, frequency: 
     if file is None:
         return [frequency] * keys, [middle] * keys
     valued = not made.terms.valueless
+    if not file.exists():
+        raise ParameterError(f"truth must be a file; there is none called {str(file)!r}.")
     with open(file, newline="", encoding="utf-8") as text:
         rows = {row.get("key"): row for row in csv.DictReader(text)}
     try:

@@ -24,7 +24,7 @@ from sabun.telling.terminal.written import Encoding
 from sabun.telling.words import count as counted
 
 if TYPE_CHECKING:
-    from sabun.keyvalue import Estimates, Study
+    from sabun.keyvalue import Study
 
 __all__ = ["app"]
 
@@ -323,7 +323,7 @@ def estimate(
         str, typer.Option(help="each: an interval for every key; average: shorter, right on average over keys, not for each.")
     ] = "each",
     top: Annotated[int | None, typer.Option(help="Also say which keys are the K most frequent, with probabilities.")] = None,
-    truth: Annotated[Path | None, typer.Option(help="A CSV with key, frequency, mean to draw beside the estimates.")] = None,
+    truth: Annotated[Path | None, typer.Option(help="With --plot: a CSV with key, frequency, mean to draw beside.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the means to this SVG file.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to save the release (.json), or the rows alone (.csv); weak means are left out.")
@@ -351,6 +351,9 @@ def estimate(
             new_file(new, name=name)
     if plot is not None and made.terms.valueless:
         raise ParameterError("plot must be left out where no values are asked; there are no means to draw.")
+    if truth is not None and plot is None:
+        raise ParameterError("truth must be left out without a plot, which is all that shows it. Add --plot.")
+    known = None if truth is None else truth_of(made, truth, None, 0.0, None)[1]
     rows = None if out is None or out.suffix == ".json" else out
     if release is not None and rows is None and out is not None:
         raise ParameterError("release must be named once; got --release and an --out that ends in .json. Leave out one.")
@@ -364,8 +367,10 @@ def estimate(
     if rows is not None:
         found.to_frame(suppress=True).to_csv(rows, index=False)
     if plot is not None:
+        from sabun.keyvalue.plots import means_svg
+
         with speaking(lang):
-            _draw(found, made, plot, truth)
+            plot.write_text(means_svg(found, known), encoding="utf-8")
     if json:
         print_json(
             found.to_dict() | {"out": None if out is None else str(out)} | ({"top": ranking.to_dict()} if ranking else {})
@@ -380,13 +385,6 @@ def estimate(
 
 
 app.command()(simulate)
-
-
-def _draw(found: Estimates, made: Study, plot: Path, truth: Path | None) -> None:
-    from sabun.keyvalue.plots import means_svg
-
-    known = None if truth is None else truth_of(made, truth, None, 0.0, None)[1]
-    plot.write_text(means_svg(found, known), encoding="utf-8")
 
 
 def _written(out: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from sabun.learning.settings import (
     AnonymizedLearningSettings,
     AnonymizingFirstSettings,
     DpSgdSettings,
+    LaplaceSgdSettings,
     LearningFirstSettings,
     NoisyCentroidsSettings,
     ObjectivePerturbationSettings,
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Choices", "delta_for"]
 
 _FEW = 10_000
+_MOST_EPOCHS, _MOST_STEPS = 1_000_000, 5_000_000
+"""Far beyond what helps: noise for so many steps is found in seconds, for a hundred times as many a plan seems to hang."""
+_USUAL_EPOCHS = 30
 
 
 @final
@@ -41,7 +46,7 @@ class Choices:
         delta: As it was given, for messages.
         hidden: Sizes of hidden layers, or "auto".
         n_public: The number of records, where the caller declares it public.
-        epochs: Passes; None picks by method.
+        epochs: Passes, at most a million; None picks by method.
         learning_rate: None picks by method.
     """
 
@@ -63,6 +68,7 @@ class Choices:
                 checks.whole(minimum=1, **{name: getattr(self, name)})
                 # Whole numbers of another library would wrap around where noise is scaled.
                 object.__setattr__(self, name, int(getattr(self, name)))
+        self._check_steps()
         if self.learning_rate is not None:
             checks.positive(learning_rate=self.learning_rate)
             checks.require(self.learning_rate <= LARGE, f"at most {LARGE:.0f}", learning_rate=self.learning_rate)
@@ -79,6 +85,18 @@ class Choices:
         if isinstance(self.method, AnonymizingFirstSettings) and self.method.synthesis != "bayes-net":
             rule = f"0 or left out for the synthesis {self.method.synthesis!r}, which needs none"
             checks.require(self.ask.delta == 0, rule, delta=self.delta)
+
+    def _check_steps(self) -> None:
+        epochs = self.epochs
+        if epochs is not None:
+            checks.require(epochs <= _MOST_EPOCHS, f"at most {_MOST_EPOCHS:,}", epochs=epochs)
+        if isinstance(self.method, DpSgdSettings | LaplaceSgdSettings):
+            rate, passes = self.method.sampling_rate, epochs or _USUAL_EPOCHS
+            few, most = passes <= _MOST_STEPS * rate, math.floor(_MOST_STEPS * rate)
+            advice = f"More than {_MOST_STEPS:,} steps are not planned."
+            if epochs is not None and most > 0:
+                checks.require(few, f"at most {most:,} at a sampling rate of {rate:g}", advice, epochs=epochs)
+            checks.require(few, f"at least {passes / _MOST_STEPS:g} with epochs={passes}", advice, sampling_rate=rate)
 
     def _check_hidden(self) -> None:
         if isinstance(self.hidden, str) and self.hidden == "auto":

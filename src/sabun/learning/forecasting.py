@@ -21,7 +21,7 @@ from sabun.learning.network import Network
 from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.training import Method
 
-__all__ = ["FEW", "MOST", "VACUOUS", "Floor", "drowned", "foretold", "noise_share", "trained"]
+__all__ = ["DROWNED", "FEW", "MOST", "VACUOUS", "Floor", "drowned", "foretold", "noise_share", "trained"]
 
 VACUOUS = (
     "Even if every column told the classes apart, nine tenths of what there is to learn would be lost to noise. Use a larger "
@@ -31,7 +31,7 @@ FEW, MOST = 100, 1_000_000
 """Where nobody tells how many records there are: a run that is more than noise from the first number on goes on, for with fewer
 nobody should train at all; one that needs more may be noise for a table that somebody has, and waits for a guess or a yes. With
 the second number the search ends."""
-_DROWNED = 9.0
+DROWNED = 9.0
 """Of what is lost beside what is kept, on the kindest table."""
 
 _SPREAD = 3.0
@@ -85,7 +85,7 @@ def drowned(method: Method, n_records: int) -> bool:
         kindest = _KINDLY * pairs**2 * share / network.sizes[0]
     else:
         kindest = pairs * share / math.sqrt(network.n_weights)
-    return min(kindest, _KINDLY * share) >= _DROWNED
+    return min(kindest, _KINDLY * share) >= DROWNED
 
 
 @final

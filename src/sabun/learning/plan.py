@@ -13,7 +13,7 @@ from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import VACUOUS, Floor, drowned, foretold, trained
+from sabun.learning.forecasting import DROWNED, VACUOUS, Floor, drowned, foretold, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
 from sabun.notebook import Rich
@@ -21,6 +21,12 @@ from sabun.privacy import plain
 from sabun.records import Schema
 
 __all__ = ["Plan", "floor_of"]
+
+_REFUSED = "`sabun learning train` refuses that without --yes."
+_LOST = (
+    "Even if the classes lie well apart, nine tenths or more of what there is to learn would be lost to noise. This is not "
+    "refused only because tables in which every column tells the classes apart could still do."
+)
 
 
 @final
@@ -43,6 +49,7 @@ class Plan(Rich):
         forecasts: The accuracy that noise will cost, where the classes lie well apart and where not; none for ways of training
             about which nothing is known.
         vacuous: Whether nearly all is lost to noise even if every column tells the classes apart.
+        remarks: What to know before the charge, beside the forecasts: that nearly all is lost, and whether it is refused.
     """
 
     method: str
@@ -57,6 +64,7 @@ class Plan(Rich):
     warnings: tuple[str, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
     vacuous: bool = False
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -80,6 +88,7 @@ class Plan(Rich):
         plan = (
             PoissonPlan(threshold=1 << 32, steps=method.steps) if isinstance(method, DpAdam) else getattr(method, "plan", None)
         )
+        forecasts, vacuous = foretold(method, n_records, len(classes)), drowned(method, n_records)
         return cls(
             method=choices.method.method,
             n_weights=trained(method, n_records).n_weights,
@@ -91,14 +100,15 @@ class Plan(Rich):
             noise_multiplier=noise,
             noise_to_signal=None if noise is None or plan is None else noise / (float(plan.probability) * n_records),
             warnings=warnings_for(method.guarantee, n_records),
-            forecasts=foretold(method, n_records, len(classes)),
-            vacuous=drowned(method, n_records),
+            forecasts=forecasts,
+            vacuous=vacuous,
+            remarks=_remarks(forecasts, vacuous, most=1 - 1 / len(classes)),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         forecasts = [forecast.to_dict() for forecast in self.forecasts]
-        return asdict(self) | {"warnings": list(self.warnings), "forecasts": forecasts}
+        return asdict(self) | {"warnings": list(self.warnings), "forecasts": forecasts, "remarks": list(self.remarks)}
 
     def __str__(self) -> str:
         lines = [
@@ -114,9 +124,14 @@ class Plan(Rich):
                 f"{told.quantity}: about {told.middle:.2g} (in {told.often} {told.low:.2g} to {told.high:.2g}), "
                 f"if {told.assumed[0]}."
             )
-        if self.vacuous:
-            lines.append(VACUOUS)
-        return "\n".join([*lines, *(f"Warning: {words}." for words in self.warnings)])
+        return "\n".join([*lines, *self.remarks, *(f"Warning: {words}." for words in self.warnings)])
+
+
+def _remarks(forecasts: tuple[Forecast, ...], vacuous: bool, *, most: float) -> tuple[str, ...]:
+    if vacuous:
+        return (f"{VACUOUS} {_REFUSED}",)
+    kind = min((one.middle for one in forecasts), default=0.0)
+    return (_LOST,) if kind >= (most - kind) * DROWNED else ()
 
 
 def floor_of(choices: Choices, *, schema: Schema, classes: tuple[Any, ...]) -> Floor:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, final
 
 import typer
 
+from sabun import checks
 from sabun.asking import settings_of
 from sabun.errors import ParameterError
 from sabun.learning.settings import KINDS
@@ -35,9 +36,11 @@ __all__ = [
     "groups_of",
     "inputs_of",
     "layers",
+    "must_be_declared",
     "must_be_joint",
     "must_be_model",
     "must_be_new_table",
+    "must_hold",
     "number_of_classes",
     "quoted",
     "read_asked",
@@ -70,12 +73,34 @@ _OLDER = {"regularisation": "regularization"}
 
 
 def inputs_of(whole: Schema, columns: str | None, target: str | None) -> Schema:
-    """The columns that a network reads: those listed, or all; never the target.
+    """The columns that a network reads: those listed, or all but the target.
 
     Raises:
-        ParameterError: A column is not declared.
+        ParameterError: A column is not declared, or the target is listed among them.
     """
-    return whole.select([name for name in listed(columns, whole) or whole.names if name != target])
+    chosen = listed(columns, whole)
+    checks.require(target not in (chosen or ()), "no input", "Leave it out of --columns.", target=target)
+    return whole.select(chosen or [name for name in whole.names if name != target])
+
+
+def must_be_declared(target: str, whole: Schema) -> None:
+    """Refuses the target of a plan that its schema does not have.
+
+    Raises:
+        ParameterError: It has none of that name.
+    """
+    advice = checks.meant(target, whole.names) or "Leave --target out: what is not declared is no input anyway."
+    checks.require(target in whole.names, "declared", advice, target=target)
+
+
+def must_hold(table: FilePart, target: str) -> None:
+    """Refuses a target that is no column of the table.
+
+    Raises:
+        ParameterError: There is no such column.
+    """
+    if target not in table.names():
+        raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
 
 
 def classes_for(whole: Schema | None, target: str | None, classes: str | None) -> tuple[Any, ...] | None:
@@ -109,8 +134,7 @@ def read_once(table: FilePart, names: Sequence[str], target: str) -> tuple[Chunk
         ParameterError: There is no such target.
         DataError: The file cannot be read, or lacks an input.
     """
-    if target not in table.names():
-        raise ParameterError(f"target must be a column of {table.name}; got {target!r}.")
+    must_hold(table, target)
     rows, beside = read_beside(table, names, [target])
     return rows, Answers((label for (label,) in beside), name=target)
 

@@ -126,6 +126,8 @@ def train(
         settings = [*(settings or ()), f"processes={processes}"]
     whole = declared(schema, bounds)
     inputs, labels = typed.inputs_of(whole, columns, target), typed.classes_for(whole, target, classes)
+    if persons.id is None:
+        typed.must_hold(table.written(inputs.file), target)
     if synthetic is not None:
         typed.must_be_new_table(synthetic, method)
     if labels is None and persons.id is not None:
@@ -226,6 +228,8 @@ def plan(
     """
     payment = Payment.of(ledger, None)
     whole = declared(schema, bounds) if schema is not None or bounds else None
+    if whole is not None and target is not None:
+        typed.must_be_declared(target, whole)
     if n_classes is None:
         n_classes = len((whole and target and typed.classes_for(whole, target, None)) or ("one", "other"))
     classifier = _classifier(

@@ -32,6 +32,7 @@ _FEW = 7
 _OUTSIDE = 0.075
 """So many new draws lie beyond each end of a band. A tenth would hold four in five of the made-up tables themselves; with a
 tenth 76 % of single runs held in 88 made-up cases with right shapes, for tables are never quite what was made up."""
+_OFTEN = "four of five runs"
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
     "coefficients are half as long as the public guess of their length"
@@ -137,7 +138,7 @@ class Plan(Rich):
             f"In that table {self.assumed}. Yours was not looked at and may be far worse: if its features fill a third of "
             f"their bounds, the public model has {self.error_narrow:.3g}.",
             *(
-                f"Forecast of the public model's error: {one.middle:.2g} ({one.low:.2g} to {one.high:.2g} in four of five), if "
+                f"Forecast of the public model's error: {one.middle:.2g} (in {one.often} {one.low:.2g} to {one.high:.2g}), if "
                 f"{one.assumed[0]}."
                 for one in self.forecasts
             ),
@@ -154,7 +155,7 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
         study: Its terms.
         n_records: Rows of each organisation.
         organisations: How many.
-        shape: What the tables are like, as far as that is known without looking at them.
+        shape: What the tables are like, as far as that is known without looking at them; for methods that release sums.
 
     Example:
         >>> from sabun.records import Column, Schema
@@ -167,6 +168,8 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
         raise ParameterError(
             f"shape must be a Shape; got {type(shape).__name__}. Make one with Shape(spread=, r_squared=, ...)."
         )
+    summed = shape is None or study.method in STATISTICS
+    checks.require(summed, "one that releases sums to plan with a shape", "Others have a formula.", method=study.method)
     # Spread evenly over its bounds a feature has the mean square 1/3, divided by the squared scale of a row; where rows are
     # shortened, at most that of a coordinate in a ball.
     spread = n_records * min(1 / (3 * study.design.scale**2), 1 / (study.width + 2))
@@ -230,7 +233,7 @@ def _forecasts(
 
 def _foretold(low: float, middle: float, high: float, assumed: str) -> Forecast:
     quantity = "error of the public model's predictions (0: as good as possible, 1: as predicting the mean)"
-    return Forecast(quantity=quantity, low=low, middle=middle, high=high, assumed=(assumed,))
+    return Forecast(quantity=quantity, low=low, middle=middle, high=high, assumed=(assumed,), often=_OFTEN)
 
 
 def _size(study: Study) -> float:

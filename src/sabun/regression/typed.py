@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from sabun.ledger import Ledger
     from sabun.records import FilePart, Schema
-    from sabun.regression import HomeModel, PublicModel, Study
+    from sabun.regression import HomeModel, PublicModel, Shape, Study
     from sabun.release import Release
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "predict_to",
     "quiet_warnings",
     "save_once",
+    "shape_of",
     "signer_of",
     "tell_model",
     "tell_study",
@@ -90,6 +92,24 @@ def number(text: str, name: str) -> float:
         return float(text)
     except ValueError:
         raise ParameterError(f"{name} must be a number; got {text!r:.60}.") from None
+
+
+def shape_of(told: Sequence[str]) -> Shape | None:
+    """What tables are like, from KEY=VALUE; None where nothing was told.
+
+    Raises:
+        ParameterError: There is no such key, or its value is no number or breaks its rule.
+    """
+    from sabun.regression import Shape
+
+    keys, found = [field.name for field in fields(Shape)], dict[str, float]()
+    for text in told:
+        name, _, value = text.partition("=")
+        key = name.strip().replace("-", "_")
+        if key not in keys:
+            raise ParameterError(f"shape must be KEY=VALUE with a key among {', '.join(keys)}; got {text!r:.60}.")
+        found[key] = number(value, key)
+    return Shape(**found) if found else None
 
 
 def given(text: str | None, name: str) -> str:

@@ -22,6 +22,7 @@ from sabun.regression.typed import (
     predict_to,
     quiet_warnings,
     save_once,
+    shape_of,
     signer_of,
     tell_model,
     terms_of,
@@ -167,6 +168,15 @@ def plan(
     schema: SchemaFile = None,
     method: Method = None,
     relation: Relation = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape",
+            metavar="KEY=VALUE",
+            help="What tables are like, a public guess: spread, centre, correlation, r_squared, deviation, between or tail, in "
+            "half ranges of the bounds around their middle; repeat it.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say what a release will cost and how far off its model may be; touches no data, and says what it assumes instead.
@@ -174,14 +184,17 @@ def plan(
     Example:
 
         sabun regression plan --n-records 3000 --organisations 5 --bounds age=0:99 --bounds dose=0:60 --target dose --epsilon 1
-    """
+
+        sabun regression plan --n-records 3000 --bounds age=0:99 --bounds dose=0:60 --target dose --epsilon 1 --shape spread=0.3 --shape r_squared=0.4
+    """  # noqa: E501 (an example is one line)
     from sabun.regression import PrivateRidge
 
     said = {"schema": schema, "bounds": bounds, "columns": columns, "target": target}
     terms = terms_of(study, said | {"epsilon": epsilon, "delta": delta, "method": method, "relation": relation})
     agreed = terms.get("study")
     anybody = next(iter(agreed.organisations), None) if agreed is not None else None
-    made = PrivateRidge(**terms, organisation=anybody).plan(n_records=n_records, organisations=organisations)
+    model = PrivateRidge(**terms, organisation=anybody)
+    made = model.plan(n_records=n_records, organisations=organisations, shape=shape_of(shape or ()))
     if json:
         print_json(made.to_dict())
         return
