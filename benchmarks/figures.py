@@ -507,11 +507,12 @@ def _yes_or_no() -> str:
 
 def _held_out() -> str:
     """Errors of one organisation's public model on held-out rows, table by table."""
-    lines = ["", "", "| table (rows) | ε | `ssp-gauss`, the former default | `staged` | diffprivlib 0.6.6 | without privacy |"]
-    lines.append("|---|---|---|---|---|---|")
+    names = "`ssp-gauss`, the former default | `staged` | its plan | diffprivlib 0.6.6 | without privacy"
+    lines = ["", "", f"| table (rows) | ε | {names} |", "|---" * 7 + "|"]
     for row in _defaults("tables"):
-        errors = [short(row[who]) for who in ("ssp-gauss", "staged", "diffprivlib", "without privacy")]
-        lines.append(f"| {row['table']} ({row['rows']:,}) | {row['epsilon']} | {' | '.join(errors)} |")
+        old, new, peer, limit = (short(row[who]) for who in ("ssp-gauss", "staged", "diffprivlib", "without privacy"))
+        cells = [old, new, "refused as noise" if row["refused"] else "taken", peer, limit]
+        lines.append(f"| {row['table']} ({row['rows']:,}) | {row['epsilon']} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 
 

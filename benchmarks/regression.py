@@ -117,13 +117,18 @@ def _tables(quick: bool) -> list[Figure]:
     return figures
 
 
+def held_out_model(table: dict[str, np.ndarray], method: str, epsilon: int) -> PrivateRidge:
+    """A model of such a table before it is fitted."""
+    bounds = list(zip(table["lows"], table["highs"], strict=True))
+    return PrivateRidge(epsilon=epsilon, method=method, x_bounds=bounds, y_bounds=tuple(table["ends"]))
+
+
 def held_out_errors(table: dict[str, np.ndarray], method: str, epsilon: int, repeats: int) -> list[float]:
     """Of one organisation's public model, over the variance of the target."""
-    bounds = list(zip(table["lows"], table["highs"], strict=True))
     errors = []
     for _ in range(repeats):
-        model = PrivateRidge(epsilon=epsilon, method=method, x_bounds=bounds, y_bounds=tuple(table["ends"]))
-        guess = np.clip(model.fit(table["X"], table["y"]).predict(table["T"]), *table["ends"])
+        model = held_out_model(table, method, epsilon).fit(table["X"], table["y"])
+        guess = np.clip(model.predict(table["T"]), *table["ends"])
         errors.append(float(np.mean((guess - table["u"]) ** 2) / np.var(table["u"])))
     return errors
 

@@ -32,7 +32,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import cpu_seconds, run_peer
-from benchmarks.regression import TABLE_PEER, held_out_errors, held_out_tables
+from benchmarks.regression import TABLE_PEER, held_out_errors, held_out_model, held_out_tables
 from benchmarks.regression_radii import radii_part
 from benchmarks.regression_tails import tails_part
 from sabun.asking import state_of
@@ -181,7 +181,7 @@ def cells_part(quick: bool) -> list[dict[str, Any]]:
 
 
 def tables_part(quick: bool) -> list[dict[str, Any]]:
-    """One organisation's public model on held-out rows: MSE over the target's variance, medians."""
+    """One organisation's public model on held-out rows: MSE over the target's variance, medians; whether a plan refuses."""
     tables, found = held_out_tables(), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tables.npz"
@@ -194,7 +194,8 @@ def tables_part(quick: bool) -> list[dict[str, Any]]:
             runs = 5 if quick else 45 if len(table["X"]) > _SMALL else 180
             errors = {method: float(np.median(held_out_errors(table, method, epsilon, runs))) for method in (OLD, NEW)}
             row = {"table": name, "rows": len(table["X"]), "epsilon": epsilon, "runs": runs, **errors}
-            found.append(row | {"diffprivlib": peers[f"{name} {epsilon}"], "without privacy": best})
+            refused = held_out_model(table, NEW, epsilon).plan(n_records=len(table["X"])).vacuous
+            found.append(row | {"refused": refused, "diffprivlib": peers[f"{name} {epsilon}"], "without privacy": best})
     return found
 
 

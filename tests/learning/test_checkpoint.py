@@ -429,17 +429,30 @@ def test_a_crash_between_any_two_writes_releases_at_most_once_for_each_charge(
         pytest.fail("not all writes were tried")
 
 
-def test_another_processor_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_processor_or_compiler_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Fake:
         guarantee = "promise"
 
         def fingerprint(self) -> list[bytes]:
             return []
 
-    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-    plain = checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
-    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
-    assert checkpoint._fingerprint(bytes(32), Fake(), "purpose") != plain  # type: ignore[arg-type]
+    def now() -> str:
+        return checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
+
+    settings = {"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "generic"}
+    for name in settings:
+        monkeypatch.delenv(name, raising=False)
+    plain = now()
+    for name, word in settings.items():
+        with monkeypatch.context() as context:
+            context.setenv(name, word)
+            assert now() != plain
+    for package in ("sabun", "numba", "llvmlite"):
+        with monkeypatch.context() as context:
+            installed = checkpoint.metadata.version
+            context.setattr(checkpoint.metadata, "version", lambda name, it=package: "0" if name == it else installed(name))
+            assert now() != plain
+    assert now() == plain
 
 
 def _others(value: Any) -> Any:

@@ -47,7 +47,7 @@ class LaplaceSgd:
 
     @property
     def kind(self) -> np.dtype[Any]:
-        """The type of number to compute gradients in."""
+        """The type of number to sum gradients in."""
         return np.dtype(np.float64)
 
     @property

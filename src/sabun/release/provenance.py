@@ -79,7 +79,7 @@ class Provenance:
         if not (self.receipt is None or isinstance(self.receipt, Receipt)):
             raise ParameterError(f"receipt must be a ledger's Receipt or None; got {type(self.receipt).__name__}.")
         _sentences(self.notes)
-        for name in ("kind", "mechanism", "schema_hash", "notes"):
+        for name in ("kind", "mechanism", "time", "schema_hash", "notes"):
             object.__setattr__(self, name, freeze(getattr(self, name), f"provenance.{name}"))
         for name in ("parameters", "software"):
             object.__setattr__(self, name, Frozen(getattr(self, name), where=f"provenance.{name}"))

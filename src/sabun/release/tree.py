@@ -110,8 +110,9 @@ def _kept(value: object, where: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         return Frozen(value, where=where, depth=depth)
     if isinstance(value, list | tuple):
+        value = tuple(value)  # once: what is looked at must be what is kept
         if _are_short(value) and depth < DEEPEST:
-            return tuple(value)
+            return value
         parts = tuple(_kept(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value))
         return _Holding(parts) if any(isinstance(part, _Array | _Holding) for part in parts) else parts
     if isinstance(value, np.ndarray):
