@@ -3,7 +3,8 @@
     SabunError
     ├── ParameterError (ValueError)        a parameter breaks its rule                        exit 2
     │   ├── BoundsError                    a public bound is missing or impossible            exit 2
-    │   └── IncompatibleGuarantees         relations, units or scopes that cannot be joined   exit 2
+    │   ├── IncompatibleGuarantees         relations, units or scopes that cannot be joined   exit 2
+    │   └── VacuousPlan                    nothing but noise is to be expected                exit 2
     ├── SimulatedError                     a seeded result was about to pass for a private one exit 2
     ├── MissingExtra (ImportError)         an optional dependency is not installed            exit 2
     ├── BudgetExceeded                     the ledger refuses: nothing released, nothing spent exit 3
@@ -18,6 +19,7 @@ a private record's value, a count of private records, or anything computed from 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "ReleaseError",
     "SabunError",
     "SimulatedError",
+    "VacuousPlan",
 ]
 
 
@@ -53,6 +56,17 @@ class BoundsError(ParameterError):
 
 class IncompatibleGuarantees(ParameterError):
     """Two guarantees speak of different relations, units or scopes and cannot be joined."""
+
+
+class VacuousPlan(ParameterError):
+    """Even at best nothing but noise is to be expected, and nobody said to go on; `facts` has the plan in plain JSON types."""
+
+    def __init__(self, message: str, facts: Mapping[str, object]) -> None:
+        super().__init__(message, facts)
+        self.facts = dict(facts)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class SimulatedError(SabunError):

@@ -410,7 +410,7 @@ def test_every_command_shows_its_plan_before_the_charge(
     assert exit_code(*_without_yes(verb), *_with_records(verb)) == 0
     assert seen[:3] == ["of 400", "shown", "charged"]
     said = capsys.readouterr().err
-    assert "Plan: error of this: about 2, in nine of ten runs at most 3 and at least 1 (if it rains)." in said
+    assert "Plan: error of this: about 2, in eight of ten runs from 1 to 3 (if it rains)." in said
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
@@ -429,7 +429,8 @@ def test_a_vacuous_plan_is_refused_with_nothing_charged_and_a_yes_goes_on(
     assert ledger.entries() == ()
     assert {file.name for file in here.iterdir()} == before
     assert exit_code(*command, "--json") == 2
-    assert json.loads(capsys.readouterr().err)["error"]["type"] == "ParameterError"
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["type"], error["plan"]) == ("VacuousPlan", {"forecasts": ["as told"]})
     assert seen.count("shown") == 1
     assert exit_code(*command, "--yes") == 0
     assert [entry.state for entry in ledger.entries()] == ["committed"]
@@ -454,15 +455,28 @@ def test_a_plan_never_reads_how_many_records_there_are_where_that_is_private(
 ) -> None:
     seen: list[str] = []
     _planned(monkeypatch, vacuous=True, seen=seen)
-    Ledger.create("book", name="clinic", unit="patient", relation="add-remove", epsilon=1000, delta="1e-3")
-    if exit_code(*_without_yes(verb)) == 2:  # a promise that is about replace-one neighbours alone
-        assert "ledger must be kept for replace-one neighbours" in capsys.readouterr().err
+    book = Ledger.create("book", name="clinic", unit="patient", relation="add-remove", epsilon=1000, delta="1e-3")
+    code, said = exit_code(*_without_yes(verb)), capsys.readouterr().err
+    assert code == 2
+    if "ledger must be kept for replace-one neighbours" in said:  # a promise that is about these alone
         assert seen == []
         return
-    assert "No plan: the number of records is private here, and nobody guessed it." in capsys.readouterr().err
-    assert seen == ["charged"]
+    assert "No plan: the number of records is private here, and nobody guessed it. " in said
+    assert "--n-records must be guessed where up to 1,000,000 records would give nothing but noise; got none." in said
+    assert set(seen) == {"of 100", "of 1000000"}
+    assert book.entries() == ()
+    assert exit_code(*_without_yes(verb), "--json") == 2
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["plan"], error["vacuous_below"]) == (None, None)
+    assert error["no_plan"].startswith("No plan: the number of records is private here")
     seen.clear()
     guess = "--n-public" if verb == "learning train" else "--n-records"
     again = f"again{Path(COMMANDS[verb].out).suffix}"
     assert exit_code(*_without_yes(verb, out=again), "--yes", "--json", "--again", guess, "777") == 0
     assert seen == ["of 777", "charged"]
+    seen.clear()
+    capsys.readouterr()
+    _planned(monkeypatch, vacuous=False, seen=seen)  # a hundred records are enough
+    assert exit_code(*_without_yes(verb, out=f"third{Path(COMMANDS[verb].out).suffix}"), "--json", "--again") == 0
+    assert list(dict.fromkeys(seen)) == ["of 100", "charged"]
+    assert json.loads(capsys.readouterr().out)["plan"] is None

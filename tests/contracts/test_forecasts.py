@@ -47,7 +47,7 @@ def plans(epsilon: float) -> dict[str, Any]:
 def test_a_forecast_of_a_known_law_has_its_quantiles() -> None:
     found = Forecast.of_tail("error", lambda x: math.exp(-x / 5), ("nothing",), top=1e6)
     assert (found.low, found.middle, found.high) == (0.527, 3.47, 11.5)
-    assert str(found) == "error: about 3.47, in nine of ten runs at most 11.5 and at least 0.527"
+    assert str(found) == "error: about 3.47, in eight of ten runs from 0.527 to 11.5"
     never = Forecast.of_tail("error", lambda x: 0.0, (), top=1.0)
     assert (never.low, never.high) == (0.0, 0.0)
     cut = Forecast.of_tail("error", lambda x: float(x < 7), (), top=7.0)
@@ -55,7 +55,7 @@ def test_a_forecast_of_a_known_law_has_its_quantiles() -> None:
     with pytest.raises(InternalError, match="in order"):
         Forecast(quantity="error", low=2, middle=1, high=3, assumed=())
     written = str(Forecast(quantity="error", low=0.01234, middle=3114.5, high=2e7, assumed=()))
-    assert written == "error: about 3,110, in nine of ten runs at most 20,000,000 and at least 0.0123"
+    assert written == "error: about 3,110, in eight of ten runs from 0.0123 to 20,000,000"
 
 
 def test_every_plan_is_a_forecast_and_only_noise_is_vacuous() -> None:

@@ -447,9 +447,9 @@ def test_another_processor_or_compiler_is_another_run(monkeypatch: pytest.Monkey
         with monkeypatch.context() as context:
             context.setenv(name, word)
             assert now() != plain
+    installed = checkpoint.metadata.version
     for package in ("sabun", "numba", "llvmlite"):
         with monkeypatch.context() as context:
-            installed = checkpoint.metadata.version
             context.setattr(checkpoint.metadata, "version", lambda name, it=package: "0" if name == it else installed(name))
             assert now() != plain
     assert now() == plain

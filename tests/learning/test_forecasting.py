@@ -14,12 +14,14 @@ from sklearn.linear_model import LogisticRegression
 
 from learning.learning_samples import SCHEMA, problem
 from sabun.asking import Planned
+from sabun.asking.floor import MOST
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier
 from sabun.learning.dpadam import DpAdam
-from sabun.learning.features import Features
-from sabun.learning.forecasting import FEW, MOST, Floor, foretold
-from sabun.learning.plan import floor_of
+from sabun.learning.features import Features, Labels
+from sabun.learning.forecasting import floor_of, foretold
+from sabun.learning.methods import calibrated, problem_of
+from sabun.learning.training import Method
 from sabun.records import Schema
 
 FORETOLD = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids", "objective-perturbation")
@@ -166,6 +168,14 @@ def test_where_many_columns_say_the_same_only_a_model_of_noise_is_called_one(
         assert clf.score(rows[records:], labels[records:]) > 0.75
 
 
+def calibrated_for(clf: PrivateClassifier, *, n_classes: int) -> Method:
+    """The way of training of such a classifier, whose number of records is private."""
+    assert clf.schema is not None
+    features = Features(schema=clf.schema, names=clf.schema.names)
+    labels = Labels(classes=tuple(range(n_classes)), declared=True)
+    return calibrated(clf._checked(), problem_of(clf._checked(), features=features, labels=labels, n_records=1))
+
+
 @pytest.mark.parametrize("method", EITHER)
 def test_the_floor_is_where_plans_stop_being_vacuous(method: str) -> None:
     settings = {"dp-adam": "1/1000", "dp-sgd": "1/100"}
@@ -174,23 +184,20 @@ def test_the_floor_is_where_plans_stop_being_vacuous(method: str) -> None:
         epsilon=settings.get(method, "1/10"),
         schema=Schema.of_bounds({f"x{place}": (0, 1) for place in range(60)}),
     )
-    floor = floor_of(clf._checked(), schema=clf.schema, classes=(0, 1, 2))
+    floor = floor_of(calibrated_for(clf, n_classes=3))
     assert floor.records is not None
     assert floor.records > 20
     assert not clf.plan(n_records=floor.records, n_classes=3).vacuous
-    assert clf.plan(n_records=floor.records - 1, n_classes=3).vacuous
+    assert clf.plan(n_records=int(floor.records * 0.99) - 1, n_classes=3).vacuous
 
 
 def test_a_floor_beyond_all_that_is_tried_is_none() -> None:
     clf = PrivateClassifier(method="noisy-centroids", epsilon="1/1000000", schema=Schema.of_bounds({"x": (0, 1)}))
     assert clf.plan(n_records=MOST, n_classes=9).vacuous
-    floor = floor_of(clf._checked(), schema=clf.schema, classes=tuple(range(9)))
-    assert floor == Floor(records=None)
+    floor = floor_of(calibrated_for(clf, n_classes=9))
+    assert floor.records is None
     assert floor.high
-    assert "up to 1,000,000 records" in str(floor)
-    assert not Floor(records=FEW).high
-    assert Floor(records=FEW + 1).high
-    assert "fewer than about 13,000 records" in str(Floor(records=12_001))
+    assert "up to 1,000,000 records nine tenths of what there is to learn" in str(floor)
 
 
 @pytest.mark.parametrize("records", [30, 3000])

@@ -25,7 +25,8 @@ class Forecast:
         middle: The typical error (median).
         high: In nine of ten runs the error is not above this.
         assumed: Everything assumed about the table, one sentence each; printed with the forecast.
-        often: How often the error is between `low` and `high`, where that was measured to be another share than above.
+        often: How often the error is between `low` and `high`; left out, eight of ten runs, for it may miss either end, and
+            nine of ten where `low` is 0.
     """
 
     quantity: str
@@ -33,9 +34,11 @@ class Forecast:
     middle: float
     high: float
     assumed: tuple[str, ...]
-    often: str = field(default="nine of ten runs", repr=False)
+    often: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        if not self.often:
+            object.__setattr__(self, "often", "eight of ten runs" if self.low else "nine of ten runs")
         if not 0 <= self.low <= self.middle <= self.high or math.isnan(self.high):
             raise InternalError("a forecast must be in order: low, middle, high.")
 
@@ -57,10 +60,8 @@ class Forecast:
         return cls(quantity=quantity, low=low, middle=middle, high=high, assumed=assumed)
 
     def __str__(self) -> str:
-        return (
-            f"{self.quantity}: about {_plain(self.middle)}, in {self.often} at most {_plain(self.high)}"
-            f"{'' if self.low == 0 else f' and at least {_plain(self.low)}'}"
-        )
+        ends = f"from {_plain(self.low)} to {_plain(self.high)}" if self.low else f"at most {_plain(self.high)}"
+        return f"{self.quantity}: about {_plain(self.middle)}, in {self.often} {ends}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

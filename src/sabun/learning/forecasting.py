@@ -9,10 +9,8 @@ and a few times as much with hidden layers. Nothing is lost where the model woul
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Self, final
 
-from sabun.asking import Forecast
+from sabun.asking import Floor, Forecast
 from sabun.learning.centroids import NoisyCentroids
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
@@ -21,18 +19,17 @@ from sabun.learning.network import Network
 from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.training import Method
 
-__all__ = ["DROWNED", "FEW", "MOST", "VACUOUS", "Floor", "drowned", "foretold", "noise_share", "trained"]
+__all__ = ["DROWNED", "VACUOUS", "drowned", "floor_of", "foretold", "noise_share", "trained"]
 
 VACUOUS = (
     "Even if every column told the classes apart, nine tenths of what there is to learn would be lost to noise. Use a larger "
     "epsilon, more records, fewer columns, or the method 'dp-adam', which spends a delta."
 )
-FEW, MOST = 100, 1_000_000
-"""Where nobody tells how many records there are: a run that is more than noise from the first number on goes on, for with fewer
-nobody should train at all; one that needs more may be noise for a table that somebody has, and waits for a guess or a yes. With
-the second number the search ends."""
 DROWNED = 9.0
 """Of what is lost beside what is kept, on the kindest table."""
+_DROWNED = (
+    "With {few} nine tenths of what there is to learn would be lost to noise even if every column told the classes apart."
+)
 
 _SPREAD = 3.0
 _OFTEN = "nine of ten tables"
@@ -88,46 +85,9 @@ def drowned(method: Method, n_records: int) -> bool:
     return min(kindest, _KINDLY * share) >= DROWNED
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Floor:
-    """From how many records on a run is not drowned, for whoever may not look how many there are.
-
-    Args:
-        records: The least number of records; None where `MOST` are too few.
-    """
-
-    records: int | None
-
-    @classmethod
-    def of(cls, method: Method) -> Self:
-        """By bisection over the number of records: noise counts for less the more there are."""
-        if drowned(method, MOST):
-            return cls(records=None)
-        low, high = 0, MOST
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if drowned(method, middle) else (low, middle)
-        return cls(records=high)
-
-    @property
-    def high(self) -> bool:
-        """Whether it is so high that nobody should train without having thought of it."""
-        return self.records is None or self.records > FEW
-
-    @property
-    def fewer(self) -> str:
-        """So many records would give a model of noise; two digits, rounded up."""
-        if self.records is None:
-            return f"up to {MOST:,} records"
-        unit: int = 10 ** max(0, len(str(self.records)) - 2)
-        return f"fewer than about {-(-self.records // unit) * unit:,} records"
-
-    def __str__(self) -> str:
-        return (
-            f"With {self.fewer} nine tenths of what there is to learn would be lost to noise even if every column told the "
-            "classes apart. The number of yours is private, so it was not looked at."
-        )
+def floor_of(method: Method) -> Floor:
+    """From how many records on a run is not drowned, for whoever may not look how many there are."""
+    return Floor.of(lambda n_records: drowned(method, n_records), noise=_DROWNED)
 
 
 def _stepping_share(method: DpAdam, network: Network, n_records: int) -> float:

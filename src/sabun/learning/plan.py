@@ -13,14 +13,14 @@ from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import DROWNED, VACUOUS, Floor, drowned, foretold, trained
+from sabun.learning.forecasting import DROWNED, VACUOUS, drowned, foretold, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
 from sabun.notebook import Rich
 from sabun.privacy import plain
 from sabun.records import Schema
 
-__all__ = ["Plan", "floor_of"]
+__all__ = ["Plan"]
 
 _REFUSED = "`sabun learning train` refuses that without --yes."
 _LOST = (
@@ -132,9 +132,3 @@ def _remarks(forecasts: tuple[Forecast, ...], vacuous: bool, *, most: float) -> 
         return (f"{VACUOUS} {_REFUSED}",)
     kind = min((one.middle for one in forecasts), default=0.0)
     return (_LOST,) if kind >= (most - kind) * DROWNED else ()
-
-
-def floor_of(choices: Choices, *, schema: Schema, classes: tuple[Any, ...]) -> Floor:
-    """From how many records on those choices give more than noise, where their number is private."""
-    features, labels = Features(schema=schema, names=schema.names), Labels(classes=classes, declared=True)
-    return Floor.of(calibrated(choices, problem_of(choices, features=features, labels=labels, n_records=1)))

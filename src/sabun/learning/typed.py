@@ -23,7 +23,6 @@ from sabun.telling.terminal.written import typed_table
 
 if TYPE_CHECKING:
     from sabun.learning import PrivateClassifier
-    from sabun.learning.forecasting import Floor
 
 __all__ = [
     "Audited",
@@ -32,7 +31,6 @@ __all__ = [
     "chosen",
     "classes_for",
     "counted",
-    "floor_of",
     "groups_of",
     "inputs_of",
     "layers",
@@ -267,15 +265,6 @@ def must_be_joint(classifier: PrivateClassifier, n_records: int, n_classes: int)
 def counted(classifier: PrivateClassifier) -> bool:
     """Whether the number of records is public, as the promise stands."""
     return classifier._checked().ask.relation == "replace-one"
-
-
-def floor_of(classifier: PrivateClassifier, n_classes: int) -> Floor | None:
-    """From how many records on training gives more than noise, by public facts; None where one does, or nothing is known."""
-    from sabun.learning import plan
-
-    assert classifier.schema is not None
-    floor = plan.floor_of(classifier._checked(), schema=classifier.schema, classes=tuple(range(n_classes)))
-    return None if floor.records == 1 else floor
 
 
 def quoted(label: Any) -> str:

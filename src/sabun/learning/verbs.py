@@ -157,11 +157,9 @@ def train(
     if not allow_per_parameter:
         typed.must_be_joint(classifier, count, n_classes)
     with payment:
-        # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none, and
-        # what can be said without one is from how many rows on it would not be vacuous.
+        # Under add-remove the number of rows is private: a plan takes the declared one, else a guess, else there is none.
         guess = count if typed.counted(classifier) else n_public or n_records
-        floor = typed.floor_of(classifier, n_classes) if guess is None else None
-        told = foretell(classifier, n_records=guess, floor=floor, n_classes=n_classes, yes=yes, json=json)
+        told = foretell(classifier, n_records=guess, n_classes=n_classes, yes=yes, json=json)
         with progress_bar("training", quiet=json) as progress:
             # Pricing the steps so far takes time that nobody watches without a terminal.
             classifier.set_params(progress=progress if watched(quiet=json) else None)

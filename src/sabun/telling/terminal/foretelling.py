@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from sabun import checks
-from sabun.errors import ParameterError
+from sabun.asking import FEW, Floor
+from sabun.errors import ParameterError, VacuousPlan
 from sabun.privacy.amounts import exact, plain
 from sabun.telling.terminal.output import hearing, remark
 
@@ -49,9 +50,7 @@ _UNKNOWN = (
 _NOISE = "even at best nothing but noise is expected"
 
 
-def foretell(
-    question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", floor: Any = None, **public: Any
-) -> dict[str, Any]:
+def foretell(question: Any, *, n_records: int | None, yes: bool, json: bool, told: str = "", **public: Any) -> dict[str, Any]:
     """Shows a question's plan before anything is charged, and refuses a vacuous one.
 
     Args:
@@ -61,34 +60,36 @@ def foretell(
         yes: Whether noise is wanted all the same.
         json: Whether the plan is told with the answer, and not before.
         told: Why there is no plan, where there is none for another reason.
-        floor: From how many records on a plan would not be vacuous, where nobody told their number; None where nobody knows.
         public: What else a plan of that room takes.
 
     Returns:
-        What `--json` adds to the answer: the plan, or None; with a floor that too, as `vacuous_below`.
+        What `--json` adds to the answer: the plan; or None, with the reason as `no_plan`, and where more than `FEW` records are
+        needed for more than noise, from how many on, as `vacuous_below`.
 
     Raises:
-        ParameterError: The plan is vacuous, or would be for all but large tables, and nobody said yes; nothing is charged.
+        VacuousPlan: The plan is vacuous, or would be for all but large tables, and nobody said yes; nothing is charged.
     """
     hears = hearing()
     if hears is not None and hears.plan_only:
         hears.foretold = (question, None if told else n_records, public)
-        if n_records is None or told:
-            remark(told or _unknown(floor))
-        raise typer.Exit
     if n_records is None or told:
+        floor = None if told else _floor(question, public)
+        reason = told or (_UNKNOWN if floor is None else f"{_UNKNOWN} {floor}")
         if not json:
-            remark(told or _unknown(floor))
-        if floor is None:
-            return {"plan": None}
-        if floor.high and not yes:
-            raise ParameterError(_without_guess(floor))
-        return {"plan": None, "vacuous_below": floor.records}
+            remark(reason)
+        if hears is not None and hears.plan_only:
+            raise typer.Exit
+        facts = {"plan": None, "no_plan": reason} | ({} if floor is None else {"vacuous_below": floor.records})
+        if floor is not None and not yes:
+            raise VacuousPlan(_without_guess(floor), facts)
+        return facts
+    if hears is not None and hears.plan_only:
+        raise typer.Exit
     plan = plan_of(question, n_records=n_records, public=public)
     if not json:  # beside the answer, not in it
         remark(shown_plan(plan))
     if getattr(plan, "vacuous", False) and not yes:
-        raise ParameterError(_refusal(question, plan, max(n_records, 1), public))
+        raise VacuousPlan(_refusal(question, plan, max(n_records, 1), public), {"plan": plan.to_dict()})
     return {"plan": plan.to_dict()}
 
 
@@ -109,11 +110,18 @@ def shown_plan(plan: Any) -> str:
     return "\n".join([*lines, *getattr(plan, "remarks", ())])
 
 
-def _unknown(floor: Any) -> str:
-    return _UNKNOWN if floor is None else f"{_UNKNOWN} {floor}"
+def _floor(question: Any, public: dict[str, Any]) -> Floor | None:
+    """From how many records on a plan is not vacuous; None where `FEW` are enough, and with fewer nobody should ask."""
+    try:
+        few = getattr(plan_of(question, n_records=FEW, public=public), "vacuous", False)
+    except ParameterError:  # a question that takes more records than that: fitting says so
+        few = False
+    if not few:
+        return None
+    return Floor.of(lambda n_records: _vacuous(question, n_records, public), least=FEW)
 
 
-def _without_guess(floor: Any) -> str:
+def _without_guess(floor: Floor) -> str:
     return (
         f"n_records must be guessed where {floor.fewer} would give nothing but noise; got none. Nothing was released, nothing "
         "was charged. Pass a public guess, or a larger epsilon, or --yes to release anyway."

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TextIO, TypeAlias, final
 import typer
 from rich.console import Console
 
-from sabun.errors import ParameterError
+from sabun.errors import ParameterError, VacuousPlan
 
 __all__ = [
     "Heard",
@@ -111,7 +111,8 @@ def complain(message: str, error: BaseException, *, code: int, as_json: bool) ->
         return code
     with contextlib.suppress(OSError):  # who closed stderr too gets the exit code
         if as_json:
-            record = {"error": {"type": type(error).__name__, "message": message, "exit_code": code}}
+            facts = error.facts if isinstance(error, VacuousPlan) else {}  # the plan that says so
+            record = {"error": {"type": type(error).__name__, "message": message, "exit_code": code, **facts}}
             sys.stderr.write(json.dumps(record) + "\n")
         else:
             _print(f"error: {message}", sys.stderr)
