@@ -51,6 +51,7 @@ def test_errors_know_their_exit_code_and_kind() -> None:
         "ParameterError": 2,
         "BoundsError": 2,
         "IncompatibleGuarantees": 2,
+        "VacuousPlan": 2,
         "SimulatedError": 2,
         "MissingExtra": 2,
         "BudgetExceeded": 3,

@@ -17,7 +17,7 @@ import pytest
 
 from learning.learning_samples import SCHEMA, people, points, problem
 from sabun.errors import BudgetExceeded, DataError, LedgerError
-from sabun.learning import PrivateClassifier, checkpoint
+from sabun.learning import PrivateClassifier, checkpoint, training
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features
@@ -434,7 +434,7 @@ def test_another_processor_or_compiler_is_another_run(monkeypatch: pytest.Monkey
         guarantee = "promise"
 
         def fingerprint(self) -> list[bytes]:
-            return []
+            return [training.makers()]
 
     def now() -> str:
         return checkpoint._fingerprint(bytes(32), Fake(), "purpose")  # type: ignore[arg-type]
@@ -447,10 +447,10 @@ def test_another_processor_or_compiler_is_another_run(monkeypatch: pytest.Monkey
         with monkeypatch.context() as context:
             context.setenv(name, word)
             assert now() != plain
-    installed = checkpoint.metadata.version
+    installed = training.metadata.version
     for package in ("sabun", "numba", "llvmlite"):
         with monkeypatch.context() as context:
-            context.setattr(checkpoint.metadata, "version", lambda name, it=package: "0" if name == it else installed(name))
+            context.setattr(training.metadata, "version", lambda name, it=package: "0" if name == it else installed(name))
             assert now() != plain
     assert now() == plain
 
@@ -495,6 +495,7 @@ def test_whatever_makes_a_run_is_part_of_what_it_is_known_by() -> None:
                 found.append(known(method, dataclasses.replace(given, **{part.name: other})))
         found += [known(method, **{name: array + 1}) for name, array in (("rows", rows), ("labels", labels), ("table", rows))]
         assert len(set(found)) == len(found) > 15
+        assert training.makers() in found[0]
     run = Run(name="m", method=method, data=Data(rows=rows, labels=labels), problem=given)
     assert len({checkpoint._fingerprint(bytes(32), run, purpose) for purpose in ("one", "other")}) == 2
 
@@ -521,7 +522,7 @@ def test_a_run_tells_settings_that_came_after_its_version_only_where_they_are_us
     assert "NumberColumn(name='when', lower=0.0, upper=1.0, missing=0.5, log1p=False)" in repr(dated)
     assert "file" not in repr(other)
     assert len({tuple(told(one)) for one in (plain, dated, other)}) == 3
-    assert len(told(plain)) == 7  # the method, three arrays with their shapes, and nothing else
+    assert len(told(plain)) == 8  # the method, what makes its passes, three arrays with their shapes, and nothing else
 
 
 def test_a_refused_budget_leaves_no_folder_behind(tmp_path: Path) -> None:

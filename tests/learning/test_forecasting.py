@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 
 from learning.learning_samples import SCHEMA, problem
 from sabun.asking import Planned
-from sabun.asking.floor import MOST
 from sabun.errors import ParameterError
 from sabun.learning import PrivateClassifier
 from sabun.learning.dpadam import DpAdam
@@ -23,6 +22,7 @@ from sabun.learning.forecasting import floor_of, foretold
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.training import Method
 from sabun.records import Schema
+from sabun.telling.floor import MOST
 
 FORETOLD = ("dp-adam", "dp-sgd", "laplace-sgd", "noisy-centroids", "objective-perturbation")
 EITHER = FORETOLD[:-1]

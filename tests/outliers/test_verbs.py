@@ -151,7 +151,13 @@ def test_an_interval_that_says_nothing_is_not_charged_for(here: Path, capsys: py
 
 def test_a_refusal_never_depends_on_a_number_of_rows_that_is_private(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "0.05", "--relation", "add-remove")
-    assert exit_code(*command) == 0
+    told = set()
+    for rows in (50, 402, 30_000):
+        (here / "t.csv").write_text("age,bmi\n" + "40,25\n" * rows)
+        assert exit_code(*command) == 2
+        told.add(capsys.readouterr().err)
+    assert len(told) == 1
+    assert exit_code(*command, "--yes") == 0
 
 
 def test_the_ledger_names_the_columns(here: Path) -> None:

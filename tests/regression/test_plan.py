@@ -121,7 +121,7 @@ def test_a_band_is_said_to_hold_as_often_by_a_plan_as_before_a_charge() -> None:
     plan = plan_of(unit_study(4, method="staged"), n_records=2000)
     for one in plan.forecasts:
         assert f"{one.middle:.2g} (in four of five runs {one.low:.2g} to {one.high:.2g})" in str(plan)
-        assert "in four of five runs at most" in shown_plan(plan)
+        assert "in four of five runs from" in shown_plan(plan)
     assert "nine of ten" not in shown_plan(plan)
 
 

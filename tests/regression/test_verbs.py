@@ -114,7 +114,8 @@ def test_a_fit_outside_a_study_needs_only_bounds(folder: Path, capsys: pytest.Ca
     run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "n.json", "--json")
     found = json.loads(capsys.readouterr().out)
     assert found["guarantee"]["epsilon"] == "1"
-    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "m.json", "--columns", "age", "--relation", "add-remove")
+    alone = ("--columns", "age", "--relation", "add-remove", "--n-records", "800")
+    run("fit", "north.csv", *BOUNDS, "--epsilon", "1", "--out", "m.json", *alone)
     run("explain", "m.json", "--json")
 
 
@@ -323,17 +324,19 @@ def test_a_ledger_of_the_wrong_relation_is_refused_before_anything_is_read(
     assert "ledger must be kept for replace-one neighbours, the only ones this promise is about; " in capsys.readouterr().err
     assert ledger.entries() == ()
     run("study", "init", "t.json", "--name", "t", *BOUNDS, "--epsilon", "1", "--relation", "add-remove")
-    run("fit", "north.csv", "--study", "t.json", "--ledger", "book", "--out", "t.release.json")
+    guess = ("--n-records", "800")
+    run("fit", "north.csv", "--study", "t.json", "--ledger", "book", "--out", "t.release.json", *guess)
     assert ledger.spent.epsilon == 1
     dearer = book("replace-one", "dearer")  # which takes an add-remove promise at its price there
-    run("fit", "north.csv", "--study", "t.json", "--ledger", "dearer", "--out", "u.release.json")
+    run("fit", "north.csv", "--study", "t.json", "--ledger", "dearer", "--out", "u.release.json", *guess)
     assert dearer.spent.epsilon == 2
 
 
 @pytest.mark.parametrize("method", ["ssp-gauss", "ssp-laplace", "objpert"])
 def test_every_method_takes_an_add_remove_ledger(folder: Path, method: str) -> None:
     ledger = book()
-    run("fit", "home.csv", *BOUNDS, "--epsilon", "1", "--ledger", "book", "--out", "h.json", "--method", method)
+    guess = ("--n-records", "800")
+    run("fit", "home.csv", *BOUNDS, "--epsilon", "1", "--ledger", "book", "--out", "h.json", "--method", method, *guess)
     assert ledger.entries()[0].guarantee["relation"] == "add-remove"
 
 

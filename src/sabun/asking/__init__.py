@@ -16,7 +16,6 @@ from sabun.lazy import lazily
 if TYPE_CHECKING:
     from sabun.asking.ask import Ask, Question
     from sabun.asking.directory import Room, room_named, rooms
-    from sabun.asking.floor import FEW, Floor
     from sabun.asking.forecast import Forecast, Planned
     from sabun.asking.method_settings import MethodSettings, methodical, settings_of
     from sabun.asking.names import renamed
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from sabun.engine.statistic import Part, Statistic, probe, state_of
 
 __all__ = [
-    "FEW",
     "Ask",
-    "Floor",
     "Forecast",
     "MethodSettings",
     "Part",
@@ -45,9 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FEW": "floor",
     "Ask": "ask",
-    "Floor": "floor",
     "Forecast": "forecast",
     "MethodSettings": "method_settings",
     "Part": "sabun.engine.statistic",

@@ -20,7 +20,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -50,8 +49,8 @@ _SECONDS = 5.0
 _WRITING_SHARE = 20
 _OWNER_ONLY = 0o600
 _DOMAIN = b"sabun checkpoint state\n"
-_SETTINGS = ("OMP_", "OPENBLAS_", "MKL_", "NPY_", "NUMBA_")
 """Stands before what is tagged; what is fingerprinted under the same key begins with a length, never with these letters."""
+_SETTINGS = ("OMP_", "OPENBLAS_", "MKL_", "NPY_", "NUMBA_")
 _REFUSED = (
     "the run in this checkpoint folder must go on with the same data, settings, software and machine; something differs. "
     "Running it on anything else would reveal differences without noise. Start a new run in another folder: it is charged anew."
@@ -316,7 +315,6 @@ def _fingerprint(key: bytes, run: Resumable, purpose: str) -> str:
     digest = hmac.new(key, digestmod=hashlib.sha256)
     surroundings = [sys.version, platform.platform(), platform.machine(), np.__version__, str(os.cpu_count())]
     surroundings += [repr(np.show_config(mode="dicts"))]
-    surroundings += [f"{name} {metadata.version(name)}" for name in ("sabun", "numba", "llvmlite")]  # they make the passes
     settings = sorted(name for name in os.environ if name.startswith(_SETTINGS))
     surroundings += [f"{name}={os.environ[name]}" for name in settings]
     # Which loops a matrix library runs depends on the processor it finds, or is told to find.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from sabun.asking import Floor, Forecast
+from sabun.asking import Forecast
 from sabun.learning.centroids import NoisyCentroids
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
@@ -18,6 +18,7 @@ from sabun.learning.laplace_sgd import LaplaceSgd
 from sabun.learning.network import Network
 from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.training import Method
+from sabun.telling.floor import Floor
 
 __all__ = ["DROWNED", "VACUOUS", "drowned", "floor_of", "foretold", "noise_share", "trained"]
 

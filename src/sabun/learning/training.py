@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import lru_cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
@@ -38,6 +39,8 @@ __all__ = [
     "Progress",
     "Run",
     "State",
+    "Stepping",
+    "makers",
     "one_thread",
     "priced",
     "promise",
@@ -235,6 +238,20 @@ class Counting(Protocol):
         """At least 1, the same each time it is asked of one stream; None where the number is public."""
 
 
+@runtime_checkable
+class Stepping(Protocol):
+    """A way of training whose steps are made by compiled passes, of so many rows at a time."""
+
+    @property
+    def piece(self) -> int:
+        """How many rows."""
+
+
+def makers() -> bytes:
+    """What makes compiled passes: other versions may round them otherwise."""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in ("sabun", "numba", "llvmlite")).encode()
+
+
 def train(method: Method, data: Data, *, coin: Coin, progress: Progress) -> Mapping[str, Any]:
     """All steps under a fresh key; what the method releases."""
     return method.value(_last(method, data, Stream.fresh(coin), progress))
@@ -288,6 +305,8 @@ class Run:
         """Every setting and every row."""
         yield repr(self.method).encode()
         yield from _later(self.method)
+        if isinstance(self.method, Stepping):
+            yield makers()
         for part in (self.data.rows, self.data.labels, self.data.table):
             yield b"none" if part is None else f"{part.dtype} {part.shape}".encode()
             yield b"" if part is None else part.tobytes()

@@ -23,7 +23,7 @@ from sabun.learning.torch_modules.identity import identified, tensor_bytes
 from sabun.learning.torch_modules.loop import Loop, Training, flat, put
 from sabun.learning.torch_modules.paths import Loss
 from sabun.learning.torch_modules.rows import Rows
-from sabun.learning.training import NOISY_COUNT, Meter, Progress, State
+from sabun.learning.training import NOISY_COUNT, Meter, Progress, State, makers
 from sabun.privacy import Guarantee
 from sabun.privacy.events import Event
 from sabun.privacy.noise import discrete_laplace
@@ -98,6 +98,7 @@ class ModuleRun:
             yield _ADDRESS.sub("", part).encode()
         for fact in _surroundings(self.rows.x.device):
             yield repr(fact).encode()
+        yield makers()
         if self.loop.shards > 1:
             yield f"shards={self.loop.shards}".encode()
         yield from identified(self.loss, name="loss")

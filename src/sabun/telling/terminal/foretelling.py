@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from sabun import checks
-from sabun.asking import FEW, Floor
 from sabun.errors import ParameterError, VacuousPlan
 from sabun.privacy.amounts import exact, plain
+from sabun.telling.floor import FEW, Floor
 from sabun.telling.terminal.output import hearing, remark
 
 __all__ = ["Guess", "at_least_one", "foretell", "plan_of", "shown_plan"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sabun.asking import FEW, Floor
-from sabun.asking.floor import MOST
+from sabun.telling.floor import FEW, MOST, Floor
 
 
 @pytest.mark.parametrize("least", [1, FEW])
