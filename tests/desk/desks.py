@@ -33,6 +33,12 @@ class Clinic:
         columns = ["--number", "age=0:120", "--number", "stay days=0:60", "--category", "sex=F,M", "--category", "ward=0,1,2"]
         assert run(["schema", "new", out, "--overwrite", *columns]) == 0
 
+    def ask(self, table: str = "patients") -> None:
+        """Asks for the mean age in a table, as the command line would; its columns are declared."""
+        parts = [f"{self.folder / table}.csv", "--schema", f"{self.folder / table}.schema.json", "--epsilon", "1"]
+        book, out = str(self.folder / "clinic.ledger"), str(self.folder / f"{table}-mean.json")
+        assert run(["summaries", "mean", *parts, "--column", "age", "--ledger", book, "--out", out]) == 0
+
     def code(self) -> str:
         """A new code, read from the file as its owner would."""
         text = self.server.entrance.renew().read_text()

@@ -47,7 +47,7 @@ def tab(chromium: Any, **how: Any) -> Iterator[Any]:
         yield page
     finally:
         context.close()
-    assert refused == []
+    assert refused == [], refused
 
 
 def reach(page: Any, wanted: str, *, most: int = 60) -> None:
