@@ -140,6 +140,19 @@ def test_targets_far_to_one_side_cost_what_the_first_sums_cost() -> None:
     assert 1.5 * found["staged", 0.0] < found["staged", 2.0] < 3 * found["ssp-gauss", 2.0]
 
 
+def test_a_told_corner_that_makes_coefficients_long_is_remarked_on() -> None:
+    """Ages of 80 with a deviation of 6 in bounds of 0 to 100, a slope of 2 and a constant of -160 in the target's unit."""
+    terms: dict[str, Any] = {"features": Schema.of_bounds([(0, 100)]), "epsilon": 3}
+    told = Shape(spread=0.12, centre=0.6, r_squared=0.9, deviation=0.24 / 0.9**0.5)
+    steep = plan_of(Study(target=Column.number("y", lower=0, upper=100), **terms), n_records=1000, shape=told)
+    length = np.hypot(2, 1.2) * np.sqrt(2) / 2  # slope and constant in half ranges, a longest row of 1, a bound of 2
+    assert f"about {length:.2g} times as long as coef_bound (2)" in steep.long
+    assert steep.remarks[-1] == steep.long
+    wide = Study(target=Column.number("y", lower=0, upper=100), coef_bound=4, **terms)
+    assert not plan_of(wide, n_records=1000, shape=told).long
+    assert not plan_of(wide, n_records=1000).long, "of a pair that is told for want of knowledge nothing is said"
+
+
 def test_noise_is_vacuous_and_a_clear_answer_is_not() -> None:
     assert plan_of(unit_study(4, method="staged", epsilon="1/50"), n_records=50).vacuous
     assert not plan_of(unit_study(4, method="staged"), n_records=5000).vacuous

@@ -28,7 +28,7 @@ from sabun.regression.study import STAGED, Study
 from sabun.regression.sufficient import NoiseLevel, gauss_level, noise_level
 from sabun.regression.sums import Refined, Sums, near_radius
 
-__all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect", "radius_to_expect"]
+__all__ = ["OPTIMISTIC", "PESSIMISTIC", "Shape", "errors_to_expect", "length_to_expect", "radius_to_expect"]
 
 _ROWS = 256
 _RUNS = 39
@@ -100,6 +100,13 @@ def radius_to_expect(study: Study, shape: Shape, *, n_records: int) -> float:
     return _radius(study, shares, np.linalg.norm(rows, axis=1), n_records)
 
 
+def length_to_expect(study: Study, shape: Shape) -> float:
+    """The length of the coefficients behind such a table beside the study's `coef_bound`, in the middle of made-up ones."""
+    coin = seeded_coin(0)
+    lengths = [np.linalg.norm(_truth(study, shape, coin)) for _ in range(_RUNS)]
+    return float(np.median(lengths)) * study.design.scale / float(study.coef_bound)
+
+
 def _features(study: Study) -> int:
     return study.width - study.fit_intercept
 
@@ -129,11 +136,16 @@ def _radius(study: Study, shares: Shares, lengths: Floats, count: int) -> float:
     return ladder[max(next((step for step, one in enumerate(said) if one >= least), shares.last) - shares.back, 0)]
 
 
+def _truth(study: Study, shape: Shape, coin: Coin) -> Floats:
+    """Coefficients in any direction that explain as much as the shape says, and the constant that belongs to them."""
+    beta = normals(coin, (_features(study),))
+    beta *= shape.deviation * math.sqrt(shape.r_squared / (beta @ _cover(study, shape) @ beta))
+    return np.append(beta, -shape.centre * beta.sum()) if study.fit_intercept else beta
+
+
 def _error(study: Study, shape: Shape, rows: int, organisations: int, coin: Coin) -> float:
     features, scale = _features(study), study.design.scale
-    beta = normals(coin, (features,))
-    beta *= shape.deviation * math.sqrt(shape.r_squared / (beta @ _cover(study, shape) @ beta))
-    truth = np.append(beta, -shape.centre * beta.sum()) if study.fit_intercept else beta
+    truth = _truth(study, shape, coin)
     within, apart = (_spread(study, shape, part) for part in (1 - shape.between, max(shape.between, 1e-12)))
     tables = []
     for _ in range(min(organisations, _MOST)):

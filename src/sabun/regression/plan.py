@@ -16,7 +16,7 @@ from sabun.errors import ParameterError
 from sabun.notebook import Rich
 from sabun.privacy.amounts import plain
 from sabun.privacy.guarantee import LARGE_EPSILON
-from sabun.regression.forecasting import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect, radius_to_expect
+from sabun.regression.forecasting import OPTIMISTIC, PESSIMISTIC, Shape, errors_to_expect, length_to_expect, radius_to_expect
 from sabun.regression.sensitivity import gradient_diameter, noise_share
 from sabun.regression.sharing import round_terms
 from sabun.regression.shortening import least_weight, remark_on_lengths
@@ -33,6 +33,10 @@ _OUTSIDE = 0.075
 """So many new draws lie beyond each end of a band. A tenth would hold four in five of the made-up tables themselves; with a
 tenth 76 % of single runs held in 88 made-up cases with right shapes, for tables are never quite what was made up."""
 _OFTEN = "four of five runs"
+_LONG = (
+    "Coefficients of such a table are about {times} times as long as coef_bound ({bound}): intervals then hold less often than "
+    "they say, and pooling helps less. Agree on a larger coef_bound, or on bounds that the columns fill."
+)
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
     "coefficients are half as long as the public guess of their length"
@@ -66,6 +70,7 @@ class Plan(Rich):
         round: Epsilon and delta of each of two rounds; None with one file.
         least_weight: How much the longest possible row counts beside one that is not shortened, in the tables of `forecasts`.
         shortened: What that means; empty where no row is shortened.
+        long: What it means that coefficients of a table of the told shape are longer than their bound; else empty.
     """
 
     method: str
@@ -84,6 +89,7 @@ class Plan(Rich):
     round: tuple[str, str] | None = None
     least_weight: float = 1.0
     shortened: str = ""
+    long: str = ""
 
     @property
     def vacuous(self) -> bool:
@@ -99,7 +105,7 @@ class Plan(Rich):
     def remarks(self) -> tuple[str, ...]:
         """What to know before the charge, beside the forecasts."""
         told = f"Expected of such a table: {self.shortened[:1].lower()}{self.shortened[1:]}"
-        return (told,) if self.shortened else ()
+        return (*((told,) if self.shortened else ()), *((self.long,) if self.long else ()))
 
     @property
     def assumed(self) -> str:
@@ -199,8 +205,15 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
         forecasts=_forecasts(study, n_records, organisations, shapes, bounded),
         least_weight=least_weight(study, radius),
         shortened="".join(remark_on_lengths(study, [radius])),
+        long="" if shape is None else _remark_on_coefficients(study, shape),
         round=tuple(map(plain, round_terms(study))) if study.method == "rounds" else None,  # type: ignore[arg-type]
     )
+
+
+def _remark_on_coefficients(study: Study, shape: Shape) -> str:
+    """A column that fills a narrow corner of its bounds makes coefficients long, whatever they are in its own unit."""
+    times = length_to_expect(study, shape)
+    return _LONG.format(times=f"{times:.2g}", bound=f"{float(study.coef_bound):g}") if times > 1 else ""
 
 
 def _even(study: Study, n_records: int, organisations: int, part: int) -> float:
