@@ -140,6 +140,16 @@ def test_targets_far_to_one_side_cost_what_the_first_sums_cost() -> None:
     assert 1.5 * found["staged", 0.0] < found["staged", 2.0] < 3 * found["ssp-gauss", 2.0]
 
 
+def test_a_verdict_for_a_kind_table_is_not_left_alone_where_an_unkind_one_would_be_noise() -> None:
+    study = Study(features=Schema.of_bounds([(0, 1)] * 4), target=Column.number("y", lower=0, upper=1), epsilon=1)
+    kind_alone = "Tell the plan what yours is like"
+    few, many = (str(plan_of(study, n_records=n, organisations=5)) for n in (500, 1_000_000))
+    assert "Combining is expected to help." in few
+    assert kind_alone in few
+    assert kind_alone not in many
+    assert kind_alone not in str(plan_of(study, n_records=500, organisations=5, shape=Shape(spread=0.12, r_squared=0.1)))
+
+
 def test_a_told_corner_that_makes_coefficients_long_is_remarked_on() -> None:
     """Ages of 80 with a deviation of 6 in bounds of 0 to 100, a slope of 2 and a constant of -160 in the target's unit."""
     terms: dict[str, Any] = {"features": Schema.of_bounds([(0, 100)]), "epsilon": 3}

@@ -37,6 +37,10 @@ _LONG = (
     "Coefficients of such a table are about {times} times as long as coef_bound ({bound}): intervals then hold less often than "
     "they say, and pooling helps less. Agree on a larger coef_bound, or on bounds that the columns fill."
 )
+_APART = (
+    "In a table as unkind as the last forecast assumes the public model would be mostly noise. Tell the plan what yours is "
+    "like (--shape, or shape=Shape(...)), and both forecasts become one."
+)
 _ASSUMED = (
     "features fill their bounds evenly and independently, residuals are a tenth of the target's range, "
     "coefficients are half as long as the public guess of their length"
@@ -125,6 +129,8 @@ class Plan(Rich):
         if not alone:
             much = "" if self.helps else "not "
             verdict.append(f"Combining is {much}expected to help{'' if self.helps else ' one organisation much'}.")
+        if not self.vacuous and max((one.middle for one in self.forecasts), default=0.0) > _NOISE and len(self.forecasts) > 1:
+            verdict.append(_APART)
         if self.vacuous:
             verdict.append(
                 "The public model alone would be mostly noise: use more rows, more organisations or a larger epsilon."
