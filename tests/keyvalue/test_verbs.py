@@ -389,3 +389,14 @@ def test_what_exists_is_never_overwritten_and_the_code_is_the_same_everywhere(ca
 def test_keys_may_be_parted_by_wide_commas(capsys: Capture) -> None:
     sabun("study", "wide.json", "--keys", "駅、市場，公園", "--epsilon", "2", "--value-range", "0:60")
     assert "3 keys" in capsys.readouterr().out
+
+
+def test_who_pads_to_fewer_keys_than_people_hold_is_warned_before_anybody_is_asked(capsys: Capture) -> None:
+    terms = ("--keys", "A,B,C", "--epsilon", "2", "--keys-per-user", "2", "--protocol", "set", "--padding-length")
+    for length, warned in (("1", True), ("2", False)):
+        capsys.readouterr()
+        sabun("study", f"{length}.json", *terms, length)
+        told = capsys.readouterr().err
+        sabun("explain", f"{length}.json")
+        for words in (told, capsys.readouterr().out):
+            assert ("people may hold 2 keys, and padding to 1 cuts keys off" in words) is warned

@@ -10,7 +10,6 @@ with counters of its own. A tally knows nothing of who reported before: seeing e
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, final
@@ -22,10 +21,10 @@ from sabun import checks
 from sabun.asking.names import renamed
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue.channel import Counts
-from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.collector import Collector, Outcome, Register
 from sabun.keyvalue.em import Iteration
 from sabun.keyvalue.estimates import INTERVALS, METHODS, Estimates, estimates_of, point_estimates
+from sabun.keyvalue.padding import cut_bound
 from sabun.keyvalue.ranking import Ranking, ranking_of
 from sabun.keyvalue.shrinkage import average_intervals, posterior_of
 from sabun.keyvalue.statistic import Answer, Answers, Counters, SymbolCounts
@@ -272,7 +271,7 @@ class Tally:
             comparisons=len(terms.keys) if simultaneous else 1,
             mean_known=not last,
             scale=(float(terms.value_range[0]), float(terms.value_range[1])),
-            cut=_cut(terms),
+            cut=cut_bound(terms),
             keys=terms.keys,
             guarantee=self.study.guarantee.as_simulated() if self.simulated else self.study.guarantee,
             parameters=self.study.facts
@@ -391,10 +390,3 @@ class Tally:
     def __repr__(self) -> str:
         warning = "NOT PRIVATE, " if self.simulated else ""
         return f"<Tally {warning}{self.n} reports, study {self.study.task_id[:12]}>"
-
-
-def _cut(terms: Terms) -> float:
-    """How many times too small a frequency may be on average, because people hold more keys than the padding length."""
-    if terms.sampled or terms.padding_length == len(terms.keys):
-        return 1.0
-    return math.nan if terms.keys_per_user is None else max(1.0, terms.keys_per_user / terms.padding_length)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.keyvalue.padding import cut_note
 from sabun.keyvalue.rounds import means as means_verb
 from sabun.keyvalue.rounds import played, read_means
 from sabun.keyvalue.trying import simulate
@@ -97,6 +98,8 @@ def study(
         expected_reports=expected_reports,
     )
     made.save(out)
+    if note := cut_note(made.terms):
+        warn(note)
     if json:
         print_json(_written(out) | _facts(made))
         return
