@@ -244,12 +244,18 @@ def test_intervals_on_average_over_keys_are_shorter_and_right_on_average() -> No
         ({"interval": "some"}, "interval must be one of 'each', 'average'; got 'some'"),
         ({"interval": "average", "simultaneous": True}, "interval must be 'each' with simultaneous"),
         ({"interval": "average", "method": "mle"}, "interval must be 'each' with simultaneous or another method"),
+        ({"interval": "average"}, "interval must be 'each' in a study of fewer than 5 keys.*got 'average'. Leave it out."),
     ],
 )
 def test_intervals_that_do_not_exist_are_refused(arguments: dict[str, Any], message: str) -> None:
     tally = Study(keys=["a", "b"], epsilon=1).simulate([0.5, 0.5], [0, 0], n=100, random_state=0)
     with pytest.raises(ParameterError, match=message):
         tally.estimate(**arguments)
+
+
+def test_five_keys_are_enough_for_an_average() -> None:
+    tally = Study(keys=list("abcde"), epsilon=1).simulate([0.5] * 5, [0] * 5, n=100, random_state=0)
+    assert tally.estimate(interval="average").interval == "average"
 
 
 def test_probabilities_of_the_most_frequent_keys_come_true() -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Tally"]
 
 _MAGIC = b"sabun-tally-2\n"
+_FEWEST_ON_AVERAGE = 5
+"""With fewer keys the flat prior decides: intervals of keys that everybody or nobody holds held 42 % where 95 % was said."""
 
 
 @final
@@ -242,7 +244,8 @@ class Tally:
             simultaneous: Whether all intervals of a kind are to hold together (Bonferroni over exact ones).
             iteration: For `em` and `em3`: start, number of iterations, threshold (`sabun.keyvalue.Iteration`).
             interval: `each`: a confidence interval of every key by itself. `average`, with `shrunk` only: shorter ones, which
-                hold with that confidence on average over the keys as far as was measured, less often for frequent keys.
+                hold with that confidence on average over the keys as far as was measured, less often for frequent keys; for
+                studies of five keys or more.
 
         Raises:
             ParameterError: A parameter breaks its rule.
@@ -254,6 +257,8 @@ class Tally:
         checks.one_of(INTERVALS, interval=interval)
         if interval == "average" and (simultaneous or named != "shrunk"):
             raise ParameterError("interval must be 'each' with simultaneous or another method than 'shrunk'; got 'average'.")
+        enough = interval == "each" or len(terms.keys) >= _FEWEST_ON_AVERAGE
+        checks.require(enough, f"'each' in a study of fewer than {_FEWEST_ON_AVERAGE} keys", "Leave it out.", interval=interval)
         checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
         checks.boolean(simultaneous=simultaneous)
         last = self._last() if named == "ye" else 0
