@@ -323,10 +323,7 @@ def estimate(
     confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
     interval: Annotated[
-        str,
-        typer.Option(
-            help="each: an interval for every key; average (from 5 keys on): shorter, right on average over keys, not for each."
-        ),
+        str, typer.Option(help="each: for every key; average: shorter, right on average over five keys or more, not for each.")
     ] = "each",
     top: Annotated[int | None, typer.Option(help="Also say which keys are the K most frequent, with probabilities.")] = None,
     truth: Annotated[Path | None, typer.Option(help="With --plot: a CSV with key, frequency, mean to draw beside.")] = None,
