@@ -21,6 +21,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.estimates import point_estimates
+from sabun.keyvalue.kernels import draw_kernel
 from sabun.keyvalue.quadrature import MEANS, POINTS, part_likelihoods, posterior_moments
 from sabun.keyvalue.ranking import _noise, _probabilities, ranking_of
 from sabun.keyvalue.shrinkage import posterior_of, shrunk
@@ -361,3 +362,16 @@ def test_keys_that_everybody_holds_are_found() -> None:
     """A prior without a point at f = 1 lost 15 % there; with it some 7 % are left."""
     cell = measured("all", ADVERSE["half everybody"], keys=50, reports=2000, epsilon=4.0, protocol="kv3", runs=16, seed=3)
     assert cell.ratios[0] <= 1.11
+
+
+def test_draws_follow_the_distribution_of_each_key() -> None:
+    dice = np.random.default_rng(0)
+    points = np.sort(dice.random((40, 9)), axis=1)
+    reached = np.sort(dice.choice([0.0, 0.1, 0.3, 0.3, 0.7, 1.0], size=(40, 9)), axis=1)  # with jumps, and levels twice
+    reached[:, -1] = 1.0
+    chances = dice.random((40, 300))
+    chances[:, :4] = 0.0, 0.1, 0.3, 0.7
+    drawn = chances.copy()
+    draw_kernel()(points, reached, drawn)
+    wanted = [np.interp(chance, levels, f) for chance, levels, f in zip(chances, reached, points, strict=True)]
+    np.testing.assert_allclose(drawn, np.array(wanted) + 1e-12 * chances, rtol=0, atol=1e-15)
