@@ -21,6 +21,7 @@ from sabun.keyvalue.em import Iteration, four_state_rows, four_states, three_sta
 from sabun.keyvalue.estimates import METHODS, point_estimates
 from sabun.keyvalue.intervals import frequency_interval, mean_interval
 from sabun.keyvalue.plots import means_svg
+from sabun.keyvalue.story import story
 
 CHANNELS = [Channel(a=0.81, b=0.21, p=0.88), Channel(a=0.55, b=0.45, p=0.52), Channel(a=0.99, b=0.005, p=0.995)]
 counts = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400)), min_size=1, max_size=8)
@@ -279,6 +280,34 @@ def test_the_bound_of_the_bias_is_in_every_table() -> None:
     assert estimates.to_frame()["bias_bound"].isna().all(), "not known without keys_per_user"
     assert estimates.to_dict()["rows"]["bias_bound"] == [None, None]
     assert list(estimates.release()["bias_bound"]) == [None, None]
+    printed = str(estimates).splitlines()
+    assert "bias_bound" in printed[1]
+    assert "nobody knows how many they hold" in printed[-1]
+
+
+@pytest.mark.parametrize("protocol", ["set", "set-f"])
+def test_a_printed_table_shows_the_bound_of_the_bias_where_there_is_one(protocol: str) -> None:
+    def printed(length: int) -> list[str]:
+        study = Study(keys=list("abc"), epsilon=2, protocol=protocol, padding_length=length, keys_per_user=2)
+        found = study.simulate([0.3, 0.2, 0.1], [0.0] * 3, n=50_000, random_state=0).estimate()
+        assert (found.bias_bound > 0).all() == (length == 1)
+        bounds = [f"{bound:.4f}" in line for bound, line in zip(found.bias_bound, str(found).splitlines()[2:], strict=False)]
+        assert all(bounds) == (length == 1)
+        return str(found).splitlines()
+
+    cut, whole = printed(1), printed(2)
+    assert "bias_bound" in cut[1]
+    assert "people may hold more keys than are padded to" in " ".join(cut[5:])
+    assert "bias_bound" not in " ".join(whole)
+
+
+def test_who_reads_a_release_hears_of_the_bias_of_padding() -> None:
+    for length in (1, 2):
+        study = Study(keys=["a", "b", "c"], epsilon=2, protocol="set", padding_length=length, keys_per_user=2)
+        tally = study.tally()
+        tally.add_reports([study.client().report({"a": 1.0}) for _ in range(100)])
+        told = story(tally.estimate().release()).cautions
+        assert any("may lie above their intervals" in words for words in told) == (length == 1)
 
 
 def test_a_mean_of_a_later_round_has_no_interval_of_the_first() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,3 +106,40 @@ def test_planned_errors_are_those_of_many_studies(mean: float) -> None:
     found = unbiased(study.channel, Counts(plus=seen[:, 0], minus=seen[:, 1], total=np.full(4000, 5000)))
     plan = study.plan(n_records=5000, frequency=f, mean=mean)
     assert [plan.frequency_error, plan.mean_error] == pytest.approx([part.std() for part in found], rel=0.05)
+
+
+CUT = Study(
+    keys=list(range(200)), epsilon=1, protocol="auto-f", keys_per_user=20, typical_frequency=0.02, expected_reports=10**4
+)
+ZIPF = 0.02 * 200 / np.sum(1 / np.arange(1, 201)) / np.arange(1, 201)
+
+
+@pytest.mark.parametrize("f", [ZIPF, np.full(200, 0.02)], ids=["zipf", "even"])
+@pytest.mark.parametrize("n", [10_000, 1_000_000])
+@pytest.mark.parametrize("protocol", ["set-f", "pckv-ue"])
+def test_what_padding_cuts_off_is_foretold(f: np.ndarray, n: int, protocol: str) -> None:
+    assert (CUT.protocol, CUT.terms.padding_length) == ("set-f", 1), "the advisor cuts keys off here"
+    study = Study(keys=CUT.keys, epsilon=1, protocol=protocol, keys_per_user=20, typical_frequency=0.02, padding_length=1)
+    found = study.simulate(f, np.zeros(200), n=n, random_state=0).estimate().frequency
+    error = np.sqrt(np.mean((found - f) ** 2))
+    assert 1 / 3 < error / study.plan(n_records=n).forecasts[0].middle < 3
+
+
+def test_a_plan_names_the_bias_of_padding_and_promises_no_cover_for_it() -> None:
+    study = Study(keys=list("ABCDE"), epsilon=2, protocol="set", keys_per_user=4, padding_length=1)
+    plan = study.plan(n_records=200_000, frequency=0.5)
+    found = study.simulate([0.5] * 5, [0.0] * 5, n=200_000, random_state=0).estimate().frequency
+    assert plan.bias == pytest.approx(0.5 - found.mean(), abs=0.02), "people here may hold five, by a chance of one in 32"
+    assert "a key with a frequency of 0.5 comes out about 0.3 too small, however many answer" in str(plan)
+    assert "people who hold keys independently of each other, at most 4 each" in str(plan)
+    assert "holds what padding keeps (a frequency of about 0.2) with probability 0.95, not the truth." in str(plan)
+    assert "holds the truth" not in str(plan)
+    assert plan.to_dict()["bias"] == plan.bias
+
+
+@pytest.mark.parametrize("terms", [{"protocol": "kv3"}, {"protocol": "set", "padding_length": 4}, {"protocol": "pckv-ue"}])
+def test_a_plan_knows_no_bias_where_nothing_is_cut_off(terms: dict[str, Any]) -> None:
+    plan = Study(keys=list("ABCDE"), epsilon=2, keys_per_user=4, **terms).plan(n_records=200_000, frequency=0.5)
+    assert (plan.bias, plan.bias_reckoning) == (0, "")
+    assert "independently" not in str(plan)
+    assert "each holds the truth with probability 0.95." in str(plan)

@@ -21,6 +21,7 @@ from sabun.errors import DataError, ParameterError
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Channel, Counts
 from sabun.keyvalue.estimates import point_estimates
+from sabun.keyvalue.kernels import draw_kernel
 from sabun.keyvalue.quadrature import MEANS, POINTS, part_likelihoods, posterior_moments
 from sabun.keyvalue.ranking import _noise, _probabilities, ranking_of
 from sabun.keyvalue.shrinkage import posterior_of, shrunk
@@ -244,12 +245,18 @@ def test_intervals_on_average_over_keys_are_shorter_and_right_on_average() -> No
         ({"interval": "some"}, "interval must be one of 'each', 'average'; got 'some'"),
         ({"interval": "average", "simultaneous": True}, "interval must be 'each' with simultaneous"),
         ({"interval": "average", "method": "mle"}, "interval must be 'each' with simultaneous or another method"),
+        ({"interval": "average"}, "interval must be 'each' in a study of fewer than 5 keys.*got 'average'. Leave it out."),
     ],
 )
 def test_intervals_that_do_not_exist_are_refused(arguments: dict[str, Any], message: str) -> None:
     tally = Study(keys=["a", "b"], epsilon=1).simulate([0.5, 0.5], [0, 0], n=100, random_state=0)
     with pytest.raises(ParameterError, match=message):
         tally.estimate(**arguments)
+
+
+def test_five_keys_are_enough_for_an_average() -> None:
+    tally = Study(keys=list("abcde"), epsilon=1).simulate([0.5] * 5, [0] * 5, n=100, random_state=0)
+    assert tally.estimate(interval="average").interval == "average"
 
 
 def test_probabilities_of_the_most_frequent_keys_come_true() -> None:
@@ -355,3 +362,16 @@ def test_keys_that_everybody_holds_are_found() -> None:
     """A prior without a point at f = 1 lost 15 % there; with it some 7 % are left."""
     cell = measured("all", ADVERSE["half everybody"], keys=50, reports=2000, epsilon=4.0, protocol="kv3", runs=16, seed=3)
     assert cell.ratios[0] <= 1.11
+
+
+def test_draws_follow_the_distribution_of_each_key() -> None:
+    dice = np.random.default_rng(0)
+    points = np.sort(dice.random((40, 9)), axis=1)
+    reached = np.sort(dice.choice([0.0, 0.1, 0.3, 0.3, 0.7, 1.0], size=(40, 9)), axis=1)  # with jumps, and levels twice
+    reached[:, -1] = 1.0
+    chances = dice.random((40, 300))
+    chances[:, :4] = 0.0, 0.1, 0.3, 0.7
+    drawn = chances.copy()
+    draw_kernel()(points, reached, drawn)
+    wanted = [np.interp(chance, levels, f) for chance, levels, f in zip(chances, reached, points, strict=True)]
+    np.testing.assert_allclose(drawn, np.array(wanted) + 1e-12 * chances, rtol=0, atol=1e-15)

@@ -301,9 +301,9 @@ def test_a_plan_names_what_it_cannot_plan(arguments: tuple[str, ...], message: s
 
 
 def test_the_most_frequent_keys_come_with_probabilities(capsys: Capture) -> None:
-    sabun("study", "study.json", "--keys", "a,b,c", "--epsilon", "2")
-    Path("truth.csv").write_text("key,frequency,mean\na,0.1,0\nb,0.8,0.5\nc,0.5,-0.5\n")
-    sabun("simulate", "study.json", "--truth", "truth.csv", "--n", "60000", "--seed", "0", "--out", "t.tally")
+    sabun("study", "study.json", "--keys", "a,b,c,d,e", "--epsilon", "2")
+    Path("truth.csv").write_text("key,frequency,mean\na,0.1,0\nb,0.8,0.5\nc,0.5,-0.5\nd,0.1,0\ne,0.1,0\n")
+    sabun("simulate", "study.json", "--truth", "truth.csv", "--n", "100000", "--seed", "0", "--out", "t.tally")
     capsys.readouterr()
     sabun("estimate", "study.json", "t.tally", "--top", "2")
     assert "among the 2 most frequent with probability\nb                   0." in capsys.readouterr().out
@@ -311,8 +311,8 @@ def test_the_most_frequent_keys_come_with_probabilities(capsys: Capture) -> None
     assert found["top"]["key"] == ["b", "c"]
     assert found["top"]["probability"] == [1.0, 1.0]
     assert (found["method"], found["interval"]) == ("shrunk", "average")
-    sabun("estimate", "study.json", "t.tally", "--top", "4", code=2)
-    assert "k must be a whole number from 1 to 3; got 4." in capsys.readouterr().err
+    sabun("estimate", "study.json", "t.tally", "--top", "6", code=2)
+    assert "k must be a whole number from 1 to 5; got 6." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("watched", [False, True])
@@ -389,3 +389,26 @@ def test_what_exists_is_never_overwritten_and_the_code_is_the_same_everywhere(ca
 def test_keys_may_be_parted_by_wide_commas(capsys: Capture) -> None:
     sabun("study", "wide.json", "--keys", "駅、市場，公園", "--epsilon", "2", "--value-range", "0:60")
     assert "3 keys" in capsys.readouterr().out
+
+
+def test_who_pads_to_fewer_keys_than_people_hold_is_warned_before_anybody_is_asked(capsys: Capture) -> None:
+    terms = ("--keys", "A,B,C", "--epsilon", "2", "--keys-per-user", "2", "--protocol", "set", "--padding-length")
+    for length, warned in (("1", True), ("2", False)):
+        capsys.readouterr()
+        sabun("study", f"{length}.json", *terms, length)
+        told = capsys.readouterr().err
+        sabun("explain", f"{length}.json")
+        for words in (told, capsys.readouterr().out):
+            assert ("people may hold 2 keys, and padding to 1 cuts keys off" in words) is warned
+
+
+@pytest.mark.parametrize("twice", [("1=1", "1=0.5"), ("b=1", "b=1")])
+def test_a_key_that_is_typed_twice_is_refused_before_anything_is_kept(twice: tuple[str, str], capsys: Capture) -> None:
+    Study(keys=["1", "b"], epsilon=2).save("study.json")
+    arguments = ("report", "study.json", "--diary", "mine", "--out", "r.bin")
+    sabun(*arguments, "--pair", twice[0], "--pair", twice[1], code=2)
+    told = capsys.readouterr().err
+    assert "pair must name each key once; one came twice." in told
+    assert not any(pair in told for pair in twice)
+    assert not Path("mine").exists()
+    assert not Path("r.bin").exists()

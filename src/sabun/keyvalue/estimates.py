@@ -72,6 +72,10 @@ _REASONS = {
 }
 _NOTICE = "NOT PRIVATE: simulated"
 _UNASKED = "values were not asked for"
+_CUT = (
+    "bias_bound: by so much more a frequency may lie above its interval, because people may hold more keys than are padded to; "
+    "- where nobody knows how many they hold."
+)
 
 
 def point_estimates(method: str, channel: Channel, counts: Counts, iteration: Iteration | None = None) -> tuple[Floats, Floats]:
@@ -196,33 +200,34 @@ class Estimates:
         return {name: column for name, column in columns.items() if self.valued or not name.startswith("mean")}
 
     def __str__(self) -> str:
-        notice = f"{_NOTICE}.\n" if self.guarantee.simulated else ""
-        if not self.valued:
-            return notice + "\n".join(self._frequency_lines())
-        head = f"{'key':<16} {'frequency':>9}  {'interval':^15} {'mean':>8}  {'interval':^17} {'n':>9}  flags"
-        rows = [
-            f"{_named(key)} {_shown(f):>9}  {_pair(fi):^15} {_shown(m):>8}  {_pair(mi):^17} {n:>9}  {', '.join(words)}"
-            for key, f, fi, m, mi, n, words in zip(
-                self.keys,
-                self.frequency,
-                self.frequency_interval,
-                self.shown_mean,
-                self.mean_interval,
-                self.reports,
-                self.flags,
-                strict=True,
-            )
+        columns = [self._frequency_cells()]
+        columns += [self._bias_cells()] if self._cut else []
+        columns += [self._mean_cells()] if self.valued else []
+        columns += [
+            [f"{'n':>9}  flags", *(f"{n:>9}  {', '.join(words)}" for n, words in zip(self.reports, self.flags, strict=True))]
         ]
-        return notice + "\n".join([head, *rows])
+        lines = [f"{_NOTICE}."] if self.guarantee.simulated else []
+        lines += [" ".join(cells) for cells in zip(*columns, strict=True)]
+        lines += [_CUT] if self._cut else []
+        lines += [] if self.valued else [f"No means: {_UNASKED}."]
+        return "\n".join(lines)
 
-    def _frequency_lines(self) -> list[str]:
-        """The table where there are no means."""
-        rows = zip(self.keys, self.frequency, self.frequency_interval, self.reports, self.flags, strict=True)
-        return [
-            f"{'key':<16} {'frequency':>9}  {'interval':^15} {'n':>9}  flags",
-            *(f"{_named(key)} {_shown(f):>9}  {_pair(ends):^15} {n:>9}  {', '.join(words)}" for key, f, ends, n, words in rows),
-            f"No means: {_UNASKED}.",
-        ]
+    @property
+    def _cut(self) -> bool:
+        """Whether a frequency may lie above its interval because of padding."""
+        return bool(np.any(self.bias_bound != 0))
+
+    def _frequency_cells(self) -> list[str]:
+        rows = zip(self.keys, self.frequency, self.frequency_interval, strict=True)
+        head = f"{'key':<16} {'frequency':>9}  {'interval':^15}"
+        return [head, *(f"{_named(key)} {_shown(f):>9}  {_pair(ends):^15}" for key, f, ends in rows)]
+
+    def _bias_cells(self) -> list[str]:
+        return [f"{'bias_bound':>10}", *(f"{_shown(bound):>10}" for bound in self.bias_bound)]
+
+    def _mean_cells(self) -> list[str]:
+        rows = zip(self.shown_mean, self.mean_interval, strict=True)
+        return [f"{'mean':>8}  {'interval':^17}", *(f"{_shown(m):>8}  {_pair(ends):^17}" for m, ends in rows)]
 
 
 def estimates_of(

@@ -1,4 +1,5 @@
-"""Loops numpy cannot express: looking up one key per person (simulation only, NOT PRIVATE), counting symbols in one pass.
+"""Loops numpy cannot express: looking up one key per person (simulation only, NOT PRIVATE), counting symbols in one pass,
+drawing from one distribution per key.
 
 Compiled by numba on first use; see docs/decisions/0041. The pseudo-random words are SplitMix64's (Steele, Lea, Flood 2014).
 """
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["count_kernel", "pick_kernel", "sampled_kernel"]
+__all__ = ["count_kernel", "draw_kernel", "pick_kernel", "sampled_kernel"]
 
 
 @cache
@@ -94,5 +95,35 @@ def count_kernel() -> Callable[..., bool]:
                 return False
             cells[index, symbol] += 1
         return True
+
+    return kernel
+
+
+@cache
+def draw_kernel() -> Callable[..., None]:
+    """Turns chances into points, row by row, by distribution functions that are even between two points.
+
+    As `numpy.interp` would for each row; a chance below the first level gives the first point.
+    """
+    from sabun.compiled import compiled
+
+    @compiled
+    def kernel(points: Any, reached: Any, drawn: Any) -> None:
+        last = points.shape[1] - 1
+        for row in range(len(points)):
+            for place in range(drawn.shape[1]):
+                chance = drawn[row, place]
+                low, high = 0, last + 1  # the last level that is not above the chance
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    if reached[row, middle] <= chance:
+                        low = middle
+                    else:
+                        high = middle
+                found = points[row, low]
+                if low < last and chance > reached[row, low]:
+                    slope = (points[row, low + 1] - found) / (reached[row, low + 1] - reached[row, low])
+                    found += slope * (chance - reached[row, low])
+                drawn[row, place] = found + 1e-12 * chance  # a toss between keys of which nobody holds any
 
     return kernel

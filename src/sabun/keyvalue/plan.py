@@ -2,17 +2,23 @@
 
 Two kinds of error are told. Of one key by itself: the standard deviation of what its own reports say. Of all keys together: a
 forecast of the default estimator's root mean squared error, which is smaller where keys are alike, for they are estimated
-together.
+together. Where people may hold more keys than are padded to, reports tell of what padding keeps; what it cuts off is a bias,
+reckoned as by the advisor: it is in the forecasts, and not in the intervals.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sabun import checks
 from sabun.asking.forecast import Forecast
+from sabun.keyvalue.advisor import squared_bias
 from sabun.keyvalue.intervals import normal_quantile
+from sabun.keyvalue.padding import most_held, share_kept
 from sabun.notebook import Rich
 
 if TYPE_CHECKING:
@@ -51,7 +57,10 @@ class Plan(Rich):
         confidence: The planned confidence of both.
         forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, at best and
             at worst, each by itself. Where `vacuous`, no better than a guess.
-        vacuous: Whether even at best a frequency is as far off as a guess.
+        vacuous: Whether even at best noise puts a frequency as far off as a guess.
+        bias: By how much the frequency comes out too small on average, however many people answer, because padding cuts keys
+            off; 0 where it does not. In the forecasts, not in the intervals.
+        bias_reckoning: What the bias was reckoned from, in words; empty where nothing is cut off.
     """
 
     epsilon: float
@@ -66,6 +75,8 @@ class Plan(Rich):
     confidence: float
     forecasts: tuple[Forecast, ...]
     vacuous: bool
+    bias: float
+    bias_reckoning: str
 
     def __str__(self) -> str:
         silent = "; no values are asked" if self.mean_error is None else ""
@@ -78,19 +89,25 @@ class Plan(Rich):
             f"if there are {'; '.join(one.assumed)}."
             for one in self.forecasts
         ]
-        key = f"Of one key with a frequency of {self.frequency:.3g}"
-        reach = f"{key} the interval reaches about {self.frequency_reach:.3g} up or down"
-        sure = f"holds the truth with probability {self.confidence:g}."
-        if self.mean_reach is None or self.mean_is_weak:
-            lines.append(f"{reach}; it {sure}")
-        else:
-            lines.append(f"{reach}, that of its mean about {self.mean_reach:.3g}; each {sure}")
+        lines += [*([self.bias_reckoning] if self.bias_reckoning else []), self._of_one_key()]
         if self.mean_is_weak:
             lines.append(
                 "Such a key will not stand out from noise, so its mean cannot be learned: that takes more people, fewer keys, "
                 "more frequent ones, or a larger epsilon."
             )
         return "\n".join(lines)
+
+    def _of_one_key(self) -> str:
+        """How far its intervals reach, and what they hold."""
+        key = f"Of one key with a frequency of {self.frequency:.3g}"
+        reach = f"{key} the interval reaches about {self.frequency_reach:.3g} up or down"
+        sure = f"with probability {self.confidence:g}"
+        holds = f"holds the truth {sure}."
+        if self.bias_reckoning:
+            holds = f"holds what padding keeps (a frequency of about {self.frequency - self.bias:.3g}) {sure}, not the truth."
+        if self.mean_reach is None or self.mean_is_weak:
+            return f"{reach}; it {holds}"
+        return f"{reach}, that of its mean about {self.mean_reach:.3g}; each {holds}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -113,11 +130,12 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
-    sd_f, sd_m = _deviations(study, n_records, float(known), m)
+    kept = share_kept(study.terms, float(known))
+    sd_f, sd_m = _deviations(study, n_records, kept * float(known), m)
     reach = normal_quantile(confidence)
-    weak = valued and float(known) <= reach * sd_f
+    weak = valued and kept * float(known) <= reach * sd_f
     supposed = _SUPPOSED if named is None else (float(named),)
-    vacuous = min(_deviations(study, n_records, f, m)[0] for f in supposed) >= _GUESS
+    vacuous = min(_deviations(study, n_records, f * share_kept(study.terms, f), m)[0] for f in supposed) >= _GUESS
     return Plan(
         epsilon=float(study.terms.certified),
         n_records=n_records,
@@ -131,7 +149,25 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
         confidence=float(confidence),
         forecasts=_ordered([_forecasts(study, n_records, f, m, half, vacuous) for f in supposed]),
         vacuous=vacuous,
+        bias=float(known) * (1 - kept),
+        bias_reckoning=_reckoning(study, float(known), kept),
     )
+
+
+def _reckoning(study: Study, f: float, kept: float) -> str:
+    if kept == 1:
+        return ""
+    cut = f"Padding to {study.terms.padding_length} cuts keys off"
+    off = f"a key with a frequency of {f:.3g} comes out about {f * (1 - kept):.3g} too small, however many answer"
+    return (
+        f"{cut}: {off}. That is reckoned for {_holding(study)}, and counted in the errors above; "
+        "where people differ more in how many keys they hold, it is more."
+    )
+
+
+def _holding(study: Study) -> str:
+    """Which people the bias is reckoned for."""
+    return f"people who hold keys independently of each other, at most {most_held(study.terms)} each"
 
 
 def _reports(study: Study, n_records: int) -> float:
@@ -164,21 +200,22 @@ def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, va
     What reports say and what the other keys say are two pieces of evidence, whose precisions add up; with few keys there is
     little to be learned from the others.
     """
-    keys = len(study.terms.keys)
-    sd_f, sd_m = _deviations(study, n_records, f, m)
+    keys, kept = len(study.terms.keys), share_kept(study.terms, f)
+    sd_f, sd_m = _deviations(study, n_records, f * kept, m)
     scatter_f, scatter_m = (f * (1 - f)) ** 0.5 / 3, 0.5
     unlearned = 3 / (keys + 3)
-    own = _TYPICAL * (1 / sd_f**2 + 1 / (scatter_f**2 + unlearned * _GUESS**2)) ** -0.5
+    noise = (1 / sd_f**2 + 1 / (scatter_f**2 + unlearned * _GUESS**2)) ** -0.5
     other = _TYPICAL * (1 / sd_m**2 + 1 / (scatter_m**2 + unlearned * _GUESS**2)) ** -0.5
+    typical = np.array((f * f + scatter_f**2) ** 0.5)  # root mean square of the frequencies
+    own = _TYPICAL * math.hypot(noise, float(squared_bias("f", typical, m, kept)) ** 0.5)
     if vacuous:
         own, other = max(own, _GUESS), max(other, _BLIND)
-    assumed = (
-        f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)",
-        "means scattered by a quarter of the range",
-    )
-    of_f = _forecast("error of the frequencies, root mean square over keys", own, assumed[:1])
+    around = f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)"
+    people = () if kept == 1 else (_holding(study),)
+    of_f = _forecast("error of the frequencies, root mean square over keys", own, (around, *people))
     if study.terms.valueless:
         return (of_f,)
+    assumed = (around, "means scattered by a quarter of the range", *people)
     return of_f, _forecast("error of the means, root mean square over holders", half * other, assumed)
 
 

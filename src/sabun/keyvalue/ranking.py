@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sabun.foreign import fitted, padded
 from sabun.keyvalue.channel import Channel, Counts, Floats
+from sabun.keyvalue.kernels import draw_kernel
 from sabun.keyvalue.shrinkage import Posterior, posterior_of
 
 __all__ = ["Ranking", "ranking_of"]
@@ -112,19 +112,13 @@ def _probabilities(found: Posterior, k: int, blur: Floats) -> Floats:
     candidates = np.flatnonzero(highest + 4 * blur >= np.sort(lowest - 4 * blur)[-k])
     wins = np.zeros(len(points))
     dice = np.random.Generator(np.random.PCG64(0))
-    some = max(1, _AT_ONCE // len(candidates))
+    some, draw = max(1, _AT_ONCE // len(candidates)), draw_kernel()
+    points, reached, moved = points[candidates], reached[candidates], blur[candidates, None]
     for begin in range(0, _DRAWS, some):
         size = (len(candidates), min(some, _DRAWS - begin))
-        drawn = _drawn(points[candidates], reached[candidates], dice.random(size))
-        drawn += blur[candidates, None] * dice.normal(size=size)
+        drawn = dice.random(size)
+        draw(points, reached, drawn)  # jumps at 0 and 1 stay such
+        drawn += moved * dice.normal(size=size)
         first = np.argpartition(-drawn, min(k, len(candidates)) - 1, axis=0)[:k]
         wins[candidates] += np.bincount(first.ravel(), minlength=len(candidates))
     return wins / _DRAWS
-
-
-def _drawn(points: Floats, reached: Floats, uniform: Floats) -> NDArray[np.float64]:
-    """Frequencies with those distribution functions, even between two points; jumps at 0 and 1 stay such."""
-    drawn = 1e-12 * uniform  # a toss between keys of which nobody holds any
-    for row, (f, levels, chances) in enumerate(zip(points, reached, uniform, strict=True)):
-        drawn[row] += np.interp(chances, levels, f, left=f[0])
-    return drawn

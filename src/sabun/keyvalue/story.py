@@ -10,13 +10,19 @@ import numpy as np
 from sabun.release import Release
 from sabun.telling.charts import MOST_ROWS, dots
 from sabun.telling.generic import stages
-from sabun.telling.language import said
+from sabun.telling.language import phrase, said
 from sabun.telling.reading import Floats, Unfit, has, number_at, numbers_at, text_at, texts_at
 from sabun.telling.rounding import between, rounded
 from sabun.telling.story import Answer, Chart, Grid, Quantity, Story
 from sabun.telling.words import count, number
 
 __all__ = ["story"]
+
+
+_CUT = phrase(
+    "People may hold more keys than a report tells of: frequencies come out too small, and may lie above their intervals, at "
+    "most by the largest bias where it is given."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +36,7 @@ class _Rows:
     mean_ends: Floats | None
     reports: Floats
     flags: tuple[str, ...]
+    cut: bool
 
     @classmethod
     def of(cls, release: Release) -> _Rows:
@@ -39,6 +46,7 @@ class _Rows:
         valued = has(value, "mean") or not has(release.provenance.parameters, "means")
         names = ("frequency", "frequency_low", "frequency_high", "n", *(("mean", "mean_low", "mean_high") if valued else ()))
         columns = {name: numbers_at(value, name, size=size) for name in names}
+        bounds = numbers_at(value, "bias_bound", size=size) if has(value, "bias_bound") else np.zeros(size)
         flags = texts_at(value, "flags", size=size) if has(value, "flags") else ("",) * size
         if not size or np.isnan(columns["frequency"]).all():
             raise Unfit("frequency")
@@ -52,6 +60,7 @@ class _Rows:
             mean_ends=np.column_stack([columns["mean_low"], columns["mean_high"]])[order] if valued else None,
             reports=columns["n"][order],
             flags=tuple(flags[place] for place in order),
+            cut=bool(np.any(bounds != 0)),
         )
 
 
@@ -135,7 +144,8 @@ def _cautions(rows: _Rows) -> tuple[str, ...]:
         (pulled, "For {keys} the other keys pulled the estimate out of the interval of its own reports."),
     )
     unasked = () if rows.mean is not None else (said("Values were not asked for: there are no means."),)
-    return (*unasked, *(said(words, keys=count(some, "key")) for some, words in told if some))
+    cut = (said(_CUT),) if rows.cut else ()
+    return (*unasked, *cut, *(said(words, keys=count(some, "key")) for some, words in told if some))
 
 
 def _frequencies(rows: _Rows, note: str) -> Chart | None:

@@ -24,6 +24,7 @@ from sabun.keyvalue.client import PROTOCOLS, Client, ClientError, Diary, Terms, 
 from sabun.keyvalue.client.assignment import check_seed
 from sabun.keyvalue.client.probabilities import PADDED
 from sabun.keyvalue.client.terms import ADVISED
+from sabun.keyvalue.padding import cut_note
 from sabun.keyvalue.plan import Plan, plan_of
 from sabun.keyvalue.population import People
 from sabun.keyvalue.simulation import simulate_marginals, simulate_people
@@ -284,6 +285,8 @@ class Study:
             lines.append(f"Each person answers about one of {len(terms.keys)} keys, which {who}.")
         if terms.valueless:
             lines.append("Frequencies alone: values are not asked for, and there are no means.")
+        note = cut_note(terms)
+        lines += [f"Note: {note}"] if note else []
         return "\n".join([*lines, "", str(self.advice)])
 
     def to_json(self) -> str:

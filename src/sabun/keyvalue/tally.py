@@ -10,7 +10,6 @@ with counters of its own. A tally knows nothing of who reported before: seeing e
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, final
@@ -22,10 +21,10 @@ from sabun import checks
 from sabun.asking.names import renamed
 from sabun.errors import DataError, ParameterError
 from sabun.keyvalue.channel import Counts
-from sabun.keyvalue.client.terms import Terms
 from sabun.keyvalue.collector import Collector, Outcome, Register
 from sabun.keyvalue.em import Iteration
 from sabun.keyvalue.estimates import INTERVALS, METHODS, Estimates, estimates_of, point_estimates
+from sabun.keyvalue.padding import cut_bound
 from sabun.keyvalue.ranking import Ranking, ranking_of
 from sabun.keyvalue.shrinkage import average_intervals, posterior_of
 from sabun.keyvalue.statistic import Answer, Answers, Counters, SymbolCounts
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Tally"]
 
 _MAGIC = b"sabun-tally-2\n"
+_FEWEST_ON_AVERAGE = 5
+"""With fewer keys the flat prior decides: intervals of keys that everybody or nobody holds held 42 % where 95 % was said."""
 
 
 @final
@@ -243,7 +244,8 @@ class Tally:
             simultaneous: Whether all intervals of a kind are to hold together (Bonferroni over exact ones).
             iteration: For `em` and `em3`: start, number of iterations, threshold (`sabun.keyvalue.Iteration`).
             interval: `each`: a confidence interval of every key by itself. `average`, with `shrunk` only: shorter ones, which
-                hold with that confidence on average over the keys as far as was measured, less often for frequent keys.
+                hold with that confidence on average over the keys as far as was measured, less often for frequent keys; for
+                studies of five keys or more.
 
         Raises:
             ParameterError: A parameter breaks its rule.
@@ -255,6 +257,8 @@ class Tally:
         checks.one_of(INTERVALS, interval=interval)
         if interval == "average" and (simultaneous or named != "shrunk"):
             raise ParameterError("interval must be 'each' with simultaneous or another method than 'shrunk'; got 'average'.")
+        enough = interval == "each" or len(terms.keys) >= _FEWEST_ON_AVERAGE
+        checks.require(enough, f"'each' in a study of fewer than {_FEWEST_ON_AVERAGE} keys", "Leave it out.", interval=interval)
         checks.require(checks.is_number(confidence) and 0 < confidence < 1, "above 0 and below 1", confidence=confidence)
         checks.boolean(simultaneous=simultaneous)
         last = self._last() if named == "ye" else 0
@@ -272,7 +276,7 @@ class Tally:
             comparisons=len(terms.keys) if simultaneous else 1,
             mean_known=not last,
             scale=(float(terms.value_range[0]), float(terms.value_range[1])),
-            cut=_cut(terms),
+            cut=cut_bound(terms),
             keys=terms.keys,
             guarantee=self.study.guarantee.as_simulated() if self.simulated else self.study.guarantee,
             parameters=self.study.facts
@@ -391,10 +395,3 @@ class Tally:
     def __repr__(self) -> str:
         warning = "NOT PRIVATE, " if self.simulated else ""
         return f"<Tally {warning}{self.n} reports, study {self.study.task_id[:12]}>"
-
-
-def _cut(terms: Terms) -> float:
-    """How many times too small a frequency may be on average, because people hold more keys than the padding length."""
-    if terms.sampled or terms.padding_length == len(terms.keys):
-        return 1.0
-    return math.nan if terms.keys_per_user is None else max(1.0, terms.keys_per_user / terms.padding_length)

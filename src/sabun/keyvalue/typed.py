@@ -71,6 +71,8 @@ def pairs_of(given: list[str], made: Study) -> dict[str | int, float]:
             value = "yes"
         elif not equals:
             raise ParameterError("pair must be KEY=VALUE; it has no '='.")
+        if names.get(name, name) in held:
+            raise ParameterError("pair must name each key once; one came twice. Leave out all but one of its pairs.")
         held[names.get(name, name)] = value
     return held
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sabun.errors import DataError, ParameterError
+from sabun.keyvalue.padding import cut_note
 from sabun.keyvalue.rounds import means as means_verb
 from sabun.keyvalue.rounds import played, read_means
 from sabun.keyvalue.trying import simulate
@@ -97,6 +98,8 @@ def study(
         expected_reports=expected_reports,
     )
     made.save(out)
+    if note := cut_note(made.terms):
+        warn(note)
     if json:
         print_json(_written(out) | _facts(made))
         return
@@ -320,7 +323,7 @@ def estimate(
     confidence: Confidence = 0.95,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
     interval: Annotated[
-        str, typer.Option(help="each: an interval for every key; average: shorter, right on average over keys, not for each.")
+        str, typer.Option(help="each: for every key; average: shorter, right on average over five keys or more, not for each.")
     ] = "each",
     top: Annotated[int | None, typer.Option(help="Also say which keys are the K most frequent, with probabilities.")] = None,
     truth: Annotated[Path | None, typer.Option(help="With --plot: a CSV with key, frequency, mean to draw beside.")] = None,

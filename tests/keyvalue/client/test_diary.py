@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import pickle
@@ -23,7 +24,8 @@ from sabun.keyvalue.client import (
     DiaryError,
     Terms,
 )
-from sabun.keyvalue.client.diary import _made_private
+from sabun.keyvalue.client.diary import _made
+from sabun.keyvalue.client.pages import Transaction
 
 ONE = Terms(keys=("a",), epsilon=Fraction(1), protocol="kv3")
 
@@ -124,6 +126,47 @@ def test_a_diary_is_nobody_elses(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("kind", ["a line", "a page", "another program's tables", "a write-ahead log"])
+def test_a_file_that_is_no_diary_is_left_as_it_is(kind: str, tmp_path: Path) -> None:
+    """It was refused in words, and nobody but its owner could read it from then on."""
+    other = tmp_path / "other"
+    if kind in ("a line", "a page"):
+        other.write_bytes(b"shopping" * (1 if kind == "a line" else 1000))
+    else:
+        with contextlib.closing(sqlite3.connect(other)) as base:
+            if kind == "a write-ahead log":
+                base.execute("PRAGMA journal_mode=WAL")
+            base.execute("CREATE TABLE shopping (item)")
+    other.chmod(0o644)
+    before = other.read_bytes()
+    with pytest.raises(DiaryError, match="Nothing was sent"):
+        Diary(other)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+    assert other.read_bytes() == before
+
+
+def test_a_diary_that_others_could_read_is_narrowed_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    for name in ("empty", "old"):
+        (tmp_path / name).touch()
+    Diary(tmp_path / "old").close()
+    for name in ("empty", "old"):
+        (tmp_path / name).chmod(0o644)
+    real = Transaction.add
+
+    def add(self: Transaction, *arguments: Any) -> None:
+        modes.append(stat.S_IMODE((tmp_path / name).stat().st_mode))
+        real(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "add", add)
+    for name in ("new", "empty", "old"):
+        Client(ONE, diary=Diary(tmp_path / name)).report({})
+    assert set(modes) == {0o600}
+    assert len(modes) >= 3
+
+
 @pytest.mark.parametrize("path", [":memory:", 3])
 def test_a_diary_without_a_file_is_asked_for_by_name(path: Any) -> None:
     with pytest.raises(ClientError, match=r"diary must be the path of a file; got .* Use Diary\.in_memory\(\)"):
@@ -137,7 +180,7 @@ def test_a_second_diary_does_not_drop_the_locks_of_the_first(tmp_path: Path) -> 
         "try:\n    base.execute('BEGIN IMMEDIATE'); print('got in')\nexcept sqlite3.OperationalError:\n    print('locked')\n"
     )
     with Diary(tmp_path / "diary").page():
-        _made_private(str(tmp_path / "diary"))
+        assert not _made(str(tmp_path / "diary"))
         done = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path / "diary")], capture_output=True, text=True, check=True
         )

@@ -29,8 +29,8 @@ class Diary:
     """A device's own book; one per person, shared by all studies.
 
     Args:
-        path: The file, made if it is not there, for its owner's eyes only (a file of wider permissions is narrowed, a link or
-            somebody else's file refused); None is `in_memory`.
+        path: The file, made if it is not there, for its owner's eyes only (a diary of wider permissions is narrowed; a
+            link, somebody else's file and one that is no diary are refused, and left as they are); None is `in_memory`.
 
     Raises:
         DiaryError: The file cannot be used.
@@ -104,26 +104,39 @@ class Diary:
 def _connected(path: str | os.PathLike[str]) -> sqlite3.Connection:
     with _in_words():
         # An absolute path, for SQLite reads some others as something else than a file.
-        place = _made_private(os.path.abspath(os.fsdecode(path)))
+        place = os.path.abspath(os.fsdecode(path))
+        new = _made(place)
         # Transactions are begun by hand, so that the charge and the answer are one.
         base = sqlite3.connect(place, isolation_level=None, timeout=30)
-        # No write-ahead log: the file alone must be the whole book, or a copy of it would answer again.
-        base.execute("PRAGMA journal_mode=DELETE")
-        # EXTRA: the folder is synced too when the journal goes, or a power cut could bring it back and undo the page.
-        base.execute("PRAGMA synchronous=EXTRA")  # proof: synced
-        base.execute("PRAGMA trusted_schema=OFF")
+        try:
+            # EXTRA: the folder is synced too when the journal goes, or a power cut could bring it back and undo the page.
+            base.execute("PRAGMA synchronous=EXTRA")  # proof: synced
+            base.execute("PRAGMA trusted_schema=OFF")
+            if not new:
+                _has_its_tables(base)  # a file that is no diary is left as it is
+                _narrow(place)
+            # No write-ahead log: the file alone must be the whole book, or a copy of it would answer again.
+            base.execute("PRAGMA journal_mode=DELETE")
+        except BaseException:
+            base.close()
+            raise
     return base
 
 
 def _must_have_its_tables(base: sqlite3.Connection) -> None:
     """Makes the tables in an empty file; refuses a file with any others."""
-    found = base.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if not found:
+    if not _has_its_tables(base):
         for statement in TABLES:
             base.execute(statement)
+
+
+def _has_its_tables(base: sqlite3.Connection) -> bool:
+    """Whether the file has the tables of a diary or nothing; refused is whatever else it has."""
+    found = base.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     # A trigger more could take each charge back as it is written, a view could show another total than the one that is kept.
-    elif len(found) != len(TABLES) or set(found) != _SCHEMA:
+    if found and (len(found) != len(TABLES) or set(found) != _SCHEMA):
         raise DiaryError("the diary must have its own tables only; another program changed them. Nothing was sent.")
+    return bool(found)
 
 
 @contextlib.contextmanager
@@ -150,27 +163,30 @@ def _in_words() -> Iterator[None]:
         ) from None
 
 
-def _made_private(path: str) -> str:
-    """The path of a plain file that nobody else on the device can read, made if it is not there."""
+def _made(path: str) -> bool:
+    """Whether there was no file, and one was made that nobody else on the device can read; refuses all but plain own files."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        _narrow(path)
-    else:
-        if os.name == "posix":
-            _sync_folder(os.path.dirname(path))
-    return path
+        _must_be_own(path)
+        return False
+    if os.name == "posix":
+        _sync_folder(os.path.dirname(path))
+    return True
 
 
-def _narrow(path: str) -> None:
-    """Makes a file readable by its owner alone, or refuses it."""
+def _must_be_own(path: str) -> None:
     # Looked at by name: opening it and closing it again would drop SQLite's locks of another diary in this process.
     facts = os.lstat(path)
     if stat.S_ISLNK(facts.st_mode) or (hasattr(os, "getuid") and facts.st_uid != os.getuid()):
         raise DiaryError("the diary must be a plain file of this user, not a link or another's; it is not. Nothing was sent.")
     if not stat.S_ISREG(facts.st_mode):
         raise FileNotFoundError
-    if os.name == "posix" and facts.st_mode & 0o077:
+
+
+def _narrow(path: str) -> None:
+    """Makes a file readable by its owner alone."""
+    if os.name == "posix" and os.lstat(path).st_mode & 0o077:
         os.chmod(path, 0o600)
 
 
