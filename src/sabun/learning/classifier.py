@@ -46,6 +46,11 @@ __all__ = ["PrivateClassifier"]
 _KIND = "learning.classifier"
 _SHOWN = 3
 _MORE = "Use a larger epsilon or fewer columns, or declare n_public if that number is public."
+_FEW = (
+    "hardly any row counted, by the noisy number of them in the release ({count}): nine tenths of what there is to learn were "
+    "lost to noise. If your table has many more rows, look whether y spells its labels as classes does; a row with a label "
+    "that is not listed is left out."
+)
 _READ_OFF = "the list of labels was read off y, where one person's label may stand alone: the promise assumes that it is public"
 
 
@@ -180,7 +185,9 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)
             self._learned(self._released(choices.ask, run))
         self._described(run, target=y if isinstance(y, str) else getattr(y, "name", None))
-        least = _at_least(run, self.release_)
+        least, count = _at_least(run, self.release_), self.release_.value.get(NOISY_COUNT)
+        if count is not None and drowned(method, count):  # by what is released
+            warn(_FEW.format(count=count), stacklevel=2)
         warn_of_delta(self.guarantee_, least, n_public=problem.n_public)  # last: a warning may be made to raise
         return self
 
