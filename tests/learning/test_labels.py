@@ -123,12 +123,12 @@ def test_numbers_meet_classes_that_are_numbers_however_written(y: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:without a schema")
-def test_a_noisy_count_that_tells_of_too_few_rows_is_warned_of() -> None:
+def test_a_noisy_count_of_few_rows_is_warned_of() -> None:
     X, y = np.random.default_rng(0).random((5000, 2)), np.array(["Yes!", "No!"])[np.arange(5000) % 2]
     how: dict[str, Any] = {"epsilon": 30, "delta": 1e-6, "random_state": 2}
-    with pytest.warns(UserWarning, match="hardly any row counted, by the noisy number of them in the release") as heard:
+    with pytest.warns(UserWarning, match="few rows counted, by the noisy number of them in the release") as heard:
         clf = PrivateClassifier(classes=["yes", "no"], **how).fit(X, y)
     assert f"({clf.release_['noisy_count']})" in str([each.message for each in heard])
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="hardly any")
+        warnings.filterwarnings("error", message="few rows")
         PrivateClassifier(classes=["Yes!", "No!"], **how).fit(X, y)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -67,7 +66,7 @@ def must_end_in_classes(module: nn.Module, loss: Loss) -> None:
         ParameterError: It does.
     """
     last = None if why_written_out(module, loss) is not None else last_of_chain(module)
-    _must_tell_apart(loss, cast("int", last.out_features) if type(last) is nn.Linear else None)
+    _must_tell_apart(loss, last.out_features if isinstance(last, nn.Linear) else None)
 
 
 def _must_tell_apart(loss: Loss, outputs: int | None) -> None:
