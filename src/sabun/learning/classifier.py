@@ -40,12 +40,17 @@ from sabun.ledger import Ledger
 from sabun.privacy.amounts import AmountLike
 from sabun.records import Persons, Schema, open_source
 from sabun.release import Release
+from sabun.telling.floor import FEW
 
 __all__ = ["PrivateClassifier"]
 
 _KIND = "learning.classifier"
 _SHOWN = 3
 _MORE = "Use a larger epsilon or fewer columns, or declare n_public if that number is public."
+_FEW = (
+    "few rows counted, by the noisy number of them in the release ({count}). If your table has far more, look whether y spells "
+    "its labels as classes does; a row with a label that is not listed is left out."
+)
 _READ_OFF = "the list of labels was read off y, where one person's label may stand alone: the promise assumes that it is public"
 
 
@@ -180,7 +185,9 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
             run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)
             self._learned(self._released(choices.ask, run))
         self._described(run, target=y if isinstance(y, str) else getattr(y, "name", None))
-        least = _at_least(run, self.release_)
+        least, count = _at_least(run, self.release_), self.release_.value.get(NOISY_COUNT)
+        if problem.labels.declared and count is not None and count < FEW:  # by what is released
+            warn(_FEW.format(count=count), stacklevel=2)
         warn_of_delta(self.guarantee_, least, n_public=problem.n_public)  # last: a warning may be made to raise
         return self
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sabun.learning.network import Activity, Floats, Network
-from sabun.learning.passes import Passes
+from sabun.learning.passes import Passes, singles, squared_lengths
 from sabun.privacy.noise import seeded_coin
 
 __all__ = [
@@ -40,6 +40,10 @@ _TOGETHER = 32
 _UNIT, _MOST = 16, 640
 PIECE = 512
 """Rows worked on at a time where nothing is known of the batches."""
+_LEAST_TRIED, _MOST_TRIED, _TRIAL = 8, 32, 1 << 21
+"""Made-up rows that a trial lays in every place: as many as cost about so many multiplications, within these bounds."""
+_SHORTEST = 1e-30
+"""The clip norm of a trial: gradients as long as they come are scaled, whatever their length."""
 
 
 def likely_rows(expected: float, probability: float) -> float:
@@ -141,19 +145,42 @@ class ClippedSum:
 
 
 def row_by_row(network: Network, *, piece: int, kind: DTypeLike = np.float64) -> bool:
-    """Whether this machine computes a row the same wherever it stands, tried on made-up rows of the run's own shapes."""
-    words = seeded_coin(piece).words(network.n_weights + piece * network.sizes[0]).astype(np.float64) * 2.0**-63 - 1.0
-    weights, rows = words[: network.n_weights], words[network.n_weights :].reshape(piece, network.sizes[0])
+    """Whether this machine computes a row the same wherever it stands, tried on made-up rows of the run's own shapes.
+
+    All that training computes of a row before it sums is looked at: of different rows that are moved together, and of single
+    rows that stand in every place at once, so that the last places are compared as often as any. Small networks, of which a
+    row has few numbers to compare, are given more rows.
+    """
+    tried = min(_MOST_TRIED, max(_LEAST_TRIED, _TRIAL // (piece * network.n_weights)))
+    count = max(tried, piece)
+    words = seeded_coin(piece).words(network.n_weights + count * network.sizes[0]).astype(np.float64) * 2.0**-63 - 1.0
+    weights, rows = words[: network.n_weights], singles(words[network.n_weights :].reshape(count, network.sizes[0]))
+    for matrix, _ in network.layers(weights):
+        matrix *= math.sqrt(6 / len(matrix))  # else wide layers are so sure of a class that errors are 0 or 1 however rounded
+    passes = Passes(network, piece, kind).read(weights)
     labels = np.zeros(piece, dtype=np.int64)
 
-    def computed(shift: int) -> list[Floats]:
-        passes = Passes(network, piece, kind).read(weights)
-        found = passes.both(passes.laid(np.roll(rows, shift, axis=0)), labels)
-        return [np.roll(part, -shift, axis=1) for part in found.inputs + found.errors]
-
     with np.errstate(all="ignore"):
-        whole = computed(0)
-        return all(np.array_equal(one, two) for shift in (1, 5) for one, two in zip(whole, computed(shift), strict=True))
+        for row in rows[:tried]:
+            if not all((part == part[..., :1]).all() for part in _of_each(passes, np.tile(row, (piece, 1)), labels)):
+                return False
+        whole = [part.copy() for part in _of_each(passes, rows[:piece], labels)]
+        return all(
+            np.array_equal(one, np.roll(two, -shift, axis=-1))
+            for shift in (1, 5)
+            for one, two in zip(whole, _of_each(passes, np.roll(rows[:piece], shift, axis=0), labels), strict=True)
+        )
+
+
+def _of_each(passes: Passes, rows: NDArray[np.float32], labels: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+    """All that is computed of each row, a column or a number for each; gone when the next is asked for."""
+    found, lengths = passes.both(passes.laid(rows), labels), squared_lengths(rows)
+    yield from (*found.inputs, *found.errors, lengths)
+    squares = passes.squared_norms(found, lengths)
+    shares = 1.0 / np.maximum(np.sqrt(squares), _SHORTEST)
+    yield from (squares, passes.squared_norms(found, None), Network.l1_norms(found), shares)
+    for factors in passes.factors(found, shares):
+        yield from factors
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:

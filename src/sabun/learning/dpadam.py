@@ -43,12 +43,13 @@ MOST_ROWS = 6_000_000
 
 _WHOLE = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
-    f"norm for tables of up to {MOST_ROWS:,} rows, provided that compiled code computes a row of a product the same "
-    "wherever it stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
+    f"norm for tables of up to {MOST_ROWS:,} rows, provided that whatever is computed of a row before rows are added "
+    "up (products, squares and scaled numbers by compiled code, maxima, exponentials, sums and lengths by NumPy) comes out the "
+    "same wherever the row stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
 )
 _SINGLE = (
-    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code that "
-    "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
+    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code or "
+    "NumPy computing a row differently by its place (tried before each run on made-up rows of its shapes)"
 )
 
 

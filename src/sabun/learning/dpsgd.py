@@ -28,13 +28,14 @@ _COUNT_SHARE = Fraction(1, 50)
 
 NUMERICS = (
     "sums of gradients are computed in 64-bit floating point; their rounding stays below one part in a million of the clip "
-    "norm for batches of up to a million rows, provided that compiled code computes a row of a product the same wherever it "
-    "stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
+    "norm for batches of up to a million rows, provided that whatever is computed of a row before rows are added up (products, "
+    "squares and scaled numbers by compiled code, maxima, exponentials, sums and lengths by NumPy) comes out the same wherever "
+    "the row stands, whatever the other rows hold (tried before each run on made-up rows of its shapes)"
 )
 
 SINGLE = (
-    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code that "
-    "computes a row differently by its place (tried before each run on made-up rows of its shapes)"
+    "sums of gradients are computed in 32-bit floating point; the proof does not cover their rounding, nor compiled code or "
+    "NumPy computing a row differently by its place (tried before each run on made-up rows of its shapes)"
 )
 
 

@@ -16,13 +16,25 @@ from sabun.engine.by_person import here
 from sabun.errors import BoundsError, DataError, ParameterError
 from sabun.learning.network import Floats
 from sabun.records import CategoryColumn, Column, NumberColumn, Persons, Schema, open_source, open_unbounded
+from sabun.records.cells import folded
 from sabun.release.tree import Frozen
 
-__all__ = ["LARGEST", "Features", "Labels", "classes_of_target", "must_not_be_input", "persons_schema", "read_persons"]
+__all__ = [
+    "LARGEST",
+    "Features",
+    "Labels",
+    "classes_of_target",
+    "must_not_be_input",
+    "persons_schema",
+    "read_persons",
+    "typed_as_numbers",
+]
 
 LARGEST = 1e6
 _MOST_READ = 100
 _TEXTLESS = "biufc"
+_TWINS = {"0": "false", "1": "true"}
+"""The same two labels, as numbers and as booleans."""
 
 
 @final
@@ -123,9 +135,12 @@ class Labels:
 
         Raises:
             DataError: No classes were declared, and y holds fewer than two, or labels that cannot be classes.
+            ParameterError: No declared class can stand in a column of the type that y has.
         """
         if classes is not None:
-            return cls(classes=tuple(_plain(label) for label in classes), declared=True)
+            labels = cls(classes=tuple(_plain(label) for label in classes), declared=True)
+            labels._must_meet(y)
+            return labels
         found = sorted(
             {_plain(label) for label in _cells(y) if not _is_missing(label)}, key=lambda label: (str(type(label)), label)
         )
@@ -152,8 +167,15 @@ class Labels:
             ) from None
 
     def codes(self, y: object) -> NDArray[np.int64]:
-        """The position of each row's label in the list, -1 for a label outside it."""
-        return self._column().encode(_cells(y)).astype(np.int64)
+        """The position of each row's label in the list, -1 for a label outside it; each is looked up by itself.
+
+        False and True also stand for 0 and 1 where these two are the classes, and the other way round.
+        """
+        cells = _cells(y)
+        codes = self._column().encode(cells)
+        if (twin := self._twin()) is not None:
+            codes = np.where(codes < 0, twin.encode(cells), codes)
+        return codes.astype(np.int64)
 
     def array(self) -> NDArray[Any]:
         """The classes as scikit-learn wants them."""
@@ -161,6 +183,29 @@ class Labels:
 
     def _column(self) -> CategoryColumn:
         return Column.category("y", self.classes)
+
+    def _twin(self) -> CategoryColumn | None:
+        """The classes 0 and 1 as booleans, or booleans as numbers; None for other classes."""
+        spelled = [folded(label) for label in self._column().categories]
+        for other in (_TWINS, {boolean: number for number, boolean in _TWINS.items()}):
+            if set(spelled) == set(other):
+                return Column.category("y", [other[label] for label in spelled])
+        return None
+
+    def _must_meet(self, y: object) -> None:
+        """Refuses classes that no column of y's type can hold: every row would be left out. A type is public, values are not.
+
+        Text may spell anything, cells of type object and of lists may be anything: of them nothing is said.
+        """
+        kind = _kind_of(y)
+        if kind == "booleans":
+            met = bool((self.codes(np.array([False, True])) >= 0).any())
+        elif kind == "numbers":
+            met = self._twin() is not None or any(not math.isnan(_number(label)) for label in self._column().categories)
+        else:
+            return
+        advice = "Name them as y has them, or turn y into the names."
+        checks.require(met, f"labels that y can hold, a column of {kind}", advice, classes=self.classes)
 
 
 def classes_of_target(column: Column, classes: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -242,6 +287,18 @@ def _number(label: Any) -> float:
         return math.nan
 
 
+def _kind_of(y: object) -> str | None:
+    """Whether a column or an array is typed as booleans or as numbers; None for other types, and for what has none."""
+    framed: Any = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(framed, nw.DataFrame) and len(framed.columns) == 1:
+        framed = framed.get_column(framed.columns[0])
+    if isinstance(framed, nw.Series):
+        kind = framed.dtype
+        return "booleans" if kind == nw.Boolean else "numbers" if kind.is_numeric() else None
+    letter = y.dtype.kind if isinstance(y, np.ndarray) else ""
+    return "booleans" if letter == "b" else "numbers" if letter in ("i", "u", "f") else None
+
+
 def _cells(y: object) -> NDArray[Any]:
     cells = np.asarray(y)
     if cells.ndim == 2 and cells.shape[1] == 1:
@@ -260,14 +317,17 @@ def _is_missing(label: Any) -> bool:
     return label is None or label != label
 
 
+def typed_as_numbers(table: object) -> bool:
+    """Whether the columns of a frame of narwhals, or an array, are typed as numbers or booleans: True for what has no types."""
+    if isinstance(table, nw.DataFrame):
+        return all(kind.is_numeric() or kind == nw.Boolean for kind in table.schema.values())
+    return not isinstance(table, np.ndarray) or table.dtype.kind in _TEXTLESS
+
+
 def _must_be_numbers(table: object) -> None:
     """Refuses text columns without a schema: by the columns' types, which are public."""
     framed: Any = nw.from_native(table, eager_only=True, pass_through=True)
-    if isinstance(framed, nw.DataFrame):
-        numeric = all(kind.is_numeric() or kind == nw.Boolean for kind in framed.schema.values())
-    else:
-        numeric = not isinstance(table, np.ndarray) or table.dtype.kind in _TEXTLESS
-    if not numeric:
+    if not typed_as_numbers(framed):
         raise BoundsError(
             "schema must list the categories of columns that hold text; got none. Categories must not come from the data: "
             "pass schema=Schema(columns=[Column.category(...), Column.number(...), ...])."

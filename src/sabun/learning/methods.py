@@ -100,7 +100,7 @@ def calibrated(choices: Choices, problem: Problem) -> Method:
 
 
 def must_round_by_row(method: Method) -> None:
-    """Tries the compiled passes on made-up rows of the run's shapes, before anything is charged.
+    """Tries the passes on made-up rows of the run's shapes, before anything is charged.
 
     Raises:
         ParameterError: They compute a row differently by its place, so that one record could change the others' gradients.
@@ -112,8 +112,8 @@ def must_round_by_row(method: Method) -> None:
         sound = all(row_by_row(network, piece=method.piece, kind=method.kind) for network in networks)
     checks.require(
         sound,
-        "such that compiled code on this machine computes a row the same wherever it stands; it does not for these sizes",
-        "Install the newest numba, or train on another machine.",
+        "such that this machine computes a row the same wherever it stands; it does not for these sizes",
+        "Install the newest numba and NumPy, or train on another machine.",
         hidden=networks[-1].sizes[1:-1],
     )
 

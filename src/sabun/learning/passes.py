@@ -6,7 +6,7 @@ no more and no less. What is summed is the same numbers in the type of the sums,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -92,13 +92,18 @@ class Passes:
     def summed(self, activity: Activity, shares: Floats) -> Floats:
         """The sum over examples of their gradients, each times its share, flat."""
         total = np.empty(self._network.n_weights, dtype=self._kind)
+        for block, (inputs, errors) in zip(self._network.blocks(total), self.factors(activity, shares), strict=True):
+            np.matmul(inputs, errors.T, out=block)
+        return total.astype(np.float64, copy=False)
+
+    def factors(self, activity: Activity, shares: Floats) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Layer by layer what is multiplied for the sums, in their type; each is gone when the next is asked for."""
         shares = shares.astype(self._kind, copy=False)
-        for layer, (block, y, d) in enumerate(zip(self._network.blocks(total), activity.inputs, activity.errors, strict=True)):
+        for layer, (y, d) in enumerate(zip(activity.inputs, activity.errors, strict=True)):
             inputs, errors = self._inputs_summed[layer], self._errors_summed[layer]
             np.copyto(inputs, y)  # proof: very-numbers
             self._loops.scale(d, shares, errors)
-            np.matmul(inputs, errors.T, out=block)
-        return total.astype(np.float64, copy=False)
+            yield inputs, errors
 
 
 def singles(numbers: NDArray[Any]) -> _Singles:

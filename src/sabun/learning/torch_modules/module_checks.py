@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from sabun.errors import ParameterError
 from sabun.learning.torch_modules.ghost import clipped_gradients
-from sabun.learning.torch_modules.paths import Loss, refuse, why_written_out
+from sabun.learning.torch_modules.paths import Loss, last_of_chain, refuse, why_written_out
 
-__all__ = ["check_module", "needs_fallback"]
+__all__ = ["check_module", "must_end_in_classes", "needs_fallback"]
 
 
 def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
 
     Raises:
         ParameterError: The module keeps statistics, writes into its buffers, draws random numbers, cannot be copied or
-            differentiated example by example, or has nothing to train.
+            differentiated example by example, has nothing to train, or learns nothing from its loss.
     """
     refuse(module)
     _copies_share_nothing(module, loss)
@@ -40,6 +40,7 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
     targets = torch.zeros(3, *y.shape[1:], dtype=y.dtype, device=y.device)
     with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
         shape = _forward_leaves_nothing(module, rows)
+        _must_tell_apart(loss, shape[1] if len(shape) > 1 else None)
         try:
             clipped_gradients(module.train(), loss, rows, targets, clip_norm=1.0)
         except ParameterError:
@@ -56,6 +57,26 @@ def check_module(module: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[i
                 "take out what writes in place or branches on values."
             ) from error
     return shape
+
+
+def must_end_in_classes(module: nn.Module, loss: Loss) -> None:
+    """Refuses a chain whose last layer gives cross entropy a single output, where no row is at hand to try.
+
+    Raises:
+        ParameterError: It does.
+    """
+    last = None if why_written_out(module, loss) is not None else last_of_chain(module)
+    _must_tell_apart(loss, last.out_features if isinstance(last, nn.Linear) else None)
+
+
+def _must_tell_apart(loss: Loss, outputs: int | None) -> None:
+    """Cross entropy over a single class is 0 whatever the weights: noise alone would be trained in, and paid for."""
+    if isinstance(loss, nn.CrossEntropyLoss) and outputs == 1:
+        raise ParameterError(
+            "module must give at least two outputs for cross entropy, one for each class; got 1, whose loss is always 0. "
+            "Give it two outputs for two classes, or pass a loss of your own for one output: a function of outputs and y that "
+            "gives binary_cross_entropy_with_logits(outputs[:, 0], y, reduction='none'), for y of 0.0 and 1.0."
+        )
 
 
 def _copies_share_nothing(module: nn.Module, loss: Loss) -> None:

@@ -19,7 +19,7 @@ from torch.nn.parameter import is_lazy
 from sabun.errors import ParameterError
 from sabun.learning.torch_modules.layers import rule_for
 
-__all__ = ["Loss", "chain", "check_dimensions", "refuse", "rounds_by_row", "why_written_out"]
+__all__ = ["Loss", "chain", "check_dimensions", "last_of_chain", "refuse", "rounds_by_row", "why_written_out"]
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets to one loss for each example."""
@@ -65,6 +65,11 @@ def chain(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     for name, layer in module.named_modules(remove_duplicate=False):
         if type(layer) is not nn.Sequential:
             yield name, layer
+
+
+def last_of_chain(module: nn.Module) -> nn.Module | None:
+    """The layer that decides how many numbers the module gives: functions of each number behind it do not."""
+    return next((layer for _, layer in reversed(list(chain(module))) if type(layer) not in _ELEMENTWISE), None)
 
 
 def why_written_out(module: nn.Module, loss: Any) -> str | None:

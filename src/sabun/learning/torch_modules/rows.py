@@ -1,4 +1,4 @@
-"""Rows as tensors, by public rules alone: no value of a row in a tensor or an array can raise an error.
+"""Rows as tensors, by public rules alone: no value of a row in a tensor, an array or a frame can raise an error.
 
 A list is read by torch, which takes the type from the values, or fails on one that is too large: give tensors or arrays.
 """
@@ -8,10 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self, final
 
+import narwhals as nw
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sabun.errors import DataError, ParameterError
+from sabun.learning.features import typed_as_numbers
+from sabun.records import open_unbounded
 
 __all__ = ["Rows"]
 
@@ -49,10 +54,10 @@ class Rows:
         """Tensors on the device: numbers cut to the bound, whole numbers to the tokens; rows that are not finite left out.
 
         Raises:
-            DataError: X and y differ in length, or have no rows' dimension.
+            DataError: X and y differ in length, have no rows' dimension, or hold something else than numbers.
             ParameterError: Whole-number inputs for a module with several embeddings, without `tokens`.
         """
-        x, targets = torch.as_tensor(X).detach(), torch.as_tensor(y).detach()
+        x, targets = _tensor("X", X), _tensor("y", y)
         if not x.dim() or not targets.dim() or len(x) != len(targets):
             raise DataError("X and y must have as many rows as each other; they do not.")
         x, targets = x.to(device), targets.to(device)
@@ -76,6 +81,32 @@ class Rows:
             return self
         keep = (self.y >= 0) & (self.y < shape[1])
         return type(self)(x=self.x[keep], y=self.y[keep], count=self.count)
+
+
+def _tensor(name: str, given: Any) -> Tensor:
+    """What was given as a tensor; what it is decides by its type alone, but for lists, which torch reads by their values."""
+    framed: Any = nw.from_native(given, eager_only=True, allow_series=True, pass_through=True)
+    plain = _array(framed) if isinstance(framed, nw.DataFrame | nw.Series) else given
+    try:
+        return torch.as_tensor(plain).detach()
+    except (TypeError, ValueError, RuntimeError):  # torch's own words may show what a list holds
+        raise DataError(
+            f"{name} must be numbers: a tensor, an array of numbers, or a frame or column typed as numbers; it is not. "
+            "Write categories as numbers first, classes as whole numbers from 0 on."
+        ) from None
+
+
+def _array(framed: Any) -> NDArray[Any] | None:
+    """A frame or a column in its one type of NumPy, else in 64-bit numbers, NaN for a cell without; None if not of numbers."""
+    column, native = isinstance(framed, nw.Series), framed.to_native()
+    kinds = {getattr(native, "dtype", None)} if column else set(getattr(native, "dtypes", ()))
+    if len(kinds) == 1 and isinstance(kinds.pop(), np.dtype):
+        return np.array(native)
+    frame = framed.to_frame() if column else framed
+    if not typed_as_numbers(frame):
+        return None
+    matrix = open_unbounded(frame.to_native()).matrix()
+    return matrix[:, 0] if column else matrix
 
 
 def _finite(values: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from sabun.learning.torch_modules.export import described, onnx_files, state_dic
 from sabun.learning.torch_modules.ghost import Clipper, rows_stand_alone
 from sabun.learning.torch_modules.identity import identified
 from sabun.learning.torch_modules.loop import MOST_ROWS, Loop
-from sabun.learning.torch_modules.module_checks import check_module, needs_fallback
+from sabun.learning.torch_modules.module_checks import check_module, must_end_in_classes, needs_fallback
 from sabun.learning.torch_modules.paths import Loss, rounds_by_row
 from sabun.learning.torch_modules.rows import Rows
 from sabun.learning.torch_modules.run import ModuleRun
@@ -44,8 +44,9 @@ _KIND = "learning.torch-module"
 _COUNT_SHARE = Fraction(1, 50)
 _SUMS = {
     "chain": "clipped gradients are summed in 64-bit floating point; the rounding of sums stays below one part in a million "
-    "of the clip norm for batches of up to a million rows, provided that torch, or compiled code in its place, computes a row "
-    "of a layer the same wherever it stands in a batch of one size, whatever the other rows hold",
+    "of the clip norm for batches of up to a million rows, provided that whatever torch, or compiled code and NumPy in its "
+    "place, compute of a row before rows are added up comes out the same wherever the row stands in a batch of one size, "
+    "whatever the other rows hold",
     "module": "clipped gradients are summed in 64-bit floating point; the proof does not cover that torch may round a row "
     "differently beside other rows",
     "single": "clipped gradients are summed in 32-bit floating point; the proof does not cover the rounding of sums",
@@ -187,9 +188,14 @@ class TorchTrainer(Question):
 
         Args:
             n_records: How many records one expects.
+
+        Raises:
+            ParameterError: A parameter breaks its rule, or the module ends in one output, from which cross entropy learns
+                nothing.
         """
         checks.whole(minimum=1, n_records=n_records)
         ask, steps = self._checked(), self.descent.plan
+        must_end_in_classes(self.module, self._loss())
         price = self._price(ask, int(n_records))
         noise = float(price.multiplier)
         return Plan(
@@ -211,8 +217,13 @@ class TorchTrainer(Question):
         With a `checkpoint` that holds an interrupted run, goes on with that run instead.
 
         Args:
-            X: Inputs: a tensor or array whose first dimension counts records.
-            y: Targets, one for each record.
+            X: Inputs: a tensor or array of numbers whose first dimension counts records, or a frame of numbers.
+            y: Targets, one for each record: numbers of classes from 0 on, or what the loss takes.
+
+        Raises:
+            ParameterError: A parameter breaks its rule, or the module cannot be trained privately, or learns nothing.
+            DataError: X or y holds something else than numbers, or they differ in length.
+            BudgetExceeded: The ledger refuses; nothing was trained.
         """
         ask = self._checked()
         ask.must_be_payable()
