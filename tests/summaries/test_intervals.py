@@ -92,7 +92,7 @@ def test_a_plan_by_group_is_exceeded_in_one_of_ten_runs_at_either_end(asked: Any
     schema = Schema(columns=[Column.number("x", bounds=(0, 10)), Column.category("g", LABELS)])
     terms: dict[str, Any] = {"schema": schema, "by": "g", "epsilon": 2, "delta": delta}
     terms |= {} if asked is Count else {"column": "x"}
-    [told] = asked(**terms).plan(n_records=1200).forecasts
+    told = asked(**terms).plan(n_records=1200).forecasts[0]
     read, errors = asked(**terms).read(EVEN), []
     for seed in range(60):
         found = getattr(asked(**terms, random_state=seed).fit(read), f"{asked.word}_")
@@ -102,3 +102,33 @@ def test_a_plan_by_group_is_exceeded_in_one_of_ten_runs_at_either_end(asked: Any
     wanted = np.array([0.1, 0.5, 0.9])
     assert np.all(below <= wanted + 0.06)
     assert np.all(upto >= wanted - 0.06)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("cells", "best"),
+    [
+        (np.clip(8000 * np.exp(0.6 * np.random.default_rng(0).normal(size=4000)), 0, 1e5), False),
+        ((np.arange(4000) % 20 == 0) * 1e5, False),
+        (1e5 - np.random.default_rng(1).exponential(3000, 4000), False),
+        (np.linspace(0, 1e5, 4000), True),
+    ],
+)
+def test_a_variance_of_cells_near_a_bound_is_foretold_by_the_pessimistic_forecast(
+    cells: np.ndarray, best: bool, relation: str
+) -> None:
+    """Of 200 answers at most one in six is above what nine of ten stay below; by the optimistic one, one in four and more."""
+    terms: dict[str, Any] = {"column": "x", "epsilon": 2, "schema": Schema.of_bounds({"x": (0, 1e5)}), "relation": relation}
+    plan = Variance(**terms).plan(n_records=4000)
+    kind, unkind = plan.forecasts
+    assert kind.assumed == ("cells are spread evenly over the bounds",)
+    assert unkind.assumed == ("19 of 20 cells lie at one bound, the others at the other one",)
+    assert "At worst" in str(plan)
+    read, errors = Variance(**terms).read(cells.reshape(-1, 1)), []
+    for seed in range(200):
+        found = Variance(**terms, random_state=seed).fit(read).variance_
+        assert isinstance(found, float)
+        errors.append(abs(found - cells.var()))
+    assert np.mean(np.array(errors) > unkind.high) < 1 / 6
+    assert bool(np.mean(np.array(errors) > kind.high) < 1 / 6) is best
+    assert kind.middle / 3 < np.median(errors) < 3 * unkind.middle

@@ -1,4 +1,4 @@
-"""Columns in which most public rows lie close together, beside a few far away: weights hardly tell those rows apart."""
+"""Columns in which many public rows lie close together, in one place or several: weights hardly tell those rows apart."""
 
 from __future__ import annotations
 
@@ -15,18 +15,27 @@ from sabun.density.kernel import Floats
 
 __all__ = ["NOWHERE", "CrowdedWarning", "Crowding"]
 
-_CLOSE = 1 / 3
-"""Standard deviations between two rows that differ, in the middle, below which they lie close together. Normal 0.95, uniform
-1.0, exponential 0.7, log-normal with sigma 1 0.46, with 1.25 0.32, with 1.5 0.2; a rare yes 4 and more, for equal rows do
-not count. Of log-normal columns with sigma 1.5, one beside another, intervals of the share above the public 10 % quantile held
-6 times of 100."""
+_MIDDLE = 0.04
+"""Standard deviations to a twelfth of the rows that differ, from the middle row, below which most lie close together. Uniform
+0.147, normal 0.14, exponential 0.085, log-normal with sigma 1 0.053, with 1.25 0.034, with 1.5 0.021; three groups 0.022 where
+each has a twentieth of the whole spread, 0.06 where it has a seventh; two values 2 and more, for equal rows do not count."""
+
+_CROWDED = 0.02
+"""The same from the row that a tenth of the rows have it closer than, for columns that pile up at one end. Normal 0.1,
+exponential 0.05, log-normal with sigma 1 0.03, gamma with shape 0.7 0.027, with 0.5 0.01."""
+
+_NEAREST, _LEAST = 12, 4
+"""One in how many rows is gone to, and beyond how many at least: in a table of ten rows two are close by chance."""
+
+_EQUAL = 1e-9
+"""Standard deviations by which rows that are equal may differ once they were reckoned with."""
 
 _ROWS = 400
 """Public rows that are compared, at most."""
 
 
 class CrowdedWarning(UserWarning):
-    """Most public rows lie close together in a column."""
+    """Many public rows lie close together in a column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +43,7 @@ class Crowding:
     """What the public table alone says about how far its rows can be told apart.
 
     Attributes:
-        columns: Columns in which most rows lie close together, measured by the column's standard deviation.
+        columns: Columns in which many rows lie close together, measured by the column's standard deviation.
         compared: All columns that the weights compare.
     """
 
@@ -55,18 +64,20 @@ class Crowding:
         if not self.columns:
             return None
         return (
-            f"Most public rows lie close together in {_listed(self.columns)}, measured by the column's standard deviation: "
-            "weights hardly tell them apart, and answers about such a column may be far off and have no interval. Declare it "
-            'on a log scale, by Column.number(…, log1p=True) or "log1p": true in the schema\'s file (numbers from 0 on, most '
-            "of them above 1), or with closer bounds."
+            f"Many public rows lie close together in {_listed(self.columns)}, measured by the column's standard deviation: "
+            "weights hardly tell them apart, and answers about such a column may be far off and have no interval. Where it has "
+            'a long tail, declare it on a log scale, by Column.number(…, log1p=True) or "log1p": true in the schema\'s file '
+            "(numbers from 0 on, most of them above 1), or with closer bounds. Where it forms groups, such as latitudes of "
+            "cities, compare the distance to the middle of its group in its place, and the groups as a category beside it."
         )
 
     @property
     def reason(self) -> str:
         """Why a question about such a column has no interval."""
         return (
-            f"most public rows lie close together in {_listed(self.columns)}, measured by the column's standard deviation, and "
-            "weights hardly tell them apart: declare the column with log1p or closer bounds when the weights are made"
+            f"many public rows lie close together in {_listed(self.columns)}, measured by the column's standard deviation, and "
+            "weights hardly tell them apart: when the weights are made, declare the column with log1p or closer bounds, or "
+            "compare the distance to the middle of its group"
         )
 
     def withheld(self, found: Answer, asked: Collection[str] | None) -> Answer:
@@ -88,10 +99,20 @@ NOWHERE = Crowding()
 
 
 def _is_crowded(column: Floats, spread: float) -> bool:
-    """Whether two rows that differ are closer together, in the middle, than most columns' are."""
-    apart = np.abs(column[:, None] - column)[np.triu_indices(len(column), 1)]
-    apart = apart[apart > 0]
-    return bool(len(apart)) and float(np.median(apart)) < _CLOSE * spread
+    """Whether most rows, or the most crowded tenth, have others closer by than rows of most columns do."""
+    if np.ptp(column) <= _EQUAL * spread:
+        return False
+    reach = _reach(column / spread)
+    return float(np.median(reach)) < _MIDDLE or float(np.quantile(reach, 0.1)) < _CROWDED
+
+
+def _reach(column: Floats) -> Floats:
+    """How far it is from each row to a twelfth of the rows that differ from it."""
+    apart = np.sort(np.abs(column[:, None] - column), axis=1)
+    differ = (apart > _EQUAL).sum(axis=1)
+    beyond = np.minimum(np.maximum(differ // _NEAREST, _LEAST), differ - 1)
+    found: Floats = apart[np.arange(len(column)), len(column) - differ + beyond]
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

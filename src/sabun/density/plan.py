@@ -61,7 +61,7 @@ class DensityPlan(Rich):
         public_sampling_error: The same for the public table.
         forecasts: The error to expect where the private rows are like the public ones, and where they differ.
         told: How much smaller the release makes the error of a column's mean than it is without one, as a ratio.
-        crowded: Columns in which most public rows lie so close together that weights hardly tell them apart.
+        crowded: Columns in which many public rows lie so close together that weights hardly tell them apart.
         paper_noise_sd: Noise on each coordinate of h that the paper's Laplace mechanism needs at the same epsilon.
     """
 

@@ -26,6 +26,9 @@ __all__ = ["Formula", "Moment"]
 _DRAWS = 2000
 """Of made-up noise, for a forecast."""
 
+_EVENLY = "cells are spread evenly over the bounds"
+_AT_A_BOUND = "19 of 20 cells lie at one bound, the others at the other one"
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,8 @@ class Formula:
         numbers: The whole numbers of a group that get noise; as many whatever the group.
         answer: What the noisy numbers of a group say; the number of rows is used only where it is public.
         extent: How far apart two answers about a group of that size can be.
-        squared: Whether answers about a column are measured in squares of what it is.
+        squared: Whether answers about a column are measured in squares of what it is; then the noise of the mean weighs more
+            the farther it is from the middle of the bounds.
         divided: Whether an answer is a sum by the number of records, so that noise weighs more the fewer there are.
     """
 
@@ -104,16 +108,23 @@ class Moment:
         return [self.formula.answer(self, part, state.rows, self.terms.miss) for part in parts]
 
     def expected(self, size: int, rows: int) -> Expected:
-        """The interval of a group whose cells are spread evenly."""
-        width = self.ruler.steps
-        spread_evenly = self.formula.numbers(self, (size, size * width // 2, size * width * width // 3))
-        ends = [self.formula.answer(self, spread_evenly, rows, miss).interval for miss in (self.terms.miss, 0.9, 0.5, 0.1)]
-        reach, few, usual, high = (high / 2 - low / 2 for low, high in ends)
-        errors = self._errors(spread_evenly, rows) or (few, usual, high)
-        whole = number(self.formula.extent(self, size))
-        assumed: tuple[str, ...] = () if self.public else ("cells are spread evenly over the bounds",)
+        """What to expect of cells that are spread evenly; of squares, also of cells at a bound, where noise weighs more."""
+        width, squared = self.ruler.steps, self.formula.squared
+        reach, errors = self._foretold((size, size * width // 2, size * width * width // 3), rows)
+        told = [(errors, () if self.public and not squared else (_EVENLY,))]
+        if squared:
+            most, worst = self._foretold((size, size * width * 19 // 20, size * width * width * 19 // 20), rows)
+            low, middle, high = map(max, errors, worst)
+            reach, told = max(reach, most), [*told, ((low, middle, high), (_AT_A_BOUND,))]
         fewer = "half as many records have twice the error" if self.formula.divided else ""
-        return Expected(reach, self._unit, ((errors, assumed),), whole, fewer)
+        return Expected(reach, self._unit, tuple(told), number(self.formula.extent(self, size)), fewer)
+
+    def _foretold(self, group: Moments, rows: int) -> tuple[float, tuple[float, float, float]]:
+        """Half the interval of a group with these sums, and its errors exceeded in nine, five and one of ten runs."""
+        numbers = self.formula.numbers(self, group)
+        ends = [self.formula.answer(self, numbers, rows, miss).interval for miss in (self.terms.miss, 0.9, 0.5, 0.1)]
+        reach, few, usual, high = (high / 2 - low / 2 for low, high in ends)
+        return reach, self._errors(numbers, rows) or (few, usual, high)
 
     @property
     def _unit(self) -> str:
