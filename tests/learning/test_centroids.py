@@ -14,6 +14,7 @@ from sabun.errors import BoundsError, ParameterError
 from sabun.learning import PrivateClassifier, load_model, verify
 from sabun.learning.centroids import NoisyCentroids
 from sabun.learning.features import Features
+from sabun.learning.network import Network
 from sabun.learning.recompute import recompute
 from sabun.learning.training import Data, train, unheard
 from sabun.privacy.noise import os_coin
@@ -55,6 +56,18 @@ def test_a_row_far_from_the_others_adds_no_more_than_one(monkeypatch: pytest.Mon
     train(run(), Data(rows=rows, labels=np.array([0] * 30 + [1])), coin=os_coin(), progress=unheard)
     assert seen == [31.0, 30.0, 1.0]
     assert len(set(parts)) == 3, "no two sums share their noise"
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [1, 8, 300, 1000])
+@pytest.mark.parametrize("inputs", [7, 503, 5000])
+def test_no_table_is_so_wide_that_most_draws_of_its_noise_are_thrown_away(inputs: int, epsilon: int, relation: str) -> None:
+    """A draw is kept with a probability of about exp(-dimension / (2 scale)), and the noise in units of one is the same."""
+    method = run(relation, Fraction(epsilon))
+    wide = NoisyCentroids(problem=method.problem, network=Network(sizes=(inputs, 2)))
+    scale = wide.moved * wide.steps_to_one / wide.epsilons[1]
+    assert scale > inputs
+    assert wide.steps_to_one == 1 << 12 or scale <= 2 * (inputs + 1), "no finer than it must be"
 
 
 def test_pooled_sums_leave_out_squares_of_labels() -> None:

@@ -109,7 +109,7 @@ def test_a_plan_says_where_the_kind_forecast_itself_loses_nearly_all(epsilon: st
     found = plan(n_records=2200, epsilon=epsilon)
     assert not found.vacuous, "columns that all tell the classes apart could still do"
     assert (found.forecasts[0].middle >= 0.45) is said
-    assert bool(found.remarks) is said
+    assert "always saying the most common class" in str(found) or said
     assert ("not refused only because tables in which" in str(found)) is said
     assert found.to_dict()["remarks"] == list(found.remarks)
 
@@ -189,6 +189,27 @@ def test_the_floor_is_where_plans_stop_being_vacuous(method: str) -> None:
     assert floor.records > 20
     assert not clf.plan(n_records=floor.records, n_classes=3).vacuous
     assert clf.plan(n_records=int(floor.records * 0.99) - 1, n_classes=3).vacuous
+
+
+def test_a_drowned_run_is_not_told_to_use_the_method_it_uses() -> None:
+    table = {"schema": Schema.of_bounds({"x": (0, 1)}), "epsilon": "1/1000000"}
+    spends, pure = (
+        PrivateClassifier(method=method, delta=delta, **table).plan(n_records=50)
+        for method, delta in (("dp-adam", 1e-5), ("noisy-centroids", 0))
+    )
+    assert spends.vacuous
+    assert pure.vacuous
+    assert "dp-adam" not in spends.remarks[0]
+    assert "'dp-adam', which spends a delta" in pure.remarks[0]
+
+
+def test_a_plan_says_where_an_unkind_table_would_leave_little_but_guessing() -> None:
+    table: dict[str, Any] = {"schema": Schema.of_bounds({f"x{i}": (0, 1) for i in range(8)}), "delta": 1e-5}
+    close = PrivateClassifier(epsilon="1/100", **table).plan(n_records=1200)
+    assert not close.vacuous
+    assert max(one.middle for one in close.forecasts) > 0.25, "of one half that there is to lose"
+    assert "little better than always saying the most common class" in close.remarks[0]
+    assert PrivateClassifier(epsilon=1, **table).plan(n_records=1200).remarks == ()
 
 
 def test_a_floor_beyond_all_that_is_tried_is_none() -> None:

@@ -25,8 +25,8 @@ from sabun.privacy.noise import cubical_laplace
 __all__ = ["NoisyCentroids"]
 
 _SCALING_SHARE = Fraction(3, 10)
-_STEP = 1 << 12
-"""Grid steps to one; squares are counted in steps of its square."""
+_STEP, _FINER = 1 << 12, 12
+"""Grid steps to one, halved at most so many times; squares are counted in steps of its square."""
 _LEAST_SQUARE = 0.0025
 _WITHIN = 0.516
 """Variance of a standard normal cut to plus or minus 1."""
@@ -73,6 +73,13 @@ class NoisyCentroids:
         """Standard deviation of the noise on a pooled mean, in units of half a column's bounds."""
         sums = len(self.problem.features.bounded) + sum(self.problem.features.bounded) + 1
         return self.moved * _deviation(sums) / (float(self.epsilons[0]) * n_records)
+
+    @property
+    def steps_to_one(self) -> int:
+        """Of the grid of the classes' sums: so fine that the noise's scale is no less than its dimension, or most draws of a
+        wide table would be thrown away."""
+        times = math.ceil((self.network.sizes[0] + 1) * self.epsilons[1] / (_STEP * self.moved))
+        return _STEP << min(max(times - 1, 0).bit_length(), _FINER)
 
     @property
     def account(self) -> Mapping[str, Any]:
@@ -130,8 +137,9 @@ class NoisyCentroids:
         return _Sums(np.concatenate([places * _STEP, squares, ones], axis=1).sum(axis=0), _STEP**2)  # proof: pooled
 
     def _of_class(self, t: Floats) -> _Sums:
-        places = np.rint(t * _STEP).astype(np.int64)
-        return _Sums(np.concatenate([places, np.full((len(t), 1), _STEP)], axis=1).sum(axis=0), _STEP)  # proof: of-class
+        unit = self.steps_to_one
+        places = np.rint(t * unit).astype(np.int64)
+        return _Sums(np.concatenate([places, np.full((len(t), 1), unit)], axis=1).sum(axis=0), unit)  # proof: of-class
 
     def _noisy(self, sums: _Sums, epsilon: Fraction, stream: Stream, step: int) -> Floats:
         scale = self.moved * sums.unit / epsilon  # proof: scale

@@ -26,7 +26,7 @@ from sabun.learning.choices import Choices
 from sabun.learning.crew import crew_of
 from sabun.learning.features import Features, Labels, must_not_be_input, read_persons
 from sabun.learning.folder import model_bytes, save_folder, software
-from sabun.learning.forecasting import VACUOUS, drowned, floor_of
+from sabun.learning.forecasting import drowned, floor_of, noise_told
 from sabun.learning.methods import calibrated, must_round_by_row, problem_of
 from sabun.learning.model import Model
 from sabun.learning.network import Floats, Network
@@ -180,7 +180,7 @@ class PrivateClassifier(ClassifierMixin, Question):  # type: ignore[misc]
         if problem.n_public is None and (floor := floor_of(method)).high:  # by public facts alone
             warn(f"{floor} {_MORE}", stacklevel=2)
         elif problem.n_public is not None and drowned(method, problem.n_public):
-            warn(VACUOUS, stacklevel=2)
+            warn(noise_told(method), stacklevel=2)
         with crew_of(getattr(choices.method, "processes", 1)) as crew:  # started before the charge: what can fail fails here
             run = Run(name=choices.method.method, method=method, data=replace(data, crew=crew), problem=problem)
             self._learned(self._released(choices.ask, run))

@@ -20,12 +20,13 @@ from sabun.learning.objective import ObjectivePerturbation
 from sabun.learning.training import Method
 from sabun.telling.floor import Floor
 
-__all__ = ["DROWNED", "VACUOUS", "drowned", "floor_of", "foretold", "noise_share", "trained"]
+__all__ = ["DROWNED", "drowned", "floor_of", "foretold", "noise_share", "noise_told", "trained"]
 
-VACUOUS = (
+_VACUOUS = (
     "Even if every column told the classes apart, nine tenths of what there is to learn would be lost to noise. Use a larger "
-    "epsilon, more records, fewer columns, or the method 'dp-adam', which spends a delta."
+    "epsilon, more records or fewer columns."
 )
+_SPENDING = "The method 'dp-adam', which spends a delta, needs less of them."
 DROWNED = 9.0
 """Of what is lost beside what is kept, on the kindest table."""
 _DROWNED = (
@@ -84,6 +85,11 @@ def drowned(method: Method, n_records: int) -> bool:
     else:
         kindest = pairs * share / math.sqrt(network.n_weights)
     return min(kindest, _KINDLY * share) >= DROWNED
+
+
+def noise_told(method: Method) -> str:
+    """What to say of a run that is drowned, and what to do."""
+    return _VACUOUS if method.guarantee.delta else f"{_VACUOUS} {_SPENDING}"
 
 
 def floor_of(method: Method) -> Floor:

@@ -13,9 +13,10 @@ from sabun.learning.choices import Choices
 from sabun.learning.dpadam import DpAdam
 from sabun.learning.dpsgd import DpSgd
 from sabun.learning.features import Features, Labels
-from sabun.learning.forecasting import DROWNED, VACUOUS, drowned, foretold, trained
+from sabun.learning.forecasting import DROWNED, drowned, foretold, noise_told, trained
 from sabun.learning.methods import calibrated, problem_of
 from sabun.learning.poisson import PoissonPlan
+from sabun.learning.training import Method
 from sabun.notebook import Rich
 from sabun.privacy import plain
 from sabun.records import Schema
@@ -26,6 +27,11 @@ _REFUSED = "`sabun learning train` refuses that without --yes."
 _LOST = (
     "Even if the classes lie well apart, nine tenths or more of what there is to learn would be lost to noise. This is not "
     "refused only because tables in which every column tells the classes apart could still do."
+)
+
+_GUESSING = (
+    "In a table as unkind as the last forecast assumes, more than half of what there is to learn would be lost: the model may "
+    "be little better than always saying the most common class."
 )
 
 
@@ -102,7 +108,7 @@ class Plan(Rich):
             warnings=warnings_for(method.guarantee, n_records),
             forecasts=forecasts,
             vacuous=vacuous,
-            remarks=_remarks(forecasts, vacuous, most=1 - 1 / len(classes)),
+            remarks=_remarks(method, forecasts, vacuous, most=1 - 1 / len(classes)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,8 +133,10 @@ class Plan(Rich):
         return "\n".join([*lines, *self.remarks, *(f"Warning: {words}." for words in self.warnings)])
 
 
-def _remarks(forecasts: tuple[Forecast, ...], vacuous: bool, *, most: float) -> tuple[str, ...]:
+def _remarks(method: Method, forecasts: tuple[Forecast, ...], vacuous: bool, *, most: float) -> tuple[str, ...]:
     if vacuous:
-        return (f"{VACUOUS} {_REFUSED}",)
-    kind = min((one.middle for one in forecasts), default=0.0)
-    return (_LOST,) if kind >= (most - kind) * DROWNED else ()
+        return (f"{noise_told(method)} {_REFUSED}",)
+    middles = [one.middle for one in forecasts]
+    if min(middles, default=0.0) >= (most - min(middles, default=0.0)) * DROWNED:
+        return (_LOST,)
+    return (_GUESSING,) if max(middles, default=0.0) > most / 2 else ()
