@@ -150,7 +150,8 @@ def test_cells_of_a_table_are_retold_and_lists_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "lang", "words"), [({"km": "max"}, "ja", "km: 最大"), ({}, "en", "first: the mean of numbers"), (3, "en", "")]
+    ("rules", "lang", "words"),
+    [({"km": "max"}, "ja", "km: 最大"), ({}, "en", "label; of equally frequent ones the one declared first."), (3, "en", "")],
 )
 def test_how_the_rows_of_a_person_became_one_is_told(rules: object, lang: str, words: str) -> None:
     release = release_of(provenance={"parameters": {"persons": {"rules": rules}}})

@@ -53,6 +53,22 @@ def test_every_verb_answers(verb: tuple[str, ...], said: str, capsys: Capture) -
 
 
 @pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        (("mean", "--column", "age"), "an empty or unreadable one counts as 50.\n"),
+        (("quantiles", "--column", "age"), "an empty or unreadable one counts as 50.\n"),
+        (("mean", "--column", "age", "--id", "note"), "a person without any that can be read counts as 50.\n"),
+        (("histogram", "--column", "sex"), ""),
+        (("count", "--by", "sex"), ""),
+    ],
+)
+def test_an_answer_about_numbers_says_what_other_cells_count_as(verb: tuple[str, ...], told: str, capsys: Capture) -> None:
+    assert exit_code("summaries", verb[0], *ASK, *verb[1:], "--yes") == 0
+    said = capsys.readouterr().out
+    assert (f"of the cells as they are read; {told}" in said) if told else ("as they are read" not in said)
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("count", *ASK), "a count of all rows must be asked under add-remove"),

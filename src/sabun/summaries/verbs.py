@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
+from sabun.records import NumberColumn
 from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.measures import Measure
@@ -137,7 +138,8 @@ def _ask(
         new_file(out)
     payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
-    question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
+    known = declared(schema, bounds)
+    question = _question(word, how, where, known, ledger=payment.book, retry_key=retry_key)
     with payment:
         with asked_table(table, engine=engine, persons=persons, quiet=json) as asked_of, reading(asked_of):
             read = question.read(asked_of)
@@ -158,6 +160,8 @@ def _ask(
         if without
         else f"Each interval holds the exact answer with probability {level:g} or more."
     )
+    if told_missing := _as_read(own.get("column"), known, persons):
+        print_line(told_missing)
     payment.tell(release, out)
 
 
@@ -283,6 +287,15 @@ def plan(
         return
     print_line(str(made))
     warn_if_large(made.epsilon)
+
+
+def _as_read(name: str | None, known: Schema, persons: AskedPersons) -> str:
+    """What cells without a number count as, in a question about numbers; public, as the schema is."""
+    column = None if name is None else known[name]
+    if not isinstance(column, NumberColumn):
+        return ""
+    which = "an empty or unreadable one" if persons.id is None else "a person without any that can be read"
+    return f"The answer is of the cells as they are read; {which} counts as {column.told_missing}."
 
 
 def _given(column: str | None) -> str:
