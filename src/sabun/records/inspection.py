@@ -138,8 +138,8 @@ class TableFit:
         where = "" if self.repeated_ids is None else " where a person's other rows do not tell"
         share = f"{fit.empty / fit.rows:.0%}"
         return (
-            f"{name}: {share} of the cells are empty, and count as {fit.missing}{where}. Declare a usual value that is publicly "
-            f"known (--missing {name}=VALUE): the further away it is, the more it moves an answer."
+            f"{name}: {share} of the cells are empty, and count as {fit.missing}{where}. Declare a usual value that is "
+            f"publicly known (--missing {name}=VALUE): the further away it is, the more it moves an answer."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from sabun.release import Release
+from sabun.summaries.laws import Noise
+from sabun.telling.floor import FEW
 from sabun.telling.language import said
 from sabun.telling.measures import PLAIN, Measure, labels_in, measure_in
-from sabun.telling.reading import Unfit, has, numbers_at, texts_at
+from sabun.telling.reading import Unfit, has, numbers_at, pair_at, text_at, texts_at
 
-__all__ = ["ANSWERS", "PARTS", "condition_in", "measured", "parts_in"]
+__all__ = ["ANSWERS", "PARTS", "condition_in", "drowned", "measured", "parts_in"]
 
 ANSWERS: Mapping[str, str] = MappingProxyType(
     {
@@ -28,6 +31,10 @@ ANSWERS: Mapping[str, str] = MappingProxyType(
 
 PARTS: Mapping[str, str] = MappingProxyType({"histogram": "bins", "quantiles": "shares"})
 """Questions with several answers for each group, with the fact that names them."""
+
+
+_HIDDEN: Mapping[str, int] = MappingProxyType({"mean": 2, "variance": 3})
+"""Questions whose answer noise can hide, with how many noisy numbers add up to a size."""
 
 
 def measured(what: str, release: Release) -> Measure:
@@ -48,6 +55,28 @@ def parts_in(what: str, release: Release) -> tuple[str, ...]:
     # A bin begins with the first day that is in it: bins of one width begin within a day.
     starts = [column.exactly(math.ceil(edge)) for edge in numbers_at(facts, "edges", size=len(named) + 1)]
     return tuple(said("{low} to {high}", low=low, high=high) for low, high in pairwise(starts))
+
+
+def drowned(what: str, release: Release) -> bool:
+    """Whether noise could hide more than `FEW` people: then nobody knows whether a group that it hides is small.
+
+    Read off what a mean or a variance publishes; of a file that does not say so, False.
+    """
+    facts, intervals = release.provenance.parameters, release.value.get("intervals")
+    noise, step, confidence = (facts.get(name) for name in ("noise", "step", "confidence"))
+    good = _positive(noise) and _positive(step) and _positive(confidence) and confidence < 1
+    if what not in _HIDDEN or not good or not isinstance(intervals, Mapping):
+        return False
+    # Where nothing can be told an interval is all that the bounds allow: R of a mean, R²/4 of a variance.
+    whole = max(Fraction(high) - Fraction(low) for low, high in (pair_at(intervals, name) for name in intervals))
+    person = whole / Fraction(step) if what == "mean" else 4 * whole / Fraction(step) ** 2
+    law, numbers = Noise(gaussian="Gaussian" in text_at(facts, "mechanism"), size=Fraction(noise)), _HIDDEN[what]
+    return numbers * law.reach(1 - float(confidence), numbers=numbers) > FEW * person
+
+
+def _positive(value: object) -> TypeGuard[float | Fraction]:
+    good = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    return good and 0 < value < math.inf  # type: ignore[operator]
 
 
 def condition_in(release: Release) -> str:

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from sabun import checks
 from sabun.errors import ParameterError
 from sabun.records import NumberColumn
-from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, drowned, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.measures import Measure
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
@@ -329,20 +329,21 @@ def _lines(word: str, release: Release) -> list[str]:
     answers = value[ANSWERS[word]]
     parts = parts_in(word, release) if word in PARTS else None
     lines, measure = [], measured(word, release)
+    without = "too noisy to tell" if drowned(word, release) else "too few to tell"
     what = word if facts["column"] is None else f"{word} of {facts['column']}"
     for group in facts["groups"]:
         start = what if facts["by"] is None else f"{what}, {facts['by']} {group}"
         if parts is None:
-            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure)}")
+            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure, without)}")
             continue
         triples = zip(parts, answers[group], value["intervals"][group], strict=True)
-        lines += [f"{start}, {part}: {_told(found, ends, measure)}" for part, found, ends in triples]
+        lines += [f"{start}, {part}: {_told(found, ends, measure, without)}" for part, found, ends in triples]
     return lines
 
 
-def _told(found: Any, ends: Any, measure: Measure) -> str:
+def _told(found: Any, ends: Any, measure: Measure, without: str) -> str:
     if ends is None:
-        return "too few to tell" if found is None else measure.exactly(found)
+        return without if found is None else measure.exactly(found)
     low, high = measure.ends(*ends)
-    answer = "too few to tell" if found is None else measure.told(found, *ends)
+    answer = without if found is None else measure.told(found, *ends)
     return f"{answer}   (between {low} and {high})"
