@@ -184,6 +184,16 @@ def test_few_is_said_only_where_noise_hides_few(verb: str, delta: tuple[str, ...
     assert "too few" not in said.lower()
 
 
+@pytest.mark.parametrize("cost", [("1e-330",), ("1e-99", "--delta", "1e-9")])
+@pytest.mark.parametrize("verb", ["mean", "variance"])
+def test_noise_near_and_beyond_the_largest_float_is_told_too(verb: str, cost: tuple[str, ...], capsys: Capture) -> None:
+    tiny = (*ASK[:-1], *cost, "--column", "age", "--by", "sex", "--yes")
+    assert exit_code("summaries", verb, *tiny, "--out", "noisy.json") == 0
+    said = capsys.readouterr().out
+    assert "too few" not in said
+    assert story(Release.load("noisy.json")).answer.big == "2 answers"
+
+
 def test_ranks_are_told_as_shares_of_the_table_in_the_plan_and_before_the_charge(capsys: Capture) -> None:
     asked = ("--column", "age", "--shares", "0.5", "--resolution", "1")
     assert exit_code("summaries", "plan", "quantiles", *ASK[1:], *asked, "--n-records", "400", "--json") == 0

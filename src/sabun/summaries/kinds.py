@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any
 
 from sabun.release import Release
 from sabun.summaries.laws import Noise
 from sabun.telling.floor import FEW
 from sabun.telling.language import said
 from sabun.telling.measures import PLAIN, Measure, labels_in, measure_in
-from sabun.telling.reading import Unfit, has, numbers_at, pair_at, text_at, texts_at
+from sabun.telling.reading import Unfit, has, number_at, numbers_at, pair_at, text_at, texts_at
 
 __all__ = ["ANSWERS", "PARTS", "condition_in", "drowned", "measured", "parts_in"]
 
@@ -63,20 +63,18 @@ def drowned(what: str, release: Release) -> bool:
     Read off what a mean or a variance publishes; of a file that does not say so, False.
     """
     facts, intervals = release.provenance.parameters, release.value.get("intervals")
-    noise, step, confidence = (facts.get(name) for name in ("noise", "step", "confidence"))
-    good = _positive(noise) and _positive(step) and _positive(confidence) and confidence < 1
-    if what not in _HIDDEN or not good or not isinstance(intervals, Mapping):
+    if what not in _HIDDEN or not isinstance(intervals, Mapping) or not has(facts, "noise", "step", "confidence", "mechanism"):
         return False
     # Where nothing can be told an interval is all that the bounds allow: R of a mean, R²/4 of a variance.
-    whole = max(Fraction(high) - Fraction(low) for low, high in (pair_at(intervals, name) for name in intervals))
-    person = whole / Fraction(step) if what == "mean" else 4 * whole / Fraction(step) ** 2
-    law, numbers = Noise(gaussian="Gaussian" in text_at(facts, "mechanism"), size=Fraction(noise)), _HIDDEN[what]
-    return numbers * law.reach(1 - float(confidence), numbers=numbers) > FEW * person
-
-
-def _positive(value: object) -> TypeGuard[float | Fraction]:
-    good = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    return good and 0 < value < math.inf  # type: ignore[operator]
+    whole = max((high - low for low, high in (pair_at(intervals, name) for name in intervals)), default=0.0)
+    step, miss, numbers = number_at(facts, "step"), 1 - number_at(facts, "confidence"), _HIDDEN[what]
+    size: Any = facts["noise"]  # a fraction may lie beyond every float
+    scale = size if isinstance(size, Fraction) else number_at(facts, "noise")
+    if not (0 < whole < math.inf and 0 < scale < math.inf and 0 < step < math.inf and 0 < miss < 1):
+        return False
+    person = whole / step if what == "mean" else 4 * whole / step / step
+    law = Noise(gaussian="Gaussian" in text_at(facts, "mechanism"), size=Fraction(scale))
+    return numbers * law.reach(miss, numbers=numbers) > FEW * person
 
 
 def condition_in(release: Release) -> str:
