@@ -52,6 +52,7 @@ def test_a_forecast_of_a_known_law_has_its_quantiles() -> None:
     assert (never.low, never.high) == (0.0, 0.0)
     cut = Forecast.of_tail("error", lambda x: float(x < 7), (), top=7.0)
     assert (cut.low, cut.middle, cut.high) == (7.0, 7.0, 7.0)
+    assert str(cut) == "error: about 7 in eight of ten runs", "a range whose ends read alike is none"
     with pytest.raises(InternalError, match="in order"):
         Forecast(quantity="error", low=2, middle=1, high=3, assumed=())
     written = str(Forecast(quantity="error", low=0.01234, middle=3114.5, high=2e7, assumed=()))

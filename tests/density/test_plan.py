@@ -62,6 +62,10 @@ def test_a_plan_of_noise_says_why_it_is_one() -> None:
     assert poor.vacuous
     assert poor.forecasts[0].middle < 0.1
     assert poor.because.endswith(f"a column's mean would stay {poor.told:.0%} as uncertain as without a release")
-    assert f"epsilon is too small here: {poor.because}." in str(poor)
+    assert "epsilon is too small here: from 90% on an answer tells hardly anything." in str(poor)
+    for plan in (poor, good):
+        told = f"Where the tables differ, a column's mean would stay {plan.told:.0%} as uncertain as without a release."
+        assert told in str(plan)
+        assert told in plan.remarks
     assert good.because == ""
     assert "too small" not in str(good)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -392,6 +393,29 @@ def test_a_missing_column_is_looked_for_in_a_file_with_a_name(folder: Path, caps
 def test_what_is_published_as_it_is_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(*WEIGHTS, "--private", "private.csv", "--public", "public.csv", "--out", "w.csv") == 0
     assert "Published as they are: every row and every column of 'public.csv'." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "expected"),
+    [
+        ("department,age", ["sales", "it"], "mean(age)"),
+        ("department", ["none", "sales", "it"], "share(department = sales)"),
+        ("department", ["sales and it", "it"], "share(department = 'sales and it')"),
+    ],
+)
+def test_the_question_that_is_offered_next_can_be_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], columns: str, labels: list[str], expected: str
+) -> None:
+    rng = np.random.default_rng(4)
+    for name, rows in (("public", 200), ("private", 2000)):
+        held = {"department": rng.choice(labels[-2:], rows), "age": rng.normal(40, 9, rows)}
+        pd.DataFrame(held).to_csv(f"{name}.csv", index=False)
+    Schema(columns=[Column.category("department", labels), Column.number("age", lower=0, upper=120)]).save("schema.json")
+    tables = ("--private", "private.csv", "--public", "public.csv", "--columns", columns)
+    assert exit_code(*WEIGHTS, *tables, "--out", "my weights.csv") == 0
+    offered = shlex.split(capsys.readouterr().out.partition("Next, try: ")[2])
+    assert offered == ["sabun", "density", "query", "my weights.csv", expected]
+    assert exit_code(*offered[1:]) == 0
 
 
 def test_labels_that_other_readers_take_for_missing_are_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

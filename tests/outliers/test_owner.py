@@ -11,7 +11,9 @@ from sabun.asking import Forecast
 from sabun.errors import ParameterError
 from sabun.outliers import OutlierCount, inspect_outliers, outlier_degrees, smooth_bound, suggest_radius
 from sabun.outliers.reference import Reference, Seen
+from sabun.outliers.sensitivity import measure
 from sabun.privacy.guarantee import Guarantee
+from sabun.privacy.noise import seeded_coin
 from sabun.release import Release
 from sabun.release.provenance import Provenance
 
@@ -81,7 +83,9 @@ def test_a_plan_says_when_the_interval_would_say_nothing() -> None:
     assert "the interval would cover about everything that is possible" in str(blind)
     assert not clear.vacuous
     assert clear.kindest_reach < clear.kindest_width < 25
-    assert f"the interval reaches about {clear.kindest_width} up or down." in str(clear)
+    assert f"The interval reaches about {clear.kindest_width} up or down at best, about {clear.worst_width} at worst." in str(
+        clear
+    )
 
 
 def test_a_plan_without_an_interval_promises_none() -> None:
@@ -90,7 +94,35 @@ def test_a_plan_without_an_interval_promises_none() -> None:
     assert plan.vacuous, "half of the records can be missed even at best"
     assert "interval" not in str(plan)
     public = OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace").plan(n_records=5000, dimensions=2)
-    assert public.kindest_width == public.kindest_reach
+    assert public.kindest_width == public.worst_width == public.kindest_reach
+    assert public.swing is None
+
+
+def test_noise_of_one_size_has_one_error_and_one_interval() -> None:
+    plan = OutlierCount(k=5, radius=1.0, epsilon=1, mechanism="global-laplace").plan(n_records=5000, dimensions=2)
+    told = str(plan)
+    assert f"Median error: {plan.kindest_error}, whatever the table holds." in told
+    assert f"The interval reaches about {plan.kindest_width} up or down." in told
+    assert "at best" not in told.lower()
+    assert "at worst" not in told
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_intervals_of_ordinary_tables_lie_between_the_two_ends_and_swing_as_planned(relation: str) -> None:
+    rng = np.random.default_rng(5)
+    count = OutlierCount(k=5, radius=0.4, epsilon=2, relation=relation)
+    _, amounts = count._checked()
+    for points in (rng.standard_t(3, size=(1500, 2)), rng.normal(size=(1500, 3))):
+        plan = count.plan(n_records=len(points), dimensions=points.shape[1])
+        bound = measure(points, k=5, radius=0.4, beta=amounts.law.beta, cover="degeneracy", relation=relation)[1]
+        coin, how = seeded_coin(3), {"tail": amounts.law.tail, "miss": 0.05, "cap": 10**6}
+        widths = [amounts.bar.width(amounts.bar.draw(bound, coin=coin), **how) for _ in range(400)]
+        low, usual, high = np.quantile(widths, [0.1, 0.5, 0.9])
+        assert plan.kindest_width < usual < plan.worst_width
+        assert 0.8 * plan.swing < high / usual < 1.25 * plan.swing
+        assert 0.8 * plan.swing < usual / low < 1.25 * plan.swing
+    assert plan.remarks[1].endswith("in eight of ten runs it is 0.47 to 2.1 times the usual one of that table.")
+    assert {"worst_width": plan.worst_width, "swing": plan.swing}.items() <= plan.to_dict().items()
 
 
 def test_the_planned_interval_is_the_usual_one_on_a_kind_table() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,13 @@ def test_a_public_reference_makes_the_plan_of_a_count(here: Path, capsys: pytest
     assert plan["forecasts"][0]["assumed"][0] == "the table is like the reference of 402 records"
     assert exit_code("outliers", "count", "t.csv", *told) == 0
     assert json.loads(capsys.readouterr().out)["plan"] == plan
+
+
+def test_both_ends_of_the_interval_are_told_before_the_charge(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("outliers", "count", "t.csv", *BOUNDS, "--radius", "0.2", "--epsilon", "2") == 0
+    told = capsys.readouterr().err
+    assert re.search(r"The interval reaches about \d+ up or down at best, about \d+ at worst\.\n", told)
+    assert "Its length is drawn too: in eight of ten runs" in told
 
 
 @pytest.mark.parametrize("asked", ["age,bmi", "bmi,age"])

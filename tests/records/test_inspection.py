@@ -32,6 +32,24 @@ def test_a_column_in_another_unit_is_told_apart_from_a_good_one() -> None:
     assert "look here" in str(inspect_table(frame.assign(smoker=["no"] * 7 + ["YES"] * 3), schema=SCHEMA))
 
 
+def test_many_empty_cells_are_told_with_what_they_count_as() -> None:
+    columns = [Column.number("tenure", lower=0, upper=40, unit="years"), Column.category("smoker", ["no", "yes"])]
+    columns.append(Column.date("day", lower="2026-01-01", upper="2026-12-31"))
+    rows = [[5, "no", "2026-02-01"]] * 96 + [[None, None, None]] * 4
+    found = inspect_table(rows, schema=Schema(columns=columns))
+    assert [fit.verdict for fit in found.columns] == ["look here", "ok", "look here"]
+    told = "tenure: 4% of the cells are empty, and count as 20 years. Declare a usual value that is publicly known (--missing"
+    assert told in str(found)
+    assert "day: 4% of the cells are empty, and count as 2026-07-02." in str(found)
+    assert "smoker: " not in str(found)
+    assert [fit.to_dict()["missing"] for fit in found.columns] == ["20 years", None, "2026-07-02"]
+    several = inspect_table(rows, schema=Schema(columns=columns), ids=[at // 2 for at in range(100)])
+    assert "count as 20 years where a person's other rows do not tell." in str(several)
+    few = inspect_table(rows[:-4] * 4 + rows[-3:], schema=Schema(columns=columns))
+    assert {fit.verdict for fit in few.columns} == {"ok"}
+    assert "are empty" not in str(few)
+
+
 def test_pieces_count_like_the_whole() -> None:
     rows = [[value, "yes"] for value in (1, 30, 99, None)]
     whole = inspect_table(rows, schema=SCHEMA)

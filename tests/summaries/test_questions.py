@@ -233,7 +233,7 @@ def test_a_page_tells_every_release(asked: Any, how: Any, terms: Any, tmp_path: 
 
 
 def test_a_page_says_too_few() -> None:
-    model = Mean(column="age", epsilon=0.1, schema=SCHEMA, where={"age": (119, None)}).fit(ROWS)
+    model = Mean(column="age", epsilon=1, schema=SCHEMA, where={"age": (119, None)}).fit(ROWS)
     told = facts(model.release_).story
     assert told.answer.big == "Too few to tell"
     assert "Too few rows" in told.cautions[0]

@@ -60,8 +60,10 @@ class Forecast:
         return cls(quantity=quantity, low=low, middle=middle, high=high, assumed=assumed)
 
     def __str__(self) -> str:
-        ends = f"from {_plain(self.low)} to {_plain(self.high)}" if self.low else f"at most {_plain(self.high)}"
-        return f"{self.quantity}: about {_plain(self.middle)}, in {self.often} {ends}"
+        low, middle, high = map(_plain, (self.low, self.middle, self.high))
+        if self.low and low == high:  # a range whose ends read alike is none
+            return f"{self.quantity}: about {middle} in {self.often}"
+        return f"{self.quantity}: about {middle}, in {self.often} {f'from {low} to {high}' if self.low else f'at most {high}'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

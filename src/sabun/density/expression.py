@@ -17,9 +17,10 @@ from sabun import checks
 from sabun.density.export import WEIGHT
 from sabun.density.kernel import Floats
 from sabun.errors import DataError, ParameterError
+from sabun.records import CategoryColumn, Schema
 from sabun.records.dates import days_of, iso_of
 
-__all__ = ["FORMS", "Expression"]
+__all__ = ["FORMS", "Expression", "first_question"]
 
 FORMS = (
     "mean(age)",
@@ -169,8 +170,7 @@ class Expression:
         return found
 
     def _within(self, label: str) -> Self:
-        plain = label and not _RESERVED.search(label) and label == _unquoted(label)
-        group = f"{self.by} = {label if plain else _quoted(label)}"
+        group = f"{self.by} = {_as_label(label)}"
         if self.kind == "count" and not self.what and self.where is None:
             return dataclasses.replace(self, what=group, by=None)
         mine = f"({self.where})" if self.where is not None and re.search(r"\bor\b", self.where) else self.where
@@ -207,6 +207,22 @@ class Expression:
         if plain.startswith("(") and _closing(plain, 0) == len(plain) - 1:
             return "and", (text[1:-1],)
         return None, (text,)
+
+
+def first_question(table: Any, names: Sequence[str], schema: Schema | None) -> str:
+    """A question to begin with: the mean of the first column of numbers, else the share of a label of the first column.
+
+    Args:
+        table: The public table: only of a label that it holds can weights tell the share.
+        names: The columns that were compared; without a schema all hold numbers.
+        schema: What was declared about them.
+    """
+    labelled = {} if schema is None else {one.name: one for one in schema.columns if isinstance(one, CategoryColumn)}
+    numbers = [name for name in names if name not in labelled]
+    if numbers:
+        return f"mean({numbers[0]})"
+    held, declared = set(_texts(table[names[0]].dropna())), labelled[names[0]].categories
+    return f"share({names[0]} = {_as_label(next((label for label in declared if label in held), declared[0]))})"
 
 
 def _plain(text: str, names: Sequence[str]) -> str:
@@ -295,6 +311,12 @@ def _shown(value: float) -> str:
 
 def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _as_label(label: str) -> str:
+    """A label as it stands in a question: in quotation marks where it would not be read as one."""
+    plain = label and not _RESERVED.search(label) and label == _unquoted(label)
+    return label if plain else _quoted(label)
 
 
 def _quoted(label: str) -> str:

@@ -84,7 +84,8 @@ class DensityPlan(Rich):
     def remarks(self) -> tuple[str, ...]:
         """What to know before the charge, beside the forecasts."""
         advice = Crowding(columns=self.crowded).advice
-        return () if advice is None else (advice,)
+        known = f"Where the tables differ, a column's mean would stay {self.told:.0%} as uncertain as without a release."
+        return (known,) if advice is None else (known, advice)
 
     @property
     def vacuous(self) -> bool:
@@ -108,8 +109,8 @@ class DensityPlan(Rich):
             f"({self.noise_error:.3g} against {self.private_sampling_error:.3g}); "
             f"the public table's is {self.public_sampling_error:.3g}.\n"
             + "\n".join(f"{str(one).capitalize()}, if {' and '.join(one.assumed)}." for one in self.forecasts)
-            + (f"\nepsilon is too small here: {self.because}." if self.vacuous else "")
             + "".join(f"\n{remark}" for remark in self.remarks)
+            + (f"\nepsilon is too small here: from {_HARDLY:.0%} on an answer tells hardly anything." if self.vacuous else "")
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -170,7 +171,7 @@ def weights(
     for note in ratio.diagnostics_.notes:
         print_line(f"Careful: {note}.", style="yellow")
     payment.tell(ratio.release_)
-    print_line(f"Next, try: sabun density query {out} 'mean({ratio.release_.provenance.parameters['columns'][0]})'")
+    print_line(f"Next, try: {shlex.join(['sabun', 'density', 'query', str(out), _first_question(ratio)])}")
 
 
 @app.command()
@@ -323,6 +324,12 @@ def _must_have(table: FilePart, ratio: DensityRatio) -> None:
 def _as_declared(table: FilePart, ratio: DensityRatio) -> FilePart:
     """The table, written as the schema says."""
     return table if ratio.schema is None else table.written(ratio.schema.file)
+
+
+def _first_question(ratio: DensityRatio) -> str:
+    from sabun.density.expression import first_question
+
+    return first_question(ratio.to_frame(), ratio.release_.provenance.parameters["columns"], ratio.schema)
 
 
 def _refuse_shared(written: list[Path], read: Sequence[os.PathLike[str]]) -> None:

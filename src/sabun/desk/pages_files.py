@@ -156,6 +156,9 @@ def _look_whether_they_fit(part: FilePart, asked: list[_Asked], form: FileFormat
         if fit.strange:
             cells = ", ".join(f"{text!r:.40} ({times:,})" for text, times in fit.strange.most_common(_MOST_SHOWN))
             one.fits += (said("Not read: {cells}.", cells=cells),)
+        if fit.many_empty:
+            share = f"{fit.empty / fit.rows:.0%}"
+            one.fits += (said("{share} are empty, and count as {missing}.", share=share, missing=fit.missing),)
         if fit.below or fit.above:
             one.fits += (said("{below} lie below the bounds, {above} above.", below=fit.below, above=fit.above),)
 

@@ -93,6 +93,10 @@ class ErrorBar:
         """The median of `width` over the draws for a bound; only for a bound that is public, in a plan."""
         return self.width(self._index(bound), tail=tail, miss=miss, cap=cap)
 
+    def swing(self) -> float:
+        """In eight of ten draws the width is at most so many times the typical one, and at least that part of it."""
+        return math.exp(min(math.log(5) * float(self.scale * self.step), _LARGEST_LOG))  # P(|L| > s ln 5) = 1/5
+
     def multiplier(self, tail: Tail, *, miss: float) -> float:
         """The smallest k with P(|Z| > k min(1, e^L)) <= miss, rounded up."""
         spread = float(self.scale * self.step)

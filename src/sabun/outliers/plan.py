@@ -18,6 +18,7 @@ from sabun.notebook import Rich
 from sabun.outliers.error_bar import ErrorBar, Tail
 from sabun.outliers.kissing import global_bound, region_bound
 from sabun.outliers.ladder import Discounts
+from sabun.outliers.laws import Law
 from sabun.outliers.reference import Reference
 from sabun.outliers.sensitivity import discounts_for, region_discounts
 from sabun.outliers.settings import Amounts
@@ -31,6 +32,9 @@ _EACH = "error of each region's count, in records"
 _LACKED = "outliers that the chosen columns have fewer than the best, in records"
 _KIND = "no record decides about others"
 _WORST = "one record decides about as many others as it ever can"
+
+_LARGEST_BOUND = 1 << 200
+"""Beyond this, far above every count, a bound is not told apart."""
 
 _RARE = 0.05
 """Outliers are rare by nature: a count that cannot see this share of the records is of little use."""
@@ -53,6 +57,9 @@ class CountPlan(Rich):
         kindest_reach: Error that is not exceeded with the planned confidence, on such a table.
         worst_error: Median error on the worst table of this shape.
         kindest_width: About how far the interval reaches up or down on a kind table; None where there is none.
+        worst_width: The same on the worst table of this shape.
+        swing: Where the interval's length is drawn: in eight of ten runs it is at most so many times the usual one, and at
+            least that part of it.
         confidence: The planned confidence.
         useful: Whether a twentieth of the records can be told from none at all, on a kind table.
         forecasts: The error to expect in a table like the reference, at best and at worst where the number of its outliers
@@ -72,6 +79,8 @@ class CountPlan(Rich):
     useful: bool
     forecasts: tuple[Forecast, ...]
     expected_width: int | None = None
+    worst_width: int | None = None
+    swing: float | None = None
 
     @property
     def vacuous(self) -> bool:
@@ -79,19 +88,38 @@ class CountPlan(Rich):
         width = self.kindest_width if self.expected_width is None else self.expected_width
         return 2 * (self.forecasts[0].high if width is None else width) >= self.n_records
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before the charge, beside the forecasts: how far the interval reaches, and how far that varies."""
+        if self.kindest_width is None or self.worst_width is None:
+            return ()
+        if self.kindest_width == self.worst_width:
+            told = [f"The interval reaches about {self.kindest_width} up or down."]
+        else:
+            best, worst = self.kindest_width, self.worst_width
+            told = [f"The interval reaches about {best} up or down at best, about {worst} at worst."]
+        if self.expected_width is not None:
+            told.append(f"In a table like the reference it reaches about {self.expected_width}.")
+        if self.swing is not None:
+            low, high = f"{1 / self.swing:.2g}", f"{self.swing:.2g}"
+            told.append(
+                f"Its length is drawn too: in eight of ten runs it is {low} to {high} times the usual one of that table."
+            )
+        return tuple(told)
+
     def __str__(self) -> str:
         cost = f"epsilon {plain(self.epsilon)}" + (f", delta {plain(self.delta)}" if self.delta else "")
+        even = self.kindest_error == self.worst_error
+        errors = f"{self.kindest_error} at best (in a table where no record decides about others), {self.worst_error} at worst"
         lines = [
             f"A count over {self.n_records} records with {self.dimensions} coordinates costs {cost}.",
-            f"Median error: {self.kindest_error} at best (in a table where no record decides about others), "
-            f"{self.worst_error} at worst.",
-            f"At best the error stays below {self.kindest_reach} with probability {self.confidence:g}"
-            + ("." if self.kindest_width is None else f", and the interval reaches about {self.kindest_width} up or down."),
+            f"Median error: {f'{self.kindest_error}, whatever the table holds' if even else errors}.",
+            f"{'The' if even else 'At best the'} error stays below {self.kindest_reach} with probability {self.confidence:g}.",
         ]
         if self.expected_width is not None:
-            told = f", and the interval reaches about {self.expected_width} up or down"
             ends = "; or, with the most outliers it may have, ".join(map(str, self.forecasts))
-            lines.append(f"In a table like the reference, {ends}{told}.")
+            lines.append(f"In a table like the reference, {ends}.")
+        lines += self.remarks
         if self.vacuous:
             what = "the error may be" if self.kindest_width is None else "the interval would cover"
             lines.append(f"epsilon is too small to be useful here: {what} about everything that is possible.")
@@ -121,7 +149,8 @@ def plan_count(
     n, d, miss = n_records, dimensions, 1 - confidence
     public_n = n if relation == "replace-one" else None
     cap = global_bound(n=public_n, d=d, k=k, relation=relation)
-    kindest, worst, reach, width = _errors(amounts, public_n, d, k, relation, cap, miss) if cap else (0, 0, 0, None)
+    kindest, worst, reach = _errors(amounts, public_n, d, k, relation, cap, miss) if cap else (0, 0, 0)
+    widths = _widths(amounts, public_n, d, k, relation, cap, miss) if cap else None
     expected = None
     if not cap:  # every record is an outlier, whatever the table
         forecasts: tuple[Forecast, ...] = (Forecast(quantity=_ERROR, low=0, middle=0, high=0, assumed=()),)
@@ -135,8 +164,7 @@ def plan_count(
             found = amounts.bar.typical_width(Fraction(seen.bound), tail=amounts.law.tail, miss=miss, cap=cap)
             expected = min(found, n)
     else:
-        discounts = discounts_for(n=public_n, d=d, k=k, beta=amounts.law.beta, relation=relation)
-        kind = _kindest_bound(discounts, cap, slope=1, base=int(relation == "replace-one"))
+        kind = _kindest_of(amounts.law, public_n, d, k, relation, cap)
         forecasts = _at_best_and_worst(_ERROR, amounts.law.tail, kind, cap, n)
     return CountPlan(
         epsilon=amounts.epsilon,
@@ -146,11 +174,13 @@ def plan_count(
         kindest_error=min(kindest, n),
         kindest_reach=min(reach, n),
         worst_error=min(worst, n),
-        kindest_width=None if width is None else min(width, n),
+        kindest_width=None if widths is None else min(widths[0], n),
         confidence=confidence,
         useful=min(reach, n) <= _RARE * n or not cap,
         forecasts=forecasts,
         expected_width=expected,
+        worst_width=None if widths is None else min(widths[1], n),
+        swing=None if amounts.bar is None or not cap else amounts.bar.swing(),
     )
 
 
@@ -164,7 +194,7 @@ def plan_regions(
     kind = _kindest_bound(region_discounts(n=n, d=dimensions, k=k, beta=law.beta), cap, slope=2, base=2)
     best, worst = _at_best_and_worst(_EACH, law.tail, kind, cap, n)
     reach = math.ceil(float(kind) / float(law.theta) * math.expm1(-math.log(miss) / law.exponent))
-    width = None if bar is None else bar.typical_width(kind, tail=law.tail, miss=miss, cap=cap)
+    widths = None if bar is None else _typical_widths(bar, kind, tail=law.tail, miss=miss, cap=cap)
     return CountPlan(
         epsilon=epsilon,
         delta=Fraction(0),
@@ -173,10 +203,12 @@ def plan_regions(
         kindest_error=min(math.ceil(best.middle), n),
         kindest_reach=min(reach, n),
         worst_error=min(math.ceil(worst.middle), n),
-        kindest_width=None if width is None else min(width, n),
+        kindest_width=None if widths is None else min(widths[0], n),
         confidence=confidence,
         useful=min(reach, n) <= _RARE * n,
         forecasts=(best, worst),
+        worst_width=None if widths is None else min(widths[1], n),
+        swing=None if bar is None else bar.swing(),
     )
 
 
@@ -247,26 +279,47 @@ def _at_best_and_worst(quantity: str, tail: Tail, kind: Fraction, cap: int, n: i
     def forecast(bound: float, assumed: str) -> Forecast:
         return Forecast.of_tail(quantity, lambda x: float(tail(np.array([x / bound]))[0]), (assumed,), top=float(n))
 
-    return forecast(float(kind), _KIND), forecast(float(min(cap, 1 << 200)), _WORST)
+    return forecast(float(kind), _KIND), forecast(float(min(cap, _LARGEST_BOUND)), _WORST)
 
 
 def _global_scale(amounts: Amounts, cap: int) -> float:
     """Of the global mechanisms' noise, and roughly of the paper's."""
-    scale = min(cap, 1 << 200) / float(amounts.epsilon)
+    scale = min(cap, _LARGEST_BOUND) / float(amounts.epsilon)
     return scale * math.sqrt(2 * math.log(2 / float(amounts.delta))) if amounts.delta else scale
 
 
-def _errors(
-    amounts: Amounts, n: int | None, d: int, k: int, relation: str, cap: int, miss: float
-) -> tuple[int, int, int, int | None]:
-    """Median on a kind table, median on the worst, reach on a kind table, half the width of the interval there."""
+def _errors(amounts: Amounts, n: int | None, d: int, k: int, relation: str, cap: int, miss: float) -> tuple[int, int, int]:
+    """Median on a kind table, median on the worst, reach on a kind table."""
     law = amounts.law
     if law is None:
         scale = _global_scale(amounts, cap)
-        reach = math.ceil(scale * -math.log(miss))
-        return math.ceil(0.7 * scale), math.ceil(0.7 * scale), reach, None if amounts.method == "paper" else reach
-    discounts = discounts_for(n=n, d=d, k=k, beta=law.beta, relation=relation)
-    kindest = _kindest_bound(discounts, cap, slope=1, base=int(relation == "replace-one"))
+        return math.ceil(0.7 * scale), math.ceil(0.7 * scale), _global_reach(amounts, cap, miss)
+    kindest = _kindest_of(law, n, d, k, relation, cap)
     worst = law.reach(float(cap), miss=0.5) if cap < 2**1000 else 2**1000
-    width = None if amounts.bar is None else amounts.bar.typical_width(kindest, tail=law.tail, miss=miss, cap=cap)
-    return law.reach(float(kindest), miss=0.5), worst, law.reach(float(kindest), miss=miss), width
+    return law.reach(float(kindest), miss=0.5), worst, law.reach(float(kindest), miss=miss)
+
+
+def _widths(amounts: Amounts, n: int | None, d: int, k: int, relation: str, cap: int, miss: float) -> tuple[int, int] | None:
+    """Half the width of the usual interval on a kind table and on the worst; None where there is no interval."""
+    law = amounts.law
+    if law is None:
+        reach = _global_reach(amounts, cap, miss)
+        return None if amounts.method == "paper" else (reach, reach)
+    if amounts.bar is None:
+        return None
+    return _typical_widths(amounts.bar, _kindest_of(law, n, d, k, relation, cap), tail=law.tail, miss=miss, cap=cap)
+
+
+def _typical_widths(bar: ErrorBar, kind: Fraction, *, tail: Tail, miss: float, cap: int) -> tuple[int, int]:
+    at_worst = Fraction(min(cap, _LARGEST_BOUND))
+    kindest, worst = (bar.typical_width(bound, tail=tail, miss=miss, cap=cap) for bound in (kind, at_worst))
+    return kindest, worst
+
+
+def _kindest_of(law: Law, n: int | None, d: int, k: int, relation: str, cap: int) -> Fraction:
+    discounts = discounts_for(n=n, d=d, k=k, beta=law.beta, relation=relation)
+    return _kindest_bound(discounts, cap, slope=1, base=int(relation == "replace-one"))
+
+
+def _global_reach(amounts: Amounts, cap: int, miss: float) -> int:
+    return math.ceil(_global_scale(amounts, cap) * -math.log(miss))

@@ -179,10 +179,18 @@ class NumberColumn(Column):
     def __str__(self) -> str:
         if self.dates:
             ends = f"{iso_of(self.lower)} to {iso_of(self.upper)}, in days since 1970-01-01"
-            return f"{one_line(self.name)}: a date from {ends}; unreadable cells count as {iso_of(self.missing)}"
+            return f"{one_line(self.name)}: a date from {ends}; unreadable cells count as {self.told_missing}"
         logs, unit = ", on a log scale" if self.log1p else "", f" {self.unit}" if self.unit else ""
-        low, high, missing = (f"{end:,.10g}" for end in (self.lower, self.upper, self.missing))
-        return f"{one_line(self.name)}: a number from {low} to {high}{unit}{logs}; unreadable cells count as {missing}{unit}"
+        low, high = f"{self.lower:,.10g}", f"{self.upper:,.10g}"
+        return (
+            f"{one_line(self.name)}: a number from {low} to {high}{unit}{logs}; unreadable cells count as {self.told_missing}"
+        )
+
+    @property
+    def told_missing(self) -> str:
+        """What an empty cell counts as, and one that cannot be read, as people write it."""
+        unit = f" {self.unit}" if self.unit else ""
+        return iso_of(self.missing) if self.dates else f"{self.missing:,.10g}{unit}"
 
     @property
     def features(self) -> tuple[str, ...]:

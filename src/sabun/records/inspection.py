@@ -30,6 +30,8 @@ __all__ = ["ColumnFit", "TableFit", "inspect_table"]
 
 NOT_PRIVATE = "NOT PRIVATE: these counts are about your own rows. They are for your eyes; do not publish them."
 _MANY = 0.1
+_MANY_EMPTY = 0.01
+"""From this share on empty cells are told with what they count as: with 4 % of them a mean had moved by 13 %."""
 _ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
 
 
@@ -47,6 +49,7 @@ class ColumnFit:
         below: Numbers that are cut to the lower bound.
         above: Numbers that are cut to the upper bound.
         strange: The unreadable cells by their text, with how often it stands; never shown.
+        missing: What an empty cell of numbers or dates counts as; empty for labels.
     """
 
     name: str
@@ -57,6 +60,7 @@ class ColumnFit:
     below: int = 0
     above: int = 0
     strange: Counter[str] = field(default_factory=Counter, repr=False)
+    missing: str = ""
 
     @property
     def fitting(self) -> int:
@@ -65,15 +69,20 @@ class ColumnFit:
 
     @property
     def verdict(self) -> str:
-        """A word for the owner: "ok", "look here" when more than a tenth does not fit, or "NO CELL FITS"."""
+        """A word for the owner: "ok", "NO CELL FITS", or else "look here" for too many cells that do not fit, or are empty."""
         if self.rows and not self.fitting:
             return "NO CELL FITS"
-        return "look here" if self.rows - self.fitting > _MANY * self.rows else "ok"
+        return "look here" if self.rows - self.fitting > _MANY * self.rows or self.many_empty else "ok"
+
+    @property
+    def many_empty(self) -> bool:
+        """Whether so many numbers or dates are empty that what they count as shows in answers."""
+        return bool(self.missing and self.empty and self.empty >= _MANY_EMPTY * self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts, without the labels."""
         names = ("name", "kind", "rows", "empty", "unreadable", "below", "above", "fitting", "verdict")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"missing": self.missing or None}
 
 
 @final
@@ -107,6 +116,7 @@ class TableFit:
                 below = above = ""
             called = name + " " * (width - shown_width(name))
             lines.append(f"{called}  {empty:>9}  {unreadable:>10}  {below:>9}  {above:>9}  {fit.verdict}")
+        lines += [self._emptiness(name, fit) for name, fit in zip(names, self.columns, strict=True) if fit.many_empty]
         if self.repeated_ids:
             lines.append(
                 f"{self.repeated_ids:,} rows repeat an id: whoever has k rows is protected k times less, unless --id names the "
@@ -123,6 +133,14 @@ class TableFit:
                 "caseless (upper and lower case) or --spelling number (leading zeros); this check takes them too."
             )
         return "\n".join(lines)
+
+    def _emptiness(self, name: str, fit: ColumnFit) -> str:
+        where = "" if self.repeated_ids is None else " where a person's other rows do not tell"
+        share = f"{fit.empty / fit.rows:.0%}"
+        return (
+            f"{name}: {share} of the cells are empty, and count as {fit.missing}{where}. Declare a usual value that is "
+            f"publicly known (--missing {name}=VALUE): the further away it is, the more it moves an answer."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain JSON values."""
@@ -154,7 +172,10 @@ def inspect_table(source: object, *, schema: Schema, ids: Sequence[object] | Non
         (1, 1, 'look here')
     """
     checks.one_of(SPELLINGS, spelling=spelling)
-    fits = tuple(ColumnFit(name=column.name, kind=_kind(column)) for column in schema.columns)
+    fits = tuple(
+        ColumnFit(name=column.name, kind=_kind(column), missing=column.told_missing if isinstance(column, NumberColumn) else "")
+        for column in schema.columns
+    )
     rows = 0
     opened = open_source(source, schema=schema)
     for chunk in opened.tables():

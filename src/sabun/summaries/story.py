@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sabun.release import Release
-from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, drowned, measured, parts_in
 from sabun.summaries.people import EVERYBODY
 from sabun.telling.charts import dots
 from sabun.telling.field_words import term
@@ -63,14 +63,14 @@ def story(release: Release) -> Story:
     lines = _lines(what, release)
     told = [line for line in lines if not np.isnan(line.found)]
     people = plural(promised(release).unit)
-    measure = measured(what, release)
+    measure, noisy = measured(what, release), drowned(what, release)
     return Story(
         title=_title(what, facts),
-        answer=_answer(what, lines, facts, _asked(release, people), measure),
+        answer=_answer(what, lines, facts, _asked(release, people), measure, noisy=noisy),
         stages=stages(release, (said(_STEPS[what]), _drawn(facts))),
         charts=tuple(chart for chart in [_chart(what, told, facts, measure)] if chart is not None),
-        grids=(_grid(lines, measure), _all(what, release, measure)),
-        cautions=(*_cautions(what, lines, facts), *filter(None, (of_persons(release),))),
+        grids=(_grid(lines, measure, noisy=noisy), _all(what, release, measure)),
+        cautions=(*_cautions(what, lines, facts, noisy=noisy), *filter(None, (of_persons(release),))),
         quantities=tuple(
             Quantity(name=line.name, value=line.found, low=line.low, high=line.high, measure=measure) for line in lines
         ),
@@ -125,7 +125,7 @@ def _asked(release: Release, people: str) -> str:
     return asked + (said(", by {column}", column=text_at(facts, "by")) if has(facts, "by") else "")
 
 
-def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, measure: Measure) -> Answer:
+def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str, measure: Measure, *, noisy: bool) -> Answer:
     column = said(" of “{column}”", column=text_at(facts, "column")) if has(facts, "column") else ""
     sentence = said("The {what}{column}{asked}.", what=said(_NAMES[what]), column=column, asked=asked)
     if len(lines) > 1:
@@ -134,7 +134,8 @@ def _answer(what: str, lines: list[_Line], facts: Mapping[str, Any], asked: str,
     [line] = lines
     if np.isnan(line.found):
         few = said("The noisy size of the group cannot be told from 0.")
-        return Answer(big=said("Too few to tell"), sentence=sentences(sentence, few))
+        big = said("Too noisy to tell") if noisy else said("Too few to tell")
+        return Answer(big=big, sentence=sentences(sentence, few))
     known = not np.isnan(line.low)
     return Answer(
         big=measure.told(line.found, line.low, line.high),
@@ -175,11 +176,12 @@ def _axis(what: str, facts: Mapping[str, Any]) -> str:
     return said("{what} of {column}", what=said(_NAMES[what]), column=text_at(facts, "column"))
 
 
-def _grid(lines: list[_Line], measure: Measure) -> Grid:
+def _grid(lines: list[_Line], measure: Measure, *, noisy: bool) -> Grid:
+    without = said("too noisy to tell") if noisy else said("too few to tell")
     rows = tuple(
         (
             line.name,
-            said("too few to tell") if np.isnan(line.found) else measure.bare(line.found, line.low, line.high),
+            without if np.isnan(line.found) else measure.bare(line.found, line.low, line.high),
             *measure.bare_ends(line.low, line.high),
         )
         for line in lines
@@ -198,10 +200,12 @@ def _all(what: str, release: Release, measure: Measure) -> Grid:
     )
 
 
-def _cautions(what: str, lines: list[_Line], facts: Mapping[str, Any]) -> tuple[str, ...]:
+def _cautions(what: str, lines: list[_Line], facts: Mapping[str, Any], *, noisy: bool) -> tuple[str, ...]:
     found: list[str] = []
     few = [line.name for line in lines if np.isnan(line.found)]
-    if few:
+    if few and noisy:
+        found.append(said("Too much noise to tell anything about: {names}.", names=shown(few)))
+    elif few:
         found.append(said("Too few rows to tell anything about: {names}.", names=shown(few)))
     if all(np.isnan(line.low) for line in lines):
         found.append(said("No intervals were paid for."))

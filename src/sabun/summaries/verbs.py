@@ -9,7 +9,8 @@ from typer.core import TyperGroup
 
 from sabun import checks
 from sabun.errors import ParameterError
-from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, measured, parts_in
+from sabun.records import NumberColumn
+from sabun.summaries.kinds import ANSWERS, PARTS, condition_in, drowned, measured, parts_in
 from sabun.summaries.typed import typed_bins, typed_shares, typed_where
 from sabun.telling.measures import Measure
 from sabun.telling.terminal.asked import EVERY_ROW, AskedPersons, as_persons, asked_table, reading
@@ -137,7 +138,8 @@ def _ask(
         new_file(out)
     payment = Payment.of(ledger, purpose, table=asked_name(table, label, again))
     how = own | {"epsilon": epsilon, "by": by, "relation": relation, "confidence": confidence}
-    question = _question(word, how, where, declared(schema, bounds), ledger=payment.book, retry_key=retry_key)
+    known = declared(schema, bounds)
+    question = _question(word, how, where, known, ledger=payment.book, retry_key=retry_key)
     with payment:
         with asked_table(table, engine=engine, persons=persons, quiet=json) as asked_of, reading(asked_of):
             read = question.read(asked_of)
@@ -158,6 +160,8 @@ def _ask(
         if without
         else f"Each interval holds the exact answer with probability {level:g} or more."
     )
+    if told_missing := _as_read(own.get("column"), known, persons):
+        print_line(told_missing)
     payment.tell(release, out)
 
 
@@ -285,6 +289,15 @@ def plan(
     warn_if_large(made.epsilon)
 
 
+def _as_read(name: str | None, known: Schema, persons: AskedPersons) -> str:
+    """What cells without a number count as, in a question about numbers; public, as the schema is."""
+    column = None if name is None else known[name]
+    if not isinstance(column, NumberColumn):
+        return ""
+    which = "an empty or unreadable one" if persons.id is None else "a person without any that can be read"
+    return f"The answer is of the cells as they are read; {which} counts as {column.told_missing}."
+
+
 def _given(column: str | None) -> str:
     if column is None:
         raise ParameterError("column must be given; got none. Pass --column.")
@@ -316,20 +329,21 @@ def _lines(word: str, release: Release) -> list[str]:
     answers = value[ANSWERS[word]]
     parts = parts_in(word, release) if word in PARTS else None
     lines, measure = [], measured(word, release)
+    without = "too noisy to tell" if drowned(word, release) else "too few to tell"
     what = word if facts["column"] is None else f"{word} of {facts['column']}"
     for group in facts["groups"]:
         start = what if facts["by"] is None else f"{what}, {facts['by']} {group}"
         if parts is None:
-            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure)}")
+            lines.append(f"{start}: {_told(answers[group], value['intervals'][group], measure, without)}")
             continue
         triples = zip(parts, answers[group], value["intervals"][group], strict=True)
-        lines += [f"{start}, {part}: {_told(found, ends, measure)}" for part, found, ends in triples]
+        lines += [f"{start}, {part}: {_told(found, ends, measure, without)}" for part, found, ends in triples]
     return lines
 
 
-def _told(found: Any, ends: Any, measure: Measure) -> str:
+def _told(found: Any, ends: Any, measure: Measure, without: str) -> str:
     if ends is None:
-        return "too few to tell" if found is None else measure.exactly(found)
+        return without if found is None else measure.exactly(found)
     low, high = measure.ends(*ends)
-    answer = "too few to tell" if found is None else measure.told(found, *ends)
+    answer = without if found is None else measure.told(found, *ends)
     return f"{answer}   (between {low} and {high})"

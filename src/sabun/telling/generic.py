@@ -93,9 +93,13 @@ def of_persons(release: Release) -> str:
         return ""
     named = said(", ").join(f"{name}: {retold(str(rule))}" for name, rule in list(rules.items())[:_FEW])
     if not named:
-        return said("All rows of one person were made into one first: the mean of numbers, the most frequent label.")
+        return said(
+            "All rows of one person were made into one first: the mean of numbers, the most frequent label; of equally "
+            "frequent ones the one declared first."
+        )
     return said(
-        "All rows of one person were made into one first ({rules}); else the mean of numbers, the most frequent label.",
+        "All rows of one person were made into one first ({rules}); else the mean of numbers, the most frequent label; of "
+        "equally frequent ones the one declared first.",
         rules=named,
     )
 
