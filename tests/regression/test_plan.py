@@ -156,11 +156,12 @@ def test_a_told_corner_that_makes_coefficients_long_is_remarked_on() -> None:
     told = Shape(spread=0.12, centre=0.6, r_squared=0.9, deviation=0.24 / 0.9**0.5)
     steep = plan_of(Study(target=Column.number("y", lower=0, upper=100), **terms), n_records=1000, shape=told)
     length = np.hypot(2, 1.2) * np.sqrt(2) / 2  # slope and constant in half ranges, a longest row of 1, a bound of 2
-    assert f"about {length:.2g} times as long as coef_bound (2)" in steep.long
-    assert steep.remarks[-1] == steep.long
+    assert f"about {length:.2g} times as long as coef_bound (2)" in steep.remarks[-1]
+    assert steep.to_dict()["remarks"] == list(steep.remarks)
     wide = Study(target=Column.number("y", lower=0, upper=100), coef_bound=4, **terms)
-    assert not plan_of(wide, n_records=1000, shape=told).long
-    assert not plan_of(wide, n_records=1000).long, "of a pair that is told for want of knowledge nothing is said"
+    assert "coef_bound" not in "".join(plan_of(wide, n_records=1000, shape=told).remarks)
+    guessed = plan_of(wide, n_records=1000).remarks
+    assert "coef_bound" not in "".join(guessed), "of a pair that is told for want of knowledge nothing is said"
 
 
 def test_noise_is_vacuous_and_a_clear_answer_is_not() -> None:

@@ -54,9 +54,10 @@ def test_a_model_says_what_its_radius_does_to_long_rows() -> None:
 def test_a_plan_says_it_before_the_charge(relation: str) -> None:
     narrow = plan_of(agreed(30, method="staged", relation=relation), n_records=3000, shape=Shape(spread=0.1, centre=0.1))
     assert narrow.least_weight < 0.1
-    assert narrow.shortened[1:] in str(narrow)
-    assert narrow.shortened[1:] in shown_plan(narrow)
+    told = next(told for told in narrow.remarks if "rows longer than the radius" in told)
+    assert told in str(narrow)
+    assert told in shown_plan(narrow)
     assert "agree on clip_radius=5.57" in str(narrow)
     assert narrow.to_dict()["least_weight"] == narrow.least_weight
     for other in (agreed(30, method="ssp-gauss"), agreed(30, method="staged", clip_radius="5.57")):
-        assert not plan_of(other, n_records=3000).shortened
+        assert not plan_of(other, n_records=3000).remarks

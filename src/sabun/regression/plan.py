@@ -73,8 +73,8 @@ class Plan(Rich):
         forecasts: Of the public model's error, each with what it assumes.
         round: Epsilon and delta of each of two rounds; None with one file.
         least_weight: How much the longest possible row counts beside one that is not shortened, in the tables of `forecasts`.
-        shortened: What that means; empty where no row is shortened.
-        long: What it means that coefficients of a table of the told shape are longer than their bound; else empty.
+        remarks: What to know before the charge, beside the forecasts: what a radius does to long rows, and where coefficients
+            of a table of the told shape are longer than their bound.
     """
 
     method: str
@@ -92,8 +92,7 @@ class Plan(Rich):
     forecasts: tuple[Forecast, ...] = ()
     round: tuple[str, str] | None = None
     least_weight: float = 1.0
-    shortened: str = ""
-    long: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def vacuous(self) -> bool:
@@ -106,12 +105,6 @@ class Plan(Rich):
         return self.organisations > 1 and self.error_combined < 0.9 * self.error_alone
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to know before the charge, beside the forecasts."""
-        told = f"Expected of such a table: {self.shortened[:1].lower()}{self.shortened[1:]}"
-        return (*((told,) if self.shortened else ()), *((self.long,) if self.long else ()))
-
-    @property
     def assumed(self) -> str:
         """What the errors assume about a table that nobody has looked at."""
         return _ASSUMED
@@ -119,7 +112,8 @@ class Plan(Rich):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         forecasts = [forecast.to_dict() for forecast in self.forecasts]
-        return asdict(self) | {"forecasts": forecasts, "helps": self.helps, "vacuous": self.vacuous, "assumed": self.assumed}
+        told = {"forecasts": forecasts, "remarks": list(self.remarks)}
+        return asdict(self) | told | {"helps": self.helps, "vacuous": self.vacuous, "assumed": self.assumed}
 
     def __str__(self) -> str:
         alone = self.organisations == 1
@@ -210,16 +204,19 @@ def plan_of(study: Study, *, n_records: int, organisations: int = 1, shape: Shap
         error_combined=combined,
         forecasts=_forecasts(study, n_records, organisations, shapes, bounded),
         least_weight=least_weight(study, radius),
-        shortened="".join(remark_on_lengths(study, [radius])),
-        long="" if shape is None else _remark_on_coefficients(study, shape),
+        remarks=(*_remark_on_rows(study, radius), *(() if shape is None else _remark_on_coefficients(study, shape))),
         round=tuple(map(plain, round_terms(study))) if study.method == "rounds" else None,  # type: ignore[arg-type]
     )
 
 
-def _remark_on_coefficients(study: Study, shape: Shape) -> str:
+def _remark_on_rows(study: Study, radius: float) -> tuple[str, ...]:
+    return tuple(f"Expected of such a table: {told[:1].lower()}{told[1:]}" for told in remark_on_lengths(study, [radius]))
+
+
+def _remark_on_coefficients(study: Study, shape: Shape) -> tuple[str, ...]:
     """A column that fills a narrow corner of its bounds makes coefficients long, whatever they are in its own unit."""
     times = length_to_expect(study, shape)
-    return _LONG.format(times=f"{times:.2g}", bound=f"{float(study.coef_bound):g}") if times > 1 else ""
+    return (_LONG.format(times=f"{times:.2g}", bound=f"{float(study.coef_bound):g}"),) if times > 1 else ()
 
 
 def _even(study: Study, n_records: int, organisations: int, part: int) -> float:
