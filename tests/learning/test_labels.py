@@ -88,6 +88,7 @@ TYPES = {
     "booleans of pandas": (pd.Series([True, None, False], dtype="boolean"), ["yes", "no"]),
     "a frame of booleans": (pd.DataFrame({"y": BOOLEANS}), ["yes", "no"]),
     "numbers among names": (np.arange(3), ["yes", "no"]),
+    "numbers among words that only look like numbers": (np.arange(3), ["01", "1e3"]),
     "fractions among names": (np.array([0.0, np.nan, 1.0]), ["yes", "no"]),
     "numbers of pandas": (pd.Series([1, None, 0], dtype="Int64"), ["yes", "no"]),
 }

@@ -43,10 +43,9 @@ def refused(tmp_path: Path, module: nn.Module, X: Any, y: Any, **settings: Any) 
     return caught.value
 
 
-def read(X: Any, y: Any) -> Rows:
-    module, place = nn.Linear(3, 2), torch.device("cpu")
-    loss = nn.CrossEntropyLoss(reduction="none")
-    return Rows.of(X, y, module=module, loss=loss, input_bound=10.0, tokens=None, device=place)
+def read(X: Any, y: Any, module: nn.Module | None = None, *, input_bound: float = 10.0) -> Rows:
+    loss, place = nn.CrossEntropyLoss(reduction="none"), torch.device("cpu")
+    return Rows.of(X, y, module=module or nn.Linear(3, 2), loss=loss, input_bound=input_bound, tokens=None, device=place)
 
 
 @pytest.mark.filterwarnings("ignore:.*per-example gradients are written out")
@@ -98,8 +97,52 @@ def test_frames_of_numbers_are_read_as_the_arrays_they_hold(name: str) -> None:
     TorchTrainer(nn.Linear(3, 2), epsilon=1, delta=1e-3, epochs=1, random_state=1).fit(X, y)
 
 
-def test_whole_numbers_of_a_frame_stay_whole() -> None:
-    assert read(pd.DataFrame({"a": [1, 2], "b": [3, 4]}), [0, 1]).x.dtype == torch.int64
+def test_whole_numbers_stay_whole_for_a_table_and_are_numbers_for_a_product() -> None:
+    whole = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": [5, 6]})
+    assert read(whole, [0, 1], nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(6, 2))).x.dtype == torch.int64
+    for X in (whole, whole.to_numpy(), torch.tensor(whole.to_numpy())):
+        found = read(X, [0, 1])
+        assert found.x.dtype == torch.float32
+        assert found.x.tolist() == whole.to_numpy().tolist()
+
+
+LAID_OUT = {
+    "rows backwards": lambda X: np.ascontiguousarray(X[::-1])[::-1],
+    "columns backwards": lambda X: np.ascontiguousarray(X[:, ::-1])[:, ::-1],
+    "columns in order": np.asfortranarray,
+    "bytes in the other order": lambda X: X.astype(">f8"),
+    "long numbers": lambda X: X.astype(np.longdouble),
+    "names of every kind": lambda X: pd.DataFrame(X[:, :2]).assign(k=X[:, 2]).astype({0: "float32"}).astype({0: "float64"}),
+    "names of every kind, several types": lambda X: pd.DataFrame(X[:, :2]).assign(k=X[:, 2]).astype({0: "Float64"}),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_numbers_are_numbers_however_they_lie_and_are_called(name: str) -> None:
+    assert torch.equal(read(LAID_OUT[name](INPUTS), CLASSES[::-1][::-1]).x, read(INPUTS, CLASSES).x)
+
+
+def test_numbers_of_16_bits_are_taken_though_they_end_below_the_bound() -> None:
+    found = read(INPUTS.astype(np.float16), CLASSES, input_bound=1e6)
+    assert torch.equal(found.x, torch.tensor(INPUTS.astype(np.float16)).float())
+
+
+def test_labels_may_be_a_frame_of_one_column() -> None:
+    for y in (pd.DataFrame({"y": CLASSES}), pa.table({"y": CLASSES})):
+        assert torch.equal(read(INPUTS, y).y, read(INPUTS, CLASSES).y)
+
+
+def test_names_that_are_there_twice_are_refused_in_our_own_words(tmp_path: Path) -> None:
+    twice = pd.DataFrame(INPUTS, columns=["secret", "secret", "b"])
+    error = refused(tmp_path, nn.Linear(3, 2), twice.astype({"b": "Float64"}), CLASSES)
+    assert isinstance(error, DataError)
+    assert "secret" not in str(error)
+
+
+def test_the_likelihood_of_a_single_class_is_refused_too(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(3, 1), nn.LogSoftmax(dim=1))
+    error = refused(tmp_path, module, INPUTS, CLASSES * 0, loss=nn.NLLLoss(reduction="none"))
+    assert "at least two outputs" in str(error)
 
 
 def test_a_missing_cell_of_a_frame_leaves_its_row_out_and_raises_nothing() -> None:

@@ -201,7 +201,8 @@ class Labels:
         if kind == "booleans":
             met = bool((self.codes(np.array([False, True])) >= 0).any())
         elif kind == "numbers":
-            met = self._twin() is not None or any(not math.isnan(_number(label)) for label in self._column().categories)
+            found = [number for label in self._column().categories if not math.isnan(number := _number(label))]
+            met = self._twin() is not None or (bool(found) and bool((self.codes(np.array(found)) >= 0).any()))
         else:
             return
         advice = "Name them as y has them, or turn y into the names."

@@ -37,6 +37,8 @@ _LONG = (
     "Coefficients of such a table are about {times} times as long as coef_bound ({bound}): intervals then hold less often than "
     "they say, and pooling helps less. Agree on a larger coef_bound, or on bounds that the columns fill."
 )
+_LONGER = 1.05
+"""What is told with two digits must be more than one."""
 _APART = (
     "In a table as unkind as the last forecast assumes the public model would be mostly noise. Tell the plan what yours is "
     "like (--shape, or shape=Shape(...)), and both forecasts become one."
@@ -216,7 +218,7 @@ def _remark_on_rows(study: Study, radius: float) -> tuple[str, ...]:
 def _remark_on_coefficients(study: Study, shape: Shape) -> tuple[str, ...]:
     """A column that fills a narrow corner of its bounds makes coefficients long, whatever they are in its own unit."""
     times = length_to_expect(study, shape)
-    return (_LONG.format(times=f"{times:.2g}", bound=f"{float(study.coef_bound):g}"),) if times > 1 else ()
+    return (_LONG.format(times=f"{times:.2g}", bound=f"{float(study.coef_bound):g}"),) if times >= _LONGER else ()
 
 
 def _even(study: Study, n_records: int, organisations: int, part: int) -> float:

@@ -71,7 +71,7 @@ def must_end_in_classes(module: nn.Module, loss: Loss) -> None:
 
 def _must_tell_apart(loss: Loss, outputs: int | None) -> None:
     """Cross entropy over a single class is 0 whatever the weights: noise alone would be trained in, and paid for."""
-    if isinstance(loss, nn.CrossEntropyLoss) and outputs == 1:
+    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and outputs == 1:
         raise ParameterError(
             "module must give at least two outputs for cross entropy, one for each class; got 1, whose loss is always 0. "
             "Give it two outputs for two classes, or pass a loss of your own for one output: a function of outputs and y that "

@@ -65,8 +65,11 @@ class Rows:
         # way every row has its place. Those behind a row that is left out move up, which changes whose coin is whose and
         # no coin's chance: the batches of a table with and without such a row are those of two tables that differ in a row.
         keep = _finite(x) & _finite(targets)
+        if not x.dtype.is_floating_point and x.dtype != torch.bool and _reads_numbers(module):
+            x = x.double()
         if x.dtype.is_floating_point:
             kind = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), torch.float32)
+            x = x if x.element_size() > 2 else x.float()  # numbers of 16 bits end below the bound
             x = x.clamp(-input_bound, input_bound).to(kind)  # in this order: 1e300 is no number of 32 bits any more
         elif x.dtype != torch.bool:
             most = _tokens(module, tokens)
@@ -85,15 +88,28 @@ class Rows:
 
 def _tensor(name: str, given: Any) -> Tensor:
     """What was given as a tensor; what it is decides by its type alone, but for lists, which torch reads by their values."""
-    framed: Any = nw.from_native(given, eager_only=True, allow_series=True, pass_through=True)
-    plain = _array(framed) if isinstance(framed, nw.DataFrame | nw.Series) else given
     try:
-        return torch.as_tensor(plain).detach()
+        framed: Any = nw.from_native(given, eager_only=True, allow_series=True, pass_through=True)
+        plain = _array(framed) if isinstance(framed, nw.DataFrame | nw.Series) else given
+    except nw.exceptions.NarwhalsError:  # its words would show what columns are called
+        raise DataError(f"{name} must be a frame in which each column has a name of its own; it is not.") from None
+    if name == "y" and isinstance(framed, nw.DataFrame) and plain is not None and plain.shape[1:] == (1,):
+        plain = plain[:, 0]
+    try:
+        return torch.as_tensor(_laid_out(plain)).detach()
     except (TypeError, ValueError, RuntimeError):  # torch's own words may show what a list holds
         raise DataError(
             f"{name} must be numbers: a tensor, an array of numbers, or a frame or column typed as numbers; it is not. "
             "Write categories as numbers first, classes as whole numbers from 0 on."
         ) from None
+
+
+def _laid_out(plain: Any) -> Any:
+    """An array as torch takes it: row after row, in the machine's order of bytes, no longer than 64 bits."""
+    if not isinstance(plain, np.ndarray) or plain.dtype.kind not in "biuf":
+        return plain
+    kind = np.dtype(np.float64) if plain.dtype.kind == "f" and plain.dtype.itemsize > 8 else plain.dtype.newbyteorder("=")
+    return np.asarray(plain, dtype=kind, order="C")
 
 
 def _array(framed: Any) -> NDArray[Any] | None:
@@ -105,8 +121,15 @@ def _array(framed: Any) -> NDArray[Any] | None:
     frame = framed.to_frame() if column else framed
     if not typed_as_numbers(frame):
         return None
-    matrix = open_unbounded(frame.to_native()).matrix()
+    named = frame.rename({name: f"column {place}" for place, name in enumerate(frame.columns)})  # names need not be text
+    matrix = open_unbounded(named.to_native()).matrix()
     return matrix[:, 0] if column else matrix
+
+
+def _reads_numbers(module: nn.Module) -> bool:
+    """Whether what comes in is multiplied first, so that whole numbers are numbers like others and no places of a table."""
+    first = next((layer for layer in module.modules() if next(layer.parameters(recurse=False), None) is not None), None)
+    return isinstance(first, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
 
 
 def _finite(values: Tensor) -> Tensor:
