@@ -17,6 +17,7 @@ from sabun.asking import Planned
 from sabun.keyvalue import Study
 from sabun.keyvalue.channel import Counts
 from sabun.keyvalue.inversion import unbiased
+from sabun.keyvalue.population import People
 
 
 def test_errors_are_what_was_foretold_within_a_factor_of_three() -> None:
@@ -122,7 +123,82 @@ def test_what_padding_cuts_off_is_foretold(f: np.ndarray, n: int, protocol: str)
     study = Study(keys=CUT.keys, epsilon=1, protocol=protocol, keys_per_user=20, typical_frequency=0.02, padding_length=1)
     found = study.simulate(f, np.zeros(200), n=n, random_state=0).estimate().frequency
     error = np.sqrt(np.mean((found - f) ** 2))
-    assert 1 / 3 < error / study.plan(n_records=n).forecasts[0].middle < 3
+    best, worst = study.plan(n_records=n).forecasts[0], study.plan(n_records=n).forecasts[-1]
+    assert 1 / 3 < error / best.middle < 3, "people here hold keys independently"
+    assert best.middle <= worst.middle
+
+
+KEYS, PEOPLE, AROUND = 100, 50_000, 0.06
+
+
+def _held_by(tendencies: np.ndarray, most: int) -> People:
+    """People who hold each key with a probability of their own, at most so many."""
+    dice = np.random.default_rng(1).random((PEOPLE, KEYS))
+    held = dice < tendencies[:, None]
+    held &= np.where(held, dice, 2).argsort(axis=1).argsort(axis=1) < most if most < KEYS else held
+    return People.of_table(np.where(held, 0.0, np.nan))
+
+
+def _unequal(name: str) -> np.ndarray:
+    dice = np.random.default_rng(2)
+    if name == "heavy holders":
+        return np.where(dice.random(PEOPLE) < 0.05, 0.6 * AROUND / 0.05, 0.4 * AROUND / 0.95)
+    shape = {"geometric": 1.0, "negative binomial": 0.3}[name]
+    return np.minimum(dice.gamma(shape, AROUND / shape, PEOPLE), 1.0)
+
+
+@pytest.mark.parametrize("most", [None, 40])
+@pytest.mark.parametrize("name", ["geometric", "negative binomial", "heavy holders"])
+def test_errors_lie_between_both_forecasts_however_unequally_people_hold_keys(name: str, most: int | None) -> None:
+    people = _held_by(_unequal(name), most or KEYS)
+    f = people.moments(KEYS)[0]
+    study = Study(keys=list(range(KEYS)), epsilon=6, protocol="set-f", padding_length=10, keys_per_user=most)
+    found = study.simulate_people(people, random_state=0).estimate().frequency
+    plan = study.plan(n_records=PEOPLE, frequency=AROUND)
+    best, worst = plan.forecasts
+    error = np.sqrt(np.mean((found - f) ** 2))
+    assert error > 3 * best.middle, "the best case alone would be wrong here"
+    assert error < 3 * worst.middle
+    assert plan.bias < np.mean(f - found) < plan.worst_bias
+
+
+def test_where_padding_may_cut_there_are_two_forecasts_of_each_with_what_they_assume() -> None:
+    study = Study(keys=list(range(100)), epsilon=4, protocol="set", keys_per_user=30, padding_length=10)
+    for frequency in (0.06, None):
+        plan = study.plan(n_records=50_000, frequency=frequency)
+        best_f, best_m, worst_f, worst_m = plan.forecasts
+        for best, worst in ((best_f, worst_f), (best_m, worst_m)):
+            assert best.quantity.endswith("at best")
+            assert worst.quantity.endswith("at worst")
+            assert best.middle < worst.middle
+            assert best.assumed[-1] == "people who hold keys independently of each other, at most 30 each"
+            assert worst.assumed[-1] == "people who hold 30 keys each, or none"
+    assert plan.worst_bias == pytest.approx(0.5 * 2 / 3)
+    assert plan.to_dict()["worst_bias"] == plan.worst_bias
+
+
+def test_whether_a_plan_tells_nothing_goes_by_the_best_case_of_padding() -> None:
+    study = Study(keys=list(range(100)), epsilon=4, protocol="set-f", padding_length=20)
+    plan = study.plan(n_records=50_000, frequency=0.5)
+    best, worst = plan.forecasts
+    assert best.middle < 0.29 < worst.middle
+    assert not plan.vacuous
+
+
+@pytest.mark.parametrize("n", [100, 50_000])
+def test_a_bias_that_is_hardly_reckoned_is_named_all_the_same(n: int) -> None:
+    """A few people who hold every key are cut off, however small the bias where people hold keys independently."""
+    study = Study(keys=list(range(100)), epsilon=6, protocol="set-f", padding_length=60)
+    plan = study.plan(n_records=n, frequency=0.01)
+    assert plan.bias < 1e-9
+    assert plan.worst_bias == pytest.approx(0.004)
+    told = study.plan(n_records=500_000, frequency=0.01)
+    assert "comes out up to 0.004 too small" in str(told)
+    assert "hardly any bias where people hold keys independently" in str(told)
+    assert "with probability 0.95, not the truth." in str(told)
+    assert "holds the truth" not in str(told)
+    assert "e-" not in str(told), "no figure that means nothing"
+    assert len(plan.forecasts) == 2
 
 
 def test_a_plan_names_the_bias_of_padding_and_promises_no_cover_for_it() -> None:
@@ -130,9 +206,9 @@ def test_a_plan_names_the_bias_of_padding_and_promises_no_cover_for_it() -> None
     plan = study.plan(n_records=200_000, frequency=0.5)
     found = study.simulate([0.5] * 5, [0.0] * 5, n=200_000, random_state=0).estimate().frequency
     assert plan.bias == pytest.approx(0.5 - found.mean(), abs=0.02), "people here may hold five, by a chance of one in 32"
-    assert "a key with a frequency of 0.5 comes out about 0.3 too small, however many answer" in str(plan)
+    assert "comes out between 0.3 and 0.375 too small, by how unequally people hold keys, however many answer" in str(plan)
     assert "people who hold keys independently of each other, at most 4 each" in str(plan)
-    assert "holds what padding keeps (a frequency of about 0.2) with probability 0.95, not the truth." in str(plan)
+    assert "holds what padding keeps (a frequency of about 0.125 to 0.2) with probability 0.95, not the truth." in str(plan)
     assert "holds the truth" not in str(plan)
     assert plan.to_dict()["bias"] == plan.bias
 
@@ -140,6 +216,8 @@ def test_a_plan_names_the_bias_of_padding_and_promises_no_cover_for_it() -> None
 @pytest.mark.parametrize("terms", [{"protocol": "kv3"}, {"protocol": "set", "padding_length": 4}, {"protocol": "pckv-ue"}])
 def test_a_plan_knows_no_bias_where_nothing_is_cut_off(terms: dict[str, Any]) -> None:
     plan = Study(keys=list("ABCDE"), epsilon=2, keys_per_user=4, **terms).plan(n_records=200_000, frequency=0.5)
-    assert (plan.bias, plan.bias_reckoning) == (0, "")
+    assert (plan.bias, plan.worst_bias, plan.bias_reckoning) == (0, 0, "")
+    assert "worst_bias" not in plan.to_dict()
+    assert len(plan.forecasts) == 2
     assert "independently" not in str(plan)
     assert "each holds the truth with probability 0.95." in str(plan)

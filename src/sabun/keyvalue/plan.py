@@ -2,8 +2,9 @@
 
 Two kinds of error are told. Of one key by itself: the standard deviation of what its own reports say. Of all keys together: a
 forecast of the default estimator's root mean squared error, which is smaller where keys are alike, for they are estimated
-together. Where people may hold more keys than are padded to, reports tell of what padding keeps; what it cuts off is a bias,
-reckoned as by the advisor: it is in the forecasts, and not in the intervals.
+together. Where people may hold more keys than are padded to, reports tell of what padding keeps. What it cuts off is a bias: it
+is in the forecasts, and not in the intervals. Nobody knows beforehand how unequally people hold keys, so there are two
+forecasts: as the advisor reckons, independently, and as unequally as the study says that they may.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sabun import checks
 from sabun.asking.forecast import Forecast
 from sabun.keyvalue.advisor import squared_bias
 from sabun.keyvalue.intervals import normal_quantile
-from sabun.keyvalue.padding import most_held, share_kept
+from sabun.keyvalue.padding import shares_seen
 from sabun.notebook import Rich
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _SUPPOSED = (0.05, 0.5)
 """What is assumed of the frequencies where nobody knows: rare keys are the best case of frequencies and the worst of means."""
 _BLIND = 3**-0.5
 """The error of a guess at a mean, which may be anything from -1 to 1."""
+_HARDLY = 0.01
+"""The share of an error below which a bias is not worth a figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +58,14 @@ class Plan(Rich):
             where no values are asked.
         mean_is_weak: Whether the frequency will not stand out from noise, so that the mean says little.
         confidence: The planned confidence of both.
-        forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, at best and
-            at worst, each by itself. Where `vacuous`, no better than a guess.
+        forecasts: The errors to expect over all keys, of frequencies and of means; where no frequency was named, or padding may
+            cut keys off, at best and at worst, each by itself. Where `vacuous`, no better than a guess.
         vacuous: Whether even at best noise puts a frequency as far off as a guess.
         bias: By how much the frequency comes out too small on average, however many people answer, because padding cuts keys
-            off; 0 where it does not. In the forecasts, not in the intervals.
-        bias_reckoning: What the bias was reckoned from, in words; empty where nothing is cut off.
+            off, if people hold keys independently; 0 where it does not. In the forecasts, not in the intervals.
+        worst_bias: By how much at most, if whoever holds a key holds as many as may be. `to_dict` leaves it out where nothing
+            can be cut off.
+        bias_reckoning: What both were reckoned from, in words; empty where nothing can be cut off.
     """
 
     epsilon: float
@@ -76,6 +81,7 @@ class Plan(Rich):
     forecasts: tuple[Forecast, ...]
     vacuous: bool
     bias: float
+    worst_bias: float
     bias_reckoning: str
 
     def __str__(self) -> str:
@@ -104,14 +110,18 @@ class Plan(Rich):
         sure = f"with probability {self.confidence:g}"
         holds = f"holds the truth {sure}."
         if self.bias_reckoning:
-            holds = f"holds what padding keeps (a frequency of about {self.frequency - self.bias:.3g}) {sure}, not the truth."
+            kept = _span(self.frequency - self.worst_bias, self.frequency - self.bias, "about {} to {}")
+            holds = f"holds what padding keeps (a frequency of {kept}) {sure}, not the truth."
         if self.mean_reach is None or self.mean_is_weak:
             return f"{reach}; it {holds}"
-        return f"{reach}, that of its mean about {self.mean_reach:.3g}; each {holds}"
+        more = ", and more the more is cut off" if self.bias_reckoning else ""
+        return f"{reach}, that of its mean about {self.mean_reach:.3g}{more}; each {holds}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not self.bias_reckoning:
+            del record["worst_bias"]
         return record | {"forecasts": [one.to_dict() for one in self.forecasts]}
 
 
@@ -130,12 +140,15 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
     checks.require(mean is None or (checks.is_number(mean) and low <= mean <= high), "within the value range", mean=mean)
     half = (high - low) / 2
     m = 0.0 if mean is None else (mean - (low + high) / 2) / half
-    kept = share_kept(study.terms, float(known))
+    seen = shares_seen(study.terms, float(known))
+    kept, least = max(seen.values()), min(seen.values())
     sd_f, sd_m = _deviations(study, n_records, kept * float(known), m)
     reach = normal_quantile(confidence)
     weak = valued and kept * float(known) <= reach * sd_f
     supposed = _SUPPOSED if named is None else (float(named),)
-    vacuous = min(_deviations(study, n_records, f * share_kept(study.terms, f), m)[0] for f in supposed) >= _GUESS
+    people = {f: shares_seen(study.terms, f) for f in supposed}
+    vacuous = min(_deviations(study, n_records, f * max(of_f.values()), m)[0] for f, of_f in people.items()) >= _GUESS
+    cases = [(f, share, words) for f, of_f in people.items() for words, share in of_f.items()]
     return Plan(
         epsilon=float(study.terms.certified),
         n_records=n_records,
@@ -147,27 +160,32 @@ def plan_of(study: Study, *, n_records: int, frequency: float | None, mean: floa
         mean_reach=(half if weak else half * min(reach * sd_m, 1.0)) if valued else None,
         mean_is_weak=weak,
         confidence=float(confidence),
-        forecasts=_ordered([_forecasts(study, n_records, f, m, half, vacuous) for f in supposed]),
+        forecasts=_ordered([_forecasts(study, n_records, case, m, half, vacuous) for case in cases]),
         vacuous=vacuous,
         bias=float(known) * (1 - kept),
-        bias_reckoning=_reckoning(study, float(known), kept),
+        worst_bias=float(known) * (1 - least),
+        bias_reckoning=_reckoning(study.terms.padding_length, float(known), seen, sd_f),
     )
 
 
-def _reckoning(study: Study, f: float, kept: float) -> str:
-    if kept == 1:
+def _reckoning(padding: int, f: float, seen: dict[str, float], error: float) -> str:
+    """What padding cuts off, at best and at worst; nothing where it cannot."""
+    if len(seen) == 1:
         return ""
-    cut = f"Padding to {study.terms.padding_length} cuts keys off"
-    off = f"a key with a frequency of {f:.3g} comes out about {f * (1 - kept):.3g} too small, however many answer"
-    return (
-        f"{cut}: {off}. That is reckoned for {_holding(study)}, and counted in the errors above; "
-        "where people differ more in how many keys they hold, it is more."
+    (independent, low), (unequal, high) = ((words, f * (1 - share)) for words, share in seen.items())
+    much, least = _span(low, high, "between {} and {}"), f"The least is reckoned for {independent},"
+    if low < _HARDLY * error:
+        much, least = f"up to {high:.3g}", "There is hardly any bias where people hold keys independently, and"
+    off = (
+        f"a key with a frequency of {f:.3g} comes out {much} too small, by how unequally people hold keys, however many answer"
     )
+    return f"Padding to {padding} cuts keys off: {off}. {least} the most for {unequal}; both are counted in the errors above."
 
 
-def _holding(study: Study) -> str:
-    """Which people the bias is reckoned for."""
-    return f"people who hold keys independently of each other, at most {most_held(study.terms)} each"
+def _span(low: float, high: float, words: str) -> str:
+    """Both ends, or one figure where they read alike."""
+    ends = f"{low:.3g}", f"{high:.3g}"
+    return f"about {ends[0]}" if ends[0] == ends[1] else words.format(*ends)
 
 
 def _reports(study: Study, n_records: int) -> float:
@@ -194,13 +212,17 @@ def _ordered(cases: list[tuple[Forecast, ...]]) -> tuple[Forecast, ...]:
     )
 
 
-def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, vacuous: bool) -> tuple[Forecast, ...]:
+def _forecasts(
+    study: Study, n_records: int, case: tuple[float, float, str], m: float, half: float, vacuous: bool
+) -> tuple[Forecast, ...]:
     """Errors of frequencies and means over all keys, when they scatter around those values.
+
+    A case is a frequency, the share of it that padding keeps, and of which people, in words.
 
     What reports say and what the other keys say are two pieces of evidence, whose precisions add up; with few keys there is
     little to be learned from the others.
     """
-    keys, kept = len(study.terms.keys), share_kept(study.terms, f)
+    keys, (f, kept, words) = len(study.terms.keys), case
     sd_f, sd_m = _deviations(study, n_records, f * kept, m)
     scatter_f, scatter_m = (f * (1 - f)) ** 0.5 / 3, 0.5
     unlearned = 3 / (keys + 3)
@@ -211,7 +233,7 @@ def _forecasts(study: Study, n_records: int, f: float, m: float, half: float, va
     if vacuous:
         own, other = max(own, _GUESS), max(other, _BLIND)
     around = f"keys with frequencies around {f:.3g}, by a third of the root of f(1 - f)"
-    people = () if kept == 1 else (_holding(study),)
+    people = (words,) if words else ()
     of_f = _forecast("error of the frequencies, root mean square over keys", own, (around, *people))
     if study.terms.valueless:
         return (of_f,)
