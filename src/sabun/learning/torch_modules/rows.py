@@ -121,8 +121,8 @@ def _array(framed: Any) -> NDArray[Any] | None:
     frame = framed.to_frame() if column else framed
     if not typed_as_numbers(frame):
         return None
-    named = frame.rename({name: f"column {place}" for place, name in enumerate(frame.columns)})  # names need not be text
-    matrix = open_unbounded(named.to_native()).matrix()
+    named = {f"column {place}": values for place, values in enumerate(frame.iter_columns())}  # names need not be text
+    matrix = open_unbounded(nw.from_dict(named).to_native()).matrix()
     return matrix[:, 0] if column else matrix
 
 
