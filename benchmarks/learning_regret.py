@@ -1,9 +1,11 @@
 """How much worse a default can be than another method, on made-up tables that are hard for it.
 
 `straight`: dp-adam beside dp-sgd where classes are parted by planes, for numbers of records at which a hidden layer is just
-taken, and below. `pure`: noisy-centroids beside the other methods with delta 0. Paired over seeds, 2,000 rows to test on.
+taken, and below. `pure`: noisy-centroids beside the other methods with delta 0. `few`: dp-adam beside dp-sgd where few columns
+among many tell the classes apart. `common`: the same where nearly everybody is in one class. Paired over seeds, 2,000 rows to
+test on.
 
-    python -m benchmarks.learning_regret straight|pure [--seeds N]
+    python -m benchmarks.learning_regret straight|pure|few|common [--seeds N]
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from sabun.datasets import load_adult
 from sabun.learning import PrivateClassifier
-from sabun.records import Schema
+from sabun.records import Column, Schema
 
 _TEST = 2000
 _STRAIGHT = ("a plane off the centre", "the 10 % above a plane", "five bands", "largest of six", "noisy plane")
@@ -27,10 +31,17 @@ class Cell(NamedTuple):
     """One table and epsilon, with the methods to compare, the first one with the others."""
 
     name: str
-    rows: NDArray[np.float64]
+    rows: Any
     labels: NDArray[np.int64]
     epsilon: float
     methods: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """Frames hold labels, arrays numbers."""
+        if isinstance(self.rows, pd.DataFrame):
+            return Schema(columns=tuple(_column(name, column) for name, column in self.rows.items()))
+        return _schema(self.rows)
 
 
 def straight() -> Iterator[Cell]:
@@ -64,6 +75,82 @@ def pure() -> Iterator[Cell]:
                 codes = rng.integers(0, classes, n)
                 blobs = rng.normal(size=(classes, 10))[codes] + rng.normal(size=(n, 10))
                 yield Cell(f"{classes} blobs", blobs, codes, epsilon, others[: 3 if classes == 2 else 2])
+
+
+def few() -> Iterator[Cell]:
+    """Numbers, bits and labels of which a few say which class it is, nearly always, and the others nothing."""
+    methods = ("dp-adam", "dp-sgd")
+    for telling, columns, records, epsilon in ((1, 200, 3000, 8), (1, 500, 5000, 8), (5, 500, 5000, 8), (20, 100, 2000, 3)):
+        rng = np.random.default_rng([54, telling, columns])
+        rows = rng.normal(size=(records + _TEST, columns))
+        said = rows[:, :telling].sum(axis=1) + 0.3 * telling**0.5 * rng.normal(size=len(rows))
+        yield Cell(f"{telling} of {columns} numbers", rows, _whole(said > 0), epsilon, methods)
+    for telling, columns, records, epsilon in ((1, 150, 1000, 1), (3, 500, 5000, 8), (3, 200, 3000, 8), (3, 500, 20_000, 1)):
+        rng = np.random.default_rng([55, telling, columns])
+        rows = rng.integers(0, 2, (records + _TEST, columns)).astype(float)
+        said = (rows[:, :telling].sum(axis=1) > telling / 2) ^ (rng.random(len(rows)) < 0.03)
+        yield Cell(f"{telling} of {columns} bits", rows, _whole(said), epsilon, methods)
+    for telling, columns, labels, records, epsilon in (
+        (2, 60, 8, 5000, 3),
+        (2, 60, 8, 20_000, 1),
+        (2, 60, 8, 5000, 8),
+        (1, 60, 8, 5000, 5),
+        (3, 100, 10, 10_000, 5),
+    ):
+        rng = np.random.default_rng([56, telling, columns])
+        codes = rng.integers(0, labels, (records + _TEST, columns))
+        said = (codes[:, :telling] >= labels // 2).sum(axis=1) > telling / 2 - 0.5
+        said = said ^ (rng.random(len(codes)) < 0.03)
+        yield Cell(f"{telling} of {columns} categories of {labels} labels", _labelled(codes), _whole(said), epsilon, methods)
+    rng = np.random.default_rng(57)
+    numbers, city = rng.normal(size=(20_000 + _TEST, 3)), rng.integers(0, 2000, 20_000 + _TEST)
+    said = rng.permutation(2000)[city] + 100 * numbers[:, 0] > 1000
+    mixed = _labelled(city[:, None]).assign(**{f"x{place}": numbers[:, place] for place in range(3)})
+    yield Cell("a category of 2000 labels beside 3 numbers", mixed, _whole(said), 8, methods)
+
+
+def common() -> Iterator[Cell]:
+    """Many columns, and a class that most people are in."""
+    methods = ("dp-adam", "dp-sgd")
+    for columns, classes, share, records, epsilon in (
+        (1000, 5, 0.835, 10_000, 8),
+        (200, 10, 0.896, 3000, 3),
+        (500, 2, 0.979, 5000, 5),
+        (100, 2, 0.9, 5000, 1),
+    ):
+        rng = np.random.default_rng([58, columns, classes])
+        codes = rng.choice(classes, records + _TEST, p=[share, *[(1 - share) / (classes - 1)] * (classes - 1)])
+        often = rng.uniform(0.01, 0.1, columns) * np.where(rng.random((classes, columns)) < 0.05, 4, 1)
+        rows = (rng.random((len(codes), columns)) < often[codes]).astype(float)
+        yield Cell(f"{columns} rare bits, {classes} classes, one has {share:.0%}", rows, codes, epsilon, methods)
+    for columns, classes, share, records, epsilon in (
+        (200, 6, 0.858, 3000, 5),
+        (50, 6, 0.845, 1000, 3),
+        (100, 4, 0.7, 3000, 1),
+        (20, 3, 0.9, 1000, 1),
+        (60, 3, 0.9, 60_000, 1),
+    ):
+        rng = np.random.default_rng([59, columns, classes])
+        codes = rng.choice(classes, records + _TEST, p=[share, *[(1 - share) / (classes - 1)] * (classes - 1)])
+        rows = 0.15 * rng.normal(size=(classes, columns))[codes] + rng.normal(size=(len(codes), columns))
+        yield Cell(f"{columns} numbers, {classes} classes, one has {share:.0%}", rows, codes, epsilon, methods)
+    found = load_adult().data.sample(frac=1, random_state=60).reset_index(drop=True)
+    born = _whole(found["native-country"] != "United-States")
+    others = pd.get_dummies(found.drop(columns=["native-country", "fnlwgt"], errors="ignore")).astype(float)
+    for records, epsilon in ((3000, 3), (10_000, 1)):
+        some = slice(0, records + _TEST)
+        rows = others.to_numpy()[some]
+        yield Cell("Adult with dummies as numbers, country of birth", rows, born[some], epsilon, methods)
+
+
+def _labelled(codes: NDArray[np.int64]) -> pd.DataFrame:
+    return pd.DataFrame({f"c{place}": column.astype(str) for place, column in enumerate(codes.T)})
+
+
+def _column(name: str, column: Any) -> Column:
+    if column.dtype.kind == "f":
+        return Column.number(name, lower=float(np.floor(column.min())), upper=float(np.floor(column.max())) + 1)
+    return Column.category(name, sorted(set(column), key=int))
 
 
 def _parted(name: str, rows: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -107,7 +194,7 @@ def scores(cell: Cell, method: str, seeds: int) -> NDArray[np.float64]:
             method=method,
             epsilon=cell.epsilon,
             delta=1e-5 if method.startswith("dp-") else 0,
-            schema=_schema(cell.rows),
+            schema=cell.schema,
             classes=list(range(int(cell.labels.max()) + 1)),
             random_state=seed,
         ).fit(cell.rows[:cut], cell.labels[:cut])
@@ -115,17 +202,26 @@ def scores(cell: Cell, method: str, seeds: int) -> NDArray[np.float64]:
     return np.array(found)
 
 
+def _share(cell: Cell) -> float:
+    """Of the most common class among the rows to test on."""
+    tested = cell.labels[len(cell.labels) - _TEST :]
+    return float(np.bincount(tested).max() / _TEST)
+
+
+_KINDS = {"straight": straight, "pure": pure, "few": few, "common": common}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=("straight", "pure"))
+    parser.add_argument("which", choices=tuple(_KINDS))
     parser.add_argument("--seeds", type=int, default=5)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     below, cells, worst = 0, 0, 0.0
-    for cell in {"straight": straight, "pure": pure}[asked.which]():
+    for cell in _KINDS[asked.which]():
         first = scores(cell, cell.methods[0], asked.seeds)
         words = f"{cell.name}, {cell.rows.shape[1]} columns, {len(cell.rows) - _TEST} records, epsilon {cell.epsilon}"
-        words += f": {cell.methods[0]} {first.mean():.3f}"
+        words += f": {cell.methods[0]} {first.mean():.3f}, always the common class {_share(cell):.3f}"
         for other in cell.methods[1:]:
             found = scores(cell, other, asked.seeds)
             less, error = (first - found).mean(), (first - found).std(ddof=1) / asked.seeds**0.5

@@ -13,7 +13,7 @@ import grimp
 ABOVE = [["cli"], ["desk", "service"], ["web"], ["reports", "audit", "reproduction"]]
 BELOW = [["datasets"], ["asking", "telling"], ["engine"], ["release", "records"], ["ledger"], ["privacy"]]
 BASE = ["checks", "foreign", "notebook"]
-FLOOR = ["compiled", "errors", "lazy"]
+FLOOR = ["compiled", "errors", "lazy", "mixtures"]
 OUTSIDE = {"__main__"}
 FORBIDDEN = {
     "records": ("ledger", "privacy"),

@@ -78,6 +78,18 @@ MUTANTS = (
         "sqrt_up(Fraction(4, 4) * len(self.numbers)",
     ),
     (
+        "DP-Adam: labels not paid for",
+        "learning/standardizing.py",
+        "len(self.numbers) + labels + self.share**2)",
+        "len(self.numbers) + self.share**2)",
+    ),
+    (
+        "DP-Adam: labels count in whole",
+        "learning/standardizing.py",
+        "labels = np.rint(np.clip(rows[:, self.labels], 0.0, 1.0)).sum(axis=0) * float(_LABEL)",
+        "labels = np.rint(np.clip(rows[:, self.labels], 0.0, 1.0)).sum(axis=0)",
+    ),
+    (
         "DP-Adam: numbers beyond their bounds",
         "learning/standardizing.py",
         "np.clip(2.0 * rows[:, self.numbers] - 1.0, -1.0, 1.0)",

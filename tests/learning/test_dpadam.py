@@ -22,7 +22,7 @@ from sabun.learning.standardizing import Standardizing, folded
 from sabun.learning.stream import Stream
 from sabun.learning.training import Data, train, unheard
 from sabun.privacy.noise import os_coin, seeded_coin
-from sabun.records import Schema, open_source
+from sabun.records import Column, Schema, open_source
 
 BOUNDED = Features(schema=SCHEMA, names=SCHEMA.names)
 
@@ -82,7 +82,7 @@ def test_rows_without_a_known_label_count_as_absent() -> None:
 
 def test_a_state_says_all_that_later_steps_need() -> None:
     given = dataclasses.replace(problem(), features=BOUNDED)
-    method = run(problem=given, network=given.network(()), layered=given.network((4,)))
+    method = run(problem=given, network=given.network(()), layered=given.network((4,)), steps=9)
     frame, _ = people(50)
     table = Data(rows=rows_of(frame), labels=np.arange(50) % 2)
     steps = list(method.states(table, Stream(bytes(32)), progress=unheard, start=method.first()))
@@ -123,29 +123,49 @@ def test_sums_of_inputs_are_exact() -> None:
     assert Fraction(float(scaling._sums(rows)[2])) == parts
 
 
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_a_row_without_a_known_label_adds_less_and_none_adds_more(count: int) -> None:
+    """The sums' sensitivity rests on it: of each category a row has one label, or none where the cell holds another."""
+    frame, _ = people(count)
+    frame.loc[frame.index[::2], "sex"] = "X"
+    rows, scaling = rows_of(frame), Standardizing(features=BOUNDED, paid=True)
+    assert rows[:, scaling.labels[:2]].sum(axis=1).max() <= 1
+    assert all(np.linalg.norm(scaling._sums(row[None, :])) <= float(scaling.length) * (1 + 1e-12) for row in rows)
+
+
 def test_means_and_spreads_are_found_where_there_is_little_noise() -> None:
     frame, _ = people(4000)
     rows, scaling = rows_of(frame), Standardizing(features=BOUNDED, paid=True)
     found = scaling.drawn(rows, Fraction(1, 10), 1, stream=Stream(bytes(32)))
     z = 2 * rows[:, :2] - 1
     assert found[:2] == pytest.approx(z.mean(axis=0), abs=0.01)
-    assert found[2:] == pytest.approx(z.std(axis=0), abs=0.01)
+    assert found[2:4] == pytest.approx(z.std(axis=0), abs=0.01)
+    assert found[4:] == pytest.approx(rows[:, 2:].mean(axis=0), abs=0.01)
 
 
 def test_with_much_noise_inputs_are_centred_and_no_more() -> None:
     rows, scaling = np.full((3, 7), 1.0), Standardizing(features=BOUNDED, paid=True)
     found = scaling.drawn(rows, Fraction(10**6), 1, stream=Stream(bytes(32)))
     assert (np.abs(found[:2]) < 1).all()
-    assert ((found[2:] >= 0.25) & (found[2:] <= 1)).all()
+    assert ((found[2:4] >= 0.25) & (found[2:4] <= 1)).all()
+    assert ((found[4:] >= 0) & (found[4:] <= 1)).all()
+
+
+def test_shares_below_their_noise_move_no_input() -> None:
+    """Noise over two thousand labels would shift every input of every row."""
+    schema = Schema(columns=[Column.category("town", [f"t{place}" for place in range(2000)])])
+    scaling = Standardizing(features=Features(schema=schema, names=schema.names), paid=True)
+    found = scaling.drawn(np.eye(500, 2000), Fraction(10), 1, stream=Stream(bytes(32)))
+    assert np.linalg.norm(found) < 0.5
 
 
 def test_the_first_layer_takes_the_scaling_in() -> None:
     network = Network(sizes=(7, 4, 2))
     weights, rows = network.initial(), np.random.default_rng(1).uniform(0.3, 0.7, (20, 7))
     scaling = Standardizing(features=BOUNDED, paid=True)
-    values = np.array([0.1, -0.2, 0.5, 0.8])
-    through = network.probabilities(weights, scaling.applied(rows, values))
-    assert network.probabilities(folded(network, weights, *scaling.affine(values)), rows) == pytest.approx(through)
+    values = np.array([0.1, -0.2, 0.5, 0.8, 0.4, 0.6, 0.2, 0.3, 0.5])
+    through = network.probabilities(weights, scaling.applied(rows, values, 2.5))
+    assert network.probabilities(folded(network, weights, *scaling.affine(values, 2.5)), rows) == pytest.approx(through)
 
 
 @pytest.mark.parametrize(("n_public", "hidden"), [(100, ()), (10**6, (32,))])
@@ -257,7 +277,7 @@ def test_the_released_model_predicts_as_the_trained_one_did(hidden: tuple[int, .
     given = dataclasses.replace(problem(n_public=400, epsilon=50), features=BOUNDED)
     method = run(problem=given, network=given.network(hidden))
     value = train(method, Data(rows=rows, labels=(rows[:, 0] > 0).astype(np.int64)), coin=os_coin(), progress=unheard)
-    seen = method.standardizing.applied(rows, trained[-1].scaling)
+    seen = method.standardizing.applied(rows, trained[-1].scaling, 1.0)
     assert 6.5 < np.abs(seen).max() <= 8  # means of 0.96 from the middle, spreads of a quarter: 7.84 but for noise
     inside = method.network.probabilities(trained[-1].weights, seen)
     assert method.network.probabilities(value["weights"], rows) == pytest.approx(inside, abs=1e-9)

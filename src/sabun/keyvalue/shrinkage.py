@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from sabun.keyvalue.channel import Channel, Counts, Floats
 from sabun.keyvalue.closed_form import maximum_likelihood
 from sabun.keyvalue.intervals import normal_quantile
+from sabun.mixtures import learned_shares
 
 __all__ = ["Posterior", "average_intervals", "posterior_of", "shrunk"]
 
 _NODES, _FEWEST = 56, 5
 _FITTED = 1200
 """So many keys are enough to learn a prior from."""
-_STEPS, _SETTLED = 40, 1e-4
 _PSEUDO = 2.0
 """Keys that the flat prior counts as, in each direction and in the stack."""
 _OTHERS = 0.25
@@ -219,7 +219,7 @@ def _stacked(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
         without = _ways(np.delete(parts, np.s_[fold::_FOLDS], axis=0), u_f, u_m, scale)
         told[fold::_FOLDS] = np.tensordot(parts[fold::_FOLDS], without, axes=([1, 2], [1, 2]))
     base = scale * np.array([_PSEUDO] + [_OTHERS] * (len(ways) - 1))
-    weights = _learned(told, base / base.sum(), base.sum())
+    weights = learned_shares(told, base / base.sum(), base.sum())
     return np.asarray(np.tensordot(weights, ways, axes=1))
 
 
@@ -231,11 +231,11 @@ def _ways(parts: Floats, u_f: Floats, u_m: Floats, scale: float) -> Floats:
     """
     smooth_f, smooth_m = _smoother(len(u_f) - 2, 2, 1.5), _smoother(len(u_m) - 2, 2, 1.0)
     pseudo = _PSEUDO * scale
-    p_f = _learned(parts @ u_m, u_f, pseudo)
-    p_m = _learned(p_f @ parts, u_m, pseudo)
+    p_f = learned_shares(parts @ u_m, u_f, pseudo)
+    p_m = learned_shares(p_f @ parts, u_m, pseudo)
     sp_f, sp_m = smooth_f @ p_f, smooth_m @ p_m
     joint, sharp = (
-        _learned(parts.reshape(len(parts), base.size), base.ravel(), 2 * pseudo).reshape(base.shape)
+        learned_shares(parts.reshape(len(parts), base.size), base.ravel(), 2 * pseudo).reshape(base.shape)
         for base in (np.outer(sp_f, sp_m), np.outer(p_f, u_m))
     )
     pairs = ((u_f, u_m), (p_f, u_m), (sp_f, u_m), (p_f, sp_m), (sp_f, sp_m), (u_f, sp_m))
@@ -249,15 +249,3 @@ def _smoother(size: int, points: int, width: float) -> Floats:
     matrix = np.eye(size + points)
     matrix[:size, :size] = near / near.sum(axis=0)
     return matrix
-
-
-def _learned(likelihoods: Floats, base: Floats, pseudo: float) -> Floats:
-    """Shares of parts by expectation maximisation, with so many pseudo-keys at the base."""
-    shares, keys = base, len(likelihoods)
-    for _ in range(_STEPS):
-        evidence = np.maximum(likelihoods @ shares, 1e-300)
-        new = (shares * (likelihoods.T @ (1 / evidence)) + pseudo * base) / (keys + pseudo)
-        moved, shares = np.abs(new - shares).sum(), new
-        if moved < _SETTLED:
-            break
-    return shares

@@ -1,13 +1,15 @@
 """Full-batch steps with Adam on noisy sums of clipped gradients, inputs standardised first; proved in dpadam.proof.md.
 
-Notation: u in [0, 1] is a number column by its public bounds, z = 2u - 1; inputs are (z - m) / s with noisy means m and spreads
-s. What is released is the same network on u: the first layer takes m and s in.
+Notation: u in [0, 1] is a number column by its public bounds, z = 2u - 1; inputs are (z - m) / (s c) with noisy means m and
+spreads s and a public c, the size of the constant beside them; a label's input is (0 or 1, less its noisy share) / c. What is
+released is the same network on u and labels: the first layer takes all of that in.
 
 Nothing here divides by the number of records: Adam's updates do not change when all sums are multiplied by one number.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from sabun.learning.clipping import expected_piece
 from sabun.learning.gaussian import rounded_gaussian
 from sabun.learning.network import Floats, Network
 from sabun.learning.shards import row_sums
+from sabun.learning.shrinkage import shrunk
 from sabun.learning.standardizing import Standardizing, folded
 from sabun.learning.stream import COUNT, Stream
 from sabun.learning.training import KEYSTREAM, Data, Meter, Problem, Progress, State, promise
@@ -33,6 +36,12 @@ __all__ = ["MOST_ROWS", "DpAdam"]
 _COUNT_SHARE = Fraction(1, 200)
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 """Adam's usual shares of what is kept of a mean and of a mean square."""
+_RATE = 0.35
+"""Divided by the root of a number of inputs: all weights of a unit together then move by about so much in a step."""
+_LATE = 0.5
+"""Of the rate, after weights were drawn towards zero: their noise comes back more slowly."""
+_QUIET = 500.0
+"""As `_PLENTY`, for a linear model: with so many records noise is too short for drawing to be worth what it can take away."""
 _PLENTY = 80.0
 """A hidden layer pays where records / (noise of all steps together) / sqrt(weights) is at least this,"""
 _FOR_EACH = 3
@@ -65,8 +74,9 @@ class DpAdam:
             public, or the layers were chosen.
         steps: How many, each over all records.
         clip_norm: The norm C to which each example's gradient is cut.
-        learning_rate: Adam's.
-        standardize: Whether a tenth of the budget goes into means and spreads of the number columns.
+        learning_rate: Adam's; None for the usual one, by the number of inputs.
+        standardize: Whether a tenth of the budget goes into means and spreads of numbers and shares of labels.
+        constant: How large the constant input of a linear model is beside its columns (c above), which are divided by it.
         precision: "double", which the proof covers, or "single".
         shards: In how many parts, one after the other or side by side, the rows are summed.
     """
@@ -76,8 +86,9 @@ class DpAdam:
     layered: Network | None
     steps: int
     clip_norm: float
-    learning_rate: float
+    learning_rate: float | None
     standardize: bool
+    constant: float = 1.0
     precision: str = "double"
     shards: int = field(default=1, repr=False)
 
@@ -158,14 +169,18 @@ class DpAdam:
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Public settings."""
-        choice = {} if self.layered is None else {"layered_sizes": list(self.layered.sizes), "layered_from": self.plenty}
+        choice: dict[str, Any] = {}
+        if self.layered is not None:
+            sizes, rate = list(self.layered.sizes), self.rate_of(self.layered)
+            choice = {"layered_sizes": sizes, "layered_from": self.plenty, "layered_learning_rate": rate}
         return {
             "sizes": list(self.network.sizes),
             **choice,
             "steps": self.steps,
             "noise_multiplier": self.multiplier,
             "clip_norm": self.clip_norm,
-            "learning_rate": self.learning_rate,
+            "learning_rate": self.rate_of(self.network),
+            "constant": self.constant,
             "standardize": int(self.standardizing.releases),
             "precision": self.precision,
             "n_public": self.problem.n_public,
@@ -175,21 +190,21 @@ class DpAdam:
     @property
     def plenty(self) -> int:
         """From how many records on the larger network is worth its noise."""
-        weights = self.networks[-1].n_weights
-        noise = math.sqrt(weights) * float(self.multiplier) / math.sqrt(self.steps)
-        return max(math.ceil(_PLENTY * noise), _FOR_EACH * weights)
+        largest = self.networks[-1]
+        return max(math.ceil(_PLENTY * self.noise_on(largest)), _FOR_EACH * largest.n_weights)
 
     def first(self) -> State:
         """Public starting weights of the largest network, nothing remembered, nothing scaled."""
         largest, columns = self.networks[-1].n_weights, len(self.standardizing.first())
-        return State(step=0, weights=np.zeros(largest), velocity=np.zeros(2 * largest + columns + 1))
+        return State(step=0, weights=np.zeros(largest), velocity=np.zeros(2 * largest + columns + 2))
 
     def states(self, data: Data, stream: Stream, *, progress: Progress, start: State) -> Iterator[State]:
         """The state after each further step."""
         data, multiplier = data.labelled(), float(self.multiplier)
         memory = _Memory.read(start, self) if start.step else self._begun(data, stream)
         network = self.networks[memory.choice]
-        rows = self.standardizing.applied(data.rows, memory.scaling)
+        constant = self.constant_of(network)
+        rows = self.standardizing.applied(data.rows, memory.scaling, constant)
         summed = row_sums(
             network,
             rows,
@@ -201,28 +216,62 @@ class DpAdam:
             crew=data.crew,
         )
         meter = Meter(progress, steps=self.steps, spent=self.spent_after)
+        rate = self.rate_of(network) * constant
         for step in range(start.step, self.steps):
             total = summed(memory.weights, None)
             noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=step)  # proof: noise
-            memory = memory.after(noisy / multiplier, step=step + 1, rate=self.learning_rate)
+            late = 0 < memory.turn <= step
+            memory = memory.after(noisy / multiplier, step=step + 1, rate=rate * (_LATE if late else 1.0))
+            if step + 1 == memory.turn:
+                memory = dataclasses.replace(memory, weights=shrunk(network, memory.weights, rate=rate, steps=step + 1))
             meter(step + 1)
             yield memory.written(step + 1, like=self.first())
 
     def _begun(self, data: Data, stream: Stream) -> _Memory:
-        """What is decided once: the network, and how inputs are scaled."""
+        """What is decided once: the network, how inputs are scaled, and when weights are drawn towards zero."""
         count = self.noisy_count(data, stream)
         choice = int(self.layered is not None and count is not None and count >= self.plenty)  # proof: noisy-choice
         scaling = self.standardizing.drawn(data.rows, self.multiplier, self.steps, stream=stream)
-        weights = self.networks[choice].initial()
+        network = self.networks[choice]
+        turn = self.turn_of(network, count or self.problem.n_public or 0)
+        weights = network.initial()
         none = np.zeros(len(weights))
-        return _Memory(weights=weights, first=none, second=none, scaling=scaling, choice=choice)
+        return _Memory(weights=weights, first=none, second=none, scaling=scaling, choice=choice, turn=turn)
 
     def value(self, last: State) -> Mapping[str, Any]:
         """The weights of a network on inputs between 0 and 1, with its sizes; what Adam remembers stays behind."""
         memory = _Memory.read(last, self)
         network = self.networks[memory.choice]
-        inner, outer = self.standardizing.affine(memory.scaling)
+        inner, outer = self.standardizing.affine(memory.scaling, self.constant_of(network))
         return {"weights": folded(network, memory.weights, inner, outer), "sizes": list(network.sizes)}
+
+    def rate_of(self, network: Network) -> float:
+        """How far a step moves a weight, at the usual rate by the number of its inputs.
+
+        A row has one label of each category, so that a linear model's weights move by the geometric mean of columns and inputs.
+        """
+        if self.learning_rate is not None:
+            return self.learning_rate
+        inputs = network.sizes[0]
+        met = math.sqrt(self.standardizing.columns * inputs) if _linear(network) else inputs
+        return _RATE / math.sqrt(met + 1)
+
+    def turn_of(self, network: Network, count: int) -> int:
+        """After how many steps weights are drawn towards zero; 0 for never.
+
+        Only where inputs are around zero: elsewhere many small weights together may be what a constant says. The other steps
+        bring back what many columns say together and none by itself.
+        """
+        drawn = _linear(network) and self.standardizing.releases and count < _QUIET * self.noise_on(network)
+        return self.steps * 3 // 4 if drawn else 0
+
+    def noise_on(self, network: Network) -> float:
+        """The length of the noise of all steps together, in clip norms."""
+        return math.sqrt(network.n_weights / self.steps) * float(self.multiplier)
+
+    def constant_of(self, network: Network) -> float:
+        """What its inputs are divided by; the rate is multiplied by it, so that constants alone learn faster."""
+        return self.constant if _linear(network) else 1.0
 
     def noisy_count(self, data: Data, stream: Stream) -> int | None:
         """The number of labelled rows with noise, which is released; None where the number of records is public."""
@@ -236,6 +285,10 @@ class DpAdam:
         return spent_after(step, self.events, self.target, "add-remove")
 
 
+def _linear(network: Network) -> bool:
+    return len(network.sizes) == 2
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class _Memory:
@@ -246,20 +299,19 @@ class _Memory:
     second: Floats
     scaling: Floats
     choice: int
+    turn: int
 
     def after(self, gradient: Floats, *, step: int, rate: float) -> _Memory:
         """One update of Adam (Kingma-Ba 2015); a function of the noisy gradient and of what was."""
         first = _FIRST * self.first + (1 - _FIRST) * gradient
         second = _SECOND * self.second + (1 - _SECOND) * gradient**2
         moved = (first / (1 - _FIRST**step)) / (np.sqrt(second / (1 - _SECOND**step)) + _TINY)
-        return _Memory(
-            weights=self.weights - rate * moved, first=first, second=second, scaling=self.scaling, choice=self.choice
-        )
+        return dataclasses.replace(self, weights=self.weights - rate * moved, first=first, second=second)
 
     def written(self, step: int, *, like: State) -> State:
         """As a state of the largest network, with zeros behind what a smaller one has."""
         short = np.zeros(len(like.weights) - len(self.weights))
-        parts = (self.first, short, self.second, short, self.scaling, [float(self.choice)])
+        parts = (self.first, short, self.second, short, self.scaling, [float(self.turn), float(self.choice)])
         return State(step=step, weights=np.concatenate([self.weights, short]), velocity=np.concatenate(parts))
 
     @classmethod
@@ -271,6 +323,7 @@ class _Memory:
             weights=state.weights[:size],
             first=state.velocity[:size],
             second=state.velocity[largest : largest + size],
-            scaling=state.velocity[2 * largest : -1],
+            scaling=state.velocity[2 * largest : -2],
             choice=choice,
+            turn=int(state.velocity[-2]),
         )

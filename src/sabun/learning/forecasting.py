@@ -56,7 +56,7 @@ def noise_share(method: Method, n_records: int) -> float | None:
     if isinstance(method, NoisyCentroids):
         return method.noise_for(n_records) ** 2
     if isinstance(method, DpAdam):
-        return _stepping_share(method, trained(method, n_records), n_records)
+        return method.noise_on(trained(method, n_records)) / n_records
     if isinstance(method, DpSgd | LaplaceSgd):
         weights, met = method.network.n_weights, float(method.plan.probability) * n_records * math.sqrt(method.plan.steps)
         if isinstance(method, DpSgd):
@@ -97,10 +97,6 @@ def floor_of(method: Method) -> Floor:
     return Floor.of(lambda n_records: drowned(method, n_records), noise=_DROWNED)
 
 
-def _stepping_share(method: DpAdam, network: Network, n_records: int) -> float:
-    return math.sqrt(network.n_weights / method.steps) * float(method.multiplier) / n_records
-
-
 def foretold(method: Method, n_records: int, n_classes: int) -> tuple[Forecast, ...]:
     """A kind and an unkind forecast, for nobody has told how far apart the classes lie."""
     shares = _shares(method, n_records)
@@ -133,7 +129,7 @@ def _shares(method: Method, n_records: int) -> tuple[float, float] | None:
         return _KINDLY * share, max(2, method.network.sizes[0]) * share + misplaced
     if not isinstance(method, DpAdam):
         return _KINDLY * share, (_LAYERED if len(_network(method).sizes) > 2 else _UNKINDLY) * share
-    found = [(_stepping_share(method, network, n_records), network) for network in _likely(method, n_records)]
+    found = [(method.noise_on(network) / n_records, network) for network in _likely(method, n_records)]
     unkindly = [share * (_LAYERED if len(network.sizes) > 2 else _UNKINDLY) for share, network in found]
     return _KINDLY * min(share for share, _ in found), max(unkindly)
 

@@ -81,8 +81,8 @@ class DpAdamSettings(TrainingSettings):
 
     Args:
         clip_norm: The L2 norm to which each example's gradient is cut.
-        standardize: Whether a tenth of the budget pays for means and spreads of the number columns; False centres them by
-            their bounds alone.
+        standardize: Whether a tenth of the budget pays for means and spreads of numbers and shares of labels, by which inputs
+            are centred and brought to one scale; False centres numbers by their bounds alone, and draws no weight towards zero.
         precision: `double`, which the proof covers; `single` is faster, and the guarantee says so.
         processes: How many processes of this machine sum gradients, over torch.distributed; one tosses all coins.
         shards: In how many parts the rows are summed, which decides the last bits; None for as many as processes.

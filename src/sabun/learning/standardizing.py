@@ -1,7 +1,9 @@
-"""Means and spreads of number columns from one noisy release, and the network that takes them in; see standardizing.proof.md.
+"""Means and spreads of numbers and shares of labels from one noisy release, and the network that takes them in; see
+standardizing.proof.md.
 
-A record adds (z, z^2 - 1/2, a) over the number columns, z in [-1, 1] on a grid: its length is at most sqrt(5 d / 4 + a^2), for
-z^2 + (z^2 - 1/2)^2 = z^4 + 1/4. Sums are whole numbers, so nothing rounds before the noise.
+A record adds (z, z^2 - 1/2) for each of d number columns, z in [-1, 1] on a grid, 1/2 at the label that it has in each of m
+category columns, and a: its length is at most sqrt(5 d / 4 + m / 4 + a^2), for z^2 + (z^2 - 1/2)^2 = z^4 + 1/4. Sums are whole
+numbers, so nothing rounds before the noise.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ _GRID = 2.0**12
 """Steps to one: squares then add up exactly over half a billion rows."""
 _USUAL_SQUARE, _LEAST_SQUARE = 0.25, 0.0625
 """Of means, towards which noisy ones are drawn; of spreads, below which none is taken to be."""
+_LABEL = Fraction(1, 2)
+"""What a label adds: shares need less precision than means."""
 
 
 @final
@@ -37,7 +41,7 @@ class Standardizing:
 
     Args:
         features: How rows become inputs.
-        paid: Whether means and spreads are released; otherwise numbers are centred by their bounds alone.
+        paid: Whether means, spreads and shares are released; otherwise numbers are centred by their bounds alone.
     """
 
     features: Features
@@ -45,30 +49,41 @@ class Standardizing:
 
     @cached_property
     def numbers(self) -> NDArray[np.intp]:
-        """Places of the inputs that are numbers between public bounds; labels stay 0 or 1."""
+        """Places of the inputs that are numbers between public bounds."""
         return np.flatnonzero(self.features.bounded)
+
+    @cached_property
+    def labels(self) -> NDArray[np.intp]:
+        """Places of the inputs that are labels, 0 or 1; none without a schema."""
+        return np.flatnonzero(~self.features.bounded) if self.features.schema is not None else np.empty(0, dtype=np.intp)
+
+    @property
+    def columns(self) -> int:
+        """Of numbers and of categories: each row has one label of a category at most."""
+        return len(self.features.names)
 
     @property
     def releases(self) -> bool:
         """Whether there is anything to pay for."""
-        return self.paid and len(self.numbers) > 0
+        return self.paid and self.features.schema is not None
 
     @property
     def share(self) -> Fraction:
-        """a above, about half the square root of d; in halves, so that its multiples are exact."""
-        return Fraction(max(2, math.isqrt(len(self.numbers))), 2)
+        """a above, about half the square root of all columns; in halves, so that its multiples are exact."""
+        return Fraction(max(2, math.isqrt(self.columns)), 2)
 
     @property
     def length(self) -> Fraction:
         """What one record can add, in L2, rounded up."""
-        return sqrt_up(Fraction(5, 4) * len(self.numbers) + self.share**2)  # proof: length
+        labels = _LABEL**2 * (self.columns - len(self.numbers))
+        return sqrt_up(Fraction(5, 4) * len(self.numbers) + labels + self.share**2)  # proof: length
 
     def first(self) -> Floats:
-        """Means of zero, spreads of one."""
-        return np.concatenate([np.zeros(len(self.numbers)), np.ones(len(self.numbers))])
+        """Means of zero, spreads of one, shares of zero."""
+        return np.repeat([0.0, 1.0, 0.0], [len(self.numbers), len(self.numbers), len(self.labels)])
 
     def drawn(self, rows: Floats, multiplier: Fraction, steps: int, *, stream: Stream) -> Floats:
-        """Noisy means, then spreads; those of `first` where nothing is paid for."""
+        """Noisy means, then spreads, then shares; those of `first` where nothing is paid for."""
         if not self.releases:
             return self.first()
         columns = len(self.numbers)
@@ -77,28 +92,33 @@ class Standardizing:
         share = float(self.share)
         count = max(float(sums[-1]) / share, 2 * sigma / share, 10.0)
         noise = sigma / count
-        means = np.clip(sums[:columns] / count, -1.0, 1.0)
-        squares = np.clip(sums[columns:-1] / count + 0.5 - means**2, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
-        return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares)])
+        means, squares, shares = np.split(sums[:-1] / count, [columns, 2 * columns])
+        means, shares = np.clip(means, -1.0, 1.0), np.clip(shares / float(_LABEL), 0.0, 1.0)
+        squares = np.clip(squares + 0.5 - means**2, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
+        # Noise over very many labels must not shift all inputs: shares that noise alone could bring about are taken for zero.
+        shares[shares < noise / float(_LABEL) * math.sqrt(2 * math.log(len(shares) + 1))] = 0.0
+        return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares), shares])
 
     def _sums(self, rows: Floats) -> Floats:
-        """Sums of (z, z^2 - 1/2, a), exact: whole numbers of grid steps below 2^53."""
+        """Sums of (z, z^2 - 1/2, labels, a), exact: whole numbers of grid steps below 2^53."""
         places = np.rint(np.clip(2.0 * rows[:, self.numbers] - 1.0, -1.0, 1.0) * _GRID).astype(np.int64)  # proof: grid
         once = places.sum(axis=0, dtype=np.int64) / _GRID
         squares = (places**2).sum(axis=0, dtype=np.int64) / _GRID**2 - 0.5 * len(rows)  # proof: exact
-        return np.concatenate([once, squares, [len(rows) * float(self.share)]])
+        labels = np.rint(np.clip(rows[:, self.labels], 0.0, 1.0)).sum(axis=0) * float(_LABEL)
+        return np.concatenate([once, squares, labels, [len(rows) * float(self.share)]])
 
-    def applied(self, rows: Floats, scaling: Floats) -> Floats:
+    def applied(self, rows: Floats, scaling: Floats, constant: float) -> Floats:
         """The rows as the network is trained on them, each by itself; nothing is cut, for what is released cannot cut."""
-        inner, outer = self.affine(scaling)
+        inner, outer = self.affine(scaling, constant)
         return np.asarray(rows * inner + outer)
 
-    def affine(self, scaling: Floats) -> tuple[Floats, Floats]:
-        """Factor and shift of each input; 1 and 0 for labels and for numbers without bounds."""
-        means, spreads = np.split(scaling, 2)
+    def affine(self, scaling: Floats, constant: float) -> tuple[Floats, Floats]:
+        """Factor and shift of each input, so that they are around 0 wherever that was paid for; both over the constant."""
+        means, spreads, shares = np.split(scaling, [len(self.numbers), 2 * len(self.numbers)])
         inner, outer = np.ones(self.features.width), np.zeros(self.features.width)
         inner[self.numbers], outer[self.numbers] = 2.0 / spreads, -(1.0 + means) / spreads
-        return inner, outer
+        outer[self.labels] = -shares
+        return inner / constant, outer / constant
 
 
 def folded(network: Network, weights: Floats, inner: Floats, outer: Floats) -> Floats:

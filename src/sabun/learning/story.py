@@ -21,7 +21,7 @@ _MOST_NAMED = 5
 
 _STEPS = {
     "dp-adam": (
-        phrase("Columns of numbers were brought to one scale by noisy means and spreads, where the settings say so."),
+        phrase("Columns were brought to one scale by noisy means, spreads and shares, where the settings say so."),
         phrase(
             "In each step, each record's gradient was shortened to a public length, the gradients were added up, and Gaussian "
             "noise was added; Adam's updates are computed from these noisy sums alone."

@@ -87,8 +87,8 @@ def _whole_steps_and_the_scaling_of_inputs_add_up(bench: Bench, relation: str, s
     how: dict[str, Any] = {"delta": 1e-3, "epochs": 3, "relation": relation, "n_public": n_public, "schema": SCHEMA}
     model = _classifier("dp-adam", X=FRAME, standardize=standardize, **how)
     bench.must(len(noisy_sums) == 3 + standardize, "there are noisy sums besides those that are reckoned with.")
-    # Two number columns and the count: a record adds (z, z^2 - 1/2) twice and 1, at most sqrt(2 * 5/4 + 1) long.
-    lengths = [math.sqrt(2 * 1.25 + 1)] * standardize + [1.0] * 3
+    # Two number columns, a label and the count: a record adds (z, z^2 - 1/2) twice, 1/2 and 1.
+    lengths = [math.sqrt(2 * 1.25 + 0.25 + 1)] * standardize + [1.0] * 3
     moved = 1 if relation == "add-remove" else 2
     told = sum((moved * length / sigma) ** 2 for length, (sigma, _) in zip(lengths, noisy_sums, strict=True))
     bench.enough(1 / math.sqrt(told), gaussian_sigma(1.0, 1e-3), waste=1.01)
@@ -106,7 +106,7 @@ def _one_record_moves_what_inputs_are_scaled_by_as_far_as_it_may(bench: Bench) -
         _classifier("dp-adam", X=row, y=["a"], schema=SCHEMA, delta=1e-3, epochs=1, n_public=1)
         centre = noisy_sums.pop(0)[1]
         bench.must(
-            near(float(np.linalg.norm(centre)), math.sqrt(2 * 1.25 + 1), rel=1e-12),
+            near(float(np.linalg.norm(centre)), math.sqrt(2 * 1.25 + 0.25 + 1), rel=1e-12),
             "a person's part of the standardizing sums has another length than is reckoned with.",
         )
         noisy_sums.clear()
