@@ -418,6 +418,36 @@ def _accuracy_about(what: str) -> str:
     return numbers[what]()
 
 
+def _regret(kind: str) -> str:
+    """The default beside the former one on the tables of one kind of `benchmarks.learning_regret`."""
+    rows = [
+        [
+            row["table"],
+            f"{row['records']:,}",
+            f"{row['epsilon']:g}",
+            *(f"{row[name]:.3f}" for name in ("score", "other score", "common class")),
+            f"{row['above']:+.3f} ± {row['error']:.3f}",
+        ]
+        for row in _regrets(kind)
+    ]
+    other = f"`{_regrets(kind)[0]['other']}`"
+    return _table(["table", "records", "ε", "default", other, "the common class", "difference"], rows)
+
+
+def _regret_about(what: str, kind: str) -> str:
+    """How often and how far the default lay below the former one on tables of that kind."""
+    rows = _regrets(kind)
+    if what == "worst":
+        return f"{min(row['above'] for row in rows):+.3f}"
+    return f"{sum(row['above'] < -2 * row['error'] for row in rows)} of {len(rows)}"
+
+
+def _regrets(kind: str) -> list[dict[str, Any]]:
+    held = json.loads((ROOT / "docs" / "results" / "learning" / "regret.json").read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = held["kinds"][kind]["rows"]
+    return rows
+
+
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(["", "", *lines, "", ""])
@@ -752,6 +782,12 @@ FIGURES: dict[str, Callable[[], str]] = {
     "collector": _collected,
     "collector.run": _collector_run,
     "learning.accuracy": _accuracy,
+    **{f"learning.regret.{kind}": partial(_regret, kind) for kind in ("few", "one", "common")},
+    **{
+        f"learning.regret.{kind}.{what}": partial(_regret_about, what, kind)
+        for kind in ("few", "one", "common", "straight")
+        for what in ("below", "worst")
+    },
     **{
         f"learning.accuracy.{what}": partial(_accuracy_about, what) for what in ("below", "lowest", "linear-time", "layer-time")
     },

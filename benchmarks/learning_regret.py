@@ -2,17 +2,20 @@
 
 `straight`: dp-adam beside dp-sgd where classes are parted by planes, for numbers of records at which a hidden layer is just
 taken, and below. `pure`: noisy-centroids beside the other methods with delta 0. `few`: dp-adam beside dp-sgd where few columns
-among many tell the classes apart. `common`: the same where nearly everybody is in one class. Paired over seeds, 2,000 rows to
-test on.
+among many tell the classes apart; `one`: beside noisy-centroids where one alone does. `common`: where nearly everybody is in
+one class. Paired over seeds, 2,000 rows to test on.
 
-    python -m benchmarks.learning_regret straight|pure|few|common [--seeds N]
+    python -m benchmarks.learning_regret straight|pure|few|one|common [--seeds N] [--json docs/results/learning/regret.json]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import statistics
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from sabun.datasets import load_adult
 from sabun.learning import PrivateClassifier
 from sabun.records import Column, Schema
+from sabun.telling.harness import machine, write_record
 
 _TEST = 2000
 _STRAIGHT = ("a plane off the centre", "the 10 % above a plane", "five bands", "largest of six", "noisy plane")
@@ -81,15 +85,9 @@ def few() -> Iterator[Cell]:
     """Numbers, bits and labels of which a few say which class it is, nearly always, and the others nothing."""
     methods = ("dp-adam", "dp-sgd")
     for telling, columns, records, epsilon in ((1, 200, 3000, 8), (1, 500, 5000, 8), (5, 500, 5000, 8), (20, 100, 2000, 3)):
-        rng = np.random.default_rng([54, telling, columns])
-        rows = rng.normal(size=(records + _TEST, columns))
-        said = rows[:, :telling].sum(axis=1) + 0.3 * telling**0.5 * rng.normal(size=len(rows))
-        yield Cell(f"{telling} of {columns} numbers", rows, _whole(said > 0), epsilon, methods)
+        yield _of_numbers(telling, columns, records, epsilon, methods)
     for telling, columns, records, epsilon in ((1, 150, 1000, 1), (3, 500, 5000, 8), (3, 200, 3000, 8), (3, 500, 20_000, 1)):
-        rng = np.random.default_rng([55, telling, columns])
-        rows = rng.integers(0, 2, (records + _TEST, columns)).astype(float)
-        said = (rows[:, :telling].sum(axis=1) > telling / 2) ^ (rng.random(len(rows)) < 0.03)
-        yield Cell(f"{telling} of {columns} bits", rows, _whole(said), epsilon, methods)
+        yield _of_bits(telling, columns, records, epsilon, methods)
     for telling, columns, labels, records, epsilon in (
         (2, 60, 8, 5000, 3),
         (2, 60, 8, 20_000, 1),
@@ -107,6 +105,29 @@ def few() -> Iterator[Cell]:
     said = rng.permutation(2000)[city] + 100 * numbers[:, 0] > 1000
     mixed = _labelled(city[:, None]).assign(**{f"x{place}": numbers[:, place] for place in range(3)})
     yield Cell("a category of 2000 labels beside 3 numbers", mixed, _whole(said), 8, methods)
+
+
+def one() -> Iterator[Cell]:
+    """One telling column among very many, where the method without delta is at its best."""
+    methods = ("dp-adam", "noisy-centroids")
+    for records, epsilon in ((1000, 1), (1000, 3), (5000, 1)):
+        yield _of_bits(1, 150, records, epsilon, methods)
+        yield _of_numbers(1, 150, records, epsilon, methods)
+    yield _of_bits(1, 300, 2000, 1, methods)
+
+
+def _of_numbers(telling: int, columns: int, records: int, epsilon: float, methods: tuple[str, ...]) -> Cell:
+    rng = np.random.default_rng([54, telling, columns])
+    rows = rng.normal(size=(records + _TEST, columns))
+    said = rows[:, :telling].sum(axis=1) + 0.3 * telling**0.5 * rng.normal(size=len(rows))
+    return Cell(f"{telling} of {columns} numbers", rows, _whole(said > 0), epsilon, methods)
+
+
+def _of_bits(telling: int, columns: int, records: int, epsilon: float, methods: tuple[str, ...]) -> Cell:
+    rng = np.random.default_rng([55, telling, columns])
+    rows = rng.integers(0, 2, (records + _TEST, columns)).astype(float)
+    said = (rows[:, :telling].sum(axis=1) > telling / 2) ^ (rng.random(len(rows)) < 0.03)
+    return Cell(f"{telling} of {columns} bits", rows, _whole(said), epsilon, methods)
 
 
 def common() -> Iterator[Cell]:
@@ -208,27 +229,59 @@ def _share(cell: Cell) -> float:
     return float(np.bincount(tested).max() / _TEST)
 
 
-_KINDS = {"straight": straight, "pure": pure, "few": few, "common": common}
+_KINDS = {"straight": straight, "pure": pure, "few": few, "one": one, "common": common}
+
+
+def compared(cell: Cell, seeds: int) -> list[dict[str, Any]]:
+    """One row for each other method: accuracies, and the paired difference with its standard error."""
+    first = scores(cell, cell.methods[0], seeds)
+    found = []
+    for other in cell.methods[1:]:
+        theirs = scores(cell, other, seeds)
+        less = (first - theirs).tolist()
+        found.append(
+            {
+                "table": cell.name,
+                "columns": int(cell.rows.shape[1]),
+                "records": len(cell.rows) - _TEST,
+                "epsilon": cell.epsilon,
+                "method": cell.methods[0],
+                "score": round(float(first.mean()), 4),
+                "other": other,
+                "other score": round(float(theirs.mean()), 4),
+                "common class": round(_share(cell), 4),
+                "above": round(statistics.fmean(less), 4),
+                "error": round(statistics.stdev(less) / seeds**0.5, 4),
+            }
+        )
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("which", choices=tuple(_KINDS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="also write the rows to this file; what it has of other kinds stays")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    below, cells, worst = 0, 0, 0.0
+    rows = []
     for cell in _KINDS[asked.which]():
-        first = scores(cell, cell.methods[0], asked.seeds)
-        words = f"{cell.name}, {cell.rows.shape[1]} columns, {len(cell.rows) - _TEST} records, epsilon {cell.epsilon}"
-        words += f": {cell.methods[0]} {first.mean():.3f}, always the common class {_share(cell):.3f}"
-        for other in cell.methods[1:]:
-            found = scores(cell, other, asked.seeds)
-            less, error = (first - found).mean(), (first - found).std(ddof=1) / asked.seeds**0.5
-            words += f", {other} {found.mean():.3f} ({less:+.3f} ± {error:.3f})"
-            below, cells, worst = below + (less < -2 * error), cells + 1, min(worst, float(less))
-        print(words, flush=True)
-    print(f"{below} of {cells} below by more than two standard errors, the worst by {-worst:.3f}")
+        for row in compared(cell, asked.seeds):
+            print(
+                f"{row['table']}, {row['columns']} columns, {row['records']} records, epsilon {row['epsilon']}: "
+                f"{row['method']} {row['score']:.3f}, always the common class {row['common class']:.3f}, "
+                f"{row['other']} {row['other score']:.3f} ({row['above']:+.3f} ± {row['error']:.3f})",
+                flush=True,
+            )
+            rows.append(row)
+    below = sum(row["above"] < -2 * row["error"] for row in rows)
+    print(
+        f"{below} of {len(rows)} below by more than two standard errors, the worst by {-min(row['above'] for row in rows):.3f}"
+    )
+    if asked.json:
+        kept = json.loads(asked.json.read_text(encoding="utf-8"))["kinds"] if asked.json.is_file() else {}
+        kept[asked.which] = {"machine": machine(), "seeds": asked.seeds, "rows": rows}
+        write_record(asked.json, {"kinds": kept})
 
 
 if __name__ == "__main__":

@@ -549,3 +549,15 @@ def test_a_lock_that_was_taken_away_while_it_was_held_locks_nothing(tmp_path: Pa
     monkeypatch.setattr(fcntl, "flock", slow)
     with pytest.raises(DataError, match="must be used by one run at a time"), only_one(lock):
         pass
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_caller_who_has_numpy_raise_hears_nothing_of_a_cell(scaled: bool, tmp_path: Path) -> None:
+    """One cell beside the smallest float: what it is divided by underflowed, which told of it where runs can be continued."""
+    rows = np.full((20, 40), 0.5)
+    rows[3, 0] = 1e-308
+    how = {"schema": Schema.of_bounds([(0, 1)] * 40), "classes": [0, 1], "n_public": 20, "hidden": (), "epochs": 3}
+    with np.errstate(all="raise"):
+        clf = PrivateClassifier(epsilon=1, delta=1e-5, standardize=scaled, checkpoint=tmp_path / "run", **how)
+        clf.fit(rows, np.arange(20) % 2)
+    assert clf.release_ is not None

@@ -140,7 +140,9 @@ def test_means_and_spreads_are_found_where_there_is_little_noise() -> None:
     z = 2 * rows[:, :2] - 1
     assert found[:2] == pytest.approx(z.mean(axis=0), abs=0.01)
     assert found[2:4] == pytest.approx(z.std(axis=0), abs=0.01)
-    assert found[4:] == pytest.approx(rows[:, 2:].mean(axis=0), abs=0.01)
+    shares = rows[:, 2:].mean(axis=0)
+    assert found[4:-1] == pytest.approx(shares, abs=0.01)
+    assert found[-1] == pytest.approx(2 + 2 - (shares**2).sum(), abs=0.02)  # two numbers with a spread of one, two categories
 
 
 def test_with_much_noise_inputs_are_centred_and_no_more() -> None:
@@ -148,7 +150,33 @@ def test_with_much_noise_inputs_are_centred_and_no_more() -> None:
     found = scaling.drawn(rows, Fraction(10**6), 1, stream=Stream(bytes(32)))
     assert (np.abs(found[:2]) < 1).all()
     assert ((found[2:4] >= 0.25) & (found[2:4] <= 1)).all()
-    assert ((found[4:] >= 0) & (found[4:] <= 1)).all()
+    assert ((found[4:-1] >= 0) & (found[4:-1] <= 1)).all()
+
+
+@pytest.mark.parametrize(("spread", "longer"), [(0.3, True), (0.003, False)])
+def test_the_constant_is_longer_beside_long_rows_and_not_beside_short_ones(spread: float, longer: bool) -> None:
+    """A hundred columns that hardly fill their bounds make rows shorter than one: a longer constant cost up to .29 there."""
+    schema = Schema.of_bounds([(0, 1)] * 100)
+    features = Features(schema=schema, names=schema.names)
+    method = run(problem=dataclasses.replace(problem(), features=features), network=Network(sizes=(100, 2)))
+    rows = 0.5 + spread * np.random.default_rng(0).choice([-1, 1], (4000, 100))
+    scaling = method.standardizing.drawn(rows, Fraction(1, 10), 1, stream=Stream(bytes(32)))
+    constant = method.constant_of(method.network, scaling)
+    assert constant == pytest.approx(math.sqrt(100 / 32), rel=0.01) if longer else constant == 1.0
+    assert method.constant_of(Network(sizes=(100, 4, 2)), scaling) == 1.0
+    assert method.constant_of(method.network, method.standardizing.first()) == 1.0
+
+
+def test_without_bounds_no_constant_is_longer_and_no_weight_is_drawn() -> None:
+    """Rows of a thousand columns without a schema may be of length one: a longer constant cost .29."""
+    rng = np.random.default_rng(1)
+    told = rng.random((3500, 400)) ** 8
+    rows, labels = (
+        told / np.linalg.norm(told, axis=1)[:, None],
+        (told[:, :200].sum(axis=1) > told[:, 200:].sum(axis=1)).astype(int),
+    )
+    clf = PrivateClassifier(epsilon=5, delta=1e-5, classes=[0, 1], random_state=1).fit(rows[:2500], labels[:2500])
+    assert clf.score(rows[2500:], labels[2500:]) > 0.75
 
 
 def test_shares_below_their_noise_move_no_input() -> None:
@@ -156,14 +184,14 @@ def test_shares_below_their_noise_move_no_input() -> None:
     schema = Schema(columns=[Column.category("town", [f"t{place}" for place in range(2000)])])
     scaling = Standardizing(features=Features(schema=schema, names=schema.names), paid=True)
     found = scaling.drawn(np.eye(500, 2000), Fraction(10), 1, stream=Stream(bytes(32)))
-    assert np.linalg.norm(found) < 0.5
+    assert np.linalg.norm(found[:-1]) < 0.5
 
 
 def test_the_first_layer_takes_the_scaling_in() -> None:
     network = Network(sizes=(7, 4, 2))
     weights, rows = network.initial(), np.random.default_rng(1).uniform(0.3, 0.7, (20, 7))
     scaling = Standardizing(features=BOUNDED, paid=True)
-    values = np.array([0.1, -0.2, 0.5, 0.8, 0.4, 0.6, 0.2, 0.3, 0.5])
+    values = np.array([0.1, -0.2, 0.5, 0.8, 0.4, 0.6, 0.2, 0.3, 0.5, 4.0])
     through = network.probabilities(weights, scaling.applied(rows, values, 2.5))
     assert network.probabilities(folded(network, weights, *scaling.affine(values, 2.5)), rows) == pytest.approx(through)
 

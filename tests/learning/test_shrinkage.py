@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from learning.learning_samples import SCHEMA, problem
 from sabun.learning import PrivateClassifier
+from sabun.learning.dpadam import DpAdam
+from sabun.learning.features import Features
 from sabun.learning.network import Floats, Network
 from sabun.learning.shrinkage import shrunk
+from sabun.learning.training import Problem
 from sabun.records import Column, Schema
 
-STEPS, RATE = 100, 0.02
-NOISE = 0.8 * RATE * STEPS**0.5
+NOISE = 0.16
 
 
-def drawn(matrix: Floats, **changes: float) -> Floats:
+def drawn(matrix: Floats, noise: float = NOISE) -> Floats:
     """The matrix of a linear model without constants, drawn towards zero."""
     network = Network(sizes=matrix.shape)
-    how = {"rate": RATE, "steps": STEPS} | changes
-    flat = shrunk(network, np.append(matrix, np.zeros(matrix.shape[1])), **how)  # type: ignore[arg-type]
-    return network.layers(flat)[0][0]
+    return network.layers(shrunk(network, np.append(matrix, np.zeros(matrix.shape[1])), noise=noise))[0][0]
 
 
 def opposite(column: Floats) -> Floats:
@@ -67,19 +71,37 @@ def test_only_differences_between_classes_count() -> None:
     assert drawn(matrix + np.arange(40.0)[:, None]) == pytest.approx(drawn(matrix), abs=1e-12)
 
 
-def test_noise_is_measured_in_steps_of_the_run() -> None:
+def test_weights_are_measured_by_their_noise() -> None:
     matrix = np.random.default_rng(5).normal(size=(40, 3)) * 3 * NOISE
-    assert drawn(7 * matrix, rate=7 * RATE) == pytest.approx(7 * drawn(matrix), rel=1e-12)
-    assert drawn(3 * matrix, steps=9 * STEPS) == pytest.approx(3 * drawn(matrix), rel=1e-12)
+    assert drawn(7 * matrix, noise=7 * NOISE) == pytest.approx(7 * drawn(matrix), rel=1e-12)
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)])
+def test_the_more_records_the_less_noise_is_left_and_nothing_is_drawn_where_nothing_centres(hidden: tuple[int, ...]) -> None:
+    given = dataclasses.replace(problem(), features=Features(schema=SCHEMA, names=SCHEMA.names))
+    method = run_of(given, hidden, standardize=True)
+    network = given.network(hidden)
+    assert method.turn_of(network) == (75 if not hidden else 0)
+    assert run_of(given, hidden, standardize=False).turn_of(network) == 0
+    assert run_of(problem(width=7), hidden, standardize=True).turn_of(network) == 0
+    few, more, many = (method.noise_left(network, count) for count in (10, 10**5, 4 * 10**5))
+    assert few == pytest.approx(0.6 * method.turn_of(network) ** 0.5)
+    assert many == pytest.approx(more / 2)
+    assert more < few or hidden
 
 
 def test_constants_stay_and_so_does_the_order_of_inputs() -> None:
     network = Network(sizes=(6, 3))
     weights = np.random.default_rng(6).normal(size=network.n_weights)
-    after = shrunk(network, weights, rate=RATE, steps=STEPS)
+    after = shrunk(network, weights, noise=NOISE)
     assert after[18:] == pytest.approx(weights[18:], abs=0)
     turned = np.concatenate([weights[:18].reshape(6, 3)[::-1].ravel(), weights[18:]])
-    assert shrunk(network, turned, rate=RATE, steps=STEPS)[:18].reshape(6, 3)[::-1].ravel() == pytest.approx(after[:18])
+    assert shrunk(network, turned, noise=NOISE)[:18].reshape(6, 3)[::-1].ravel() == pytest.approx(after[:18])
+
+
+def run_of(given: Problem, hidden: tuple[int, ...], *, standardize: bool) -> DpAdam:
+    how: dict[str, Any] = {"network": given.network(hidden), "layered": None, "steps": 100, "clip_norm": 1.0}
+    return DpAdam(problem=given, learning_rate=None, standardize=standardize, **how)
 
 
 def right(rows: object, labels: Floats, schema: Schema, *, epsilon: float, records: int) -> float:

@@ -129,7 +129,7 @@ def whole_events(multiplier: Fraction, steps: int, *, moved: int, count_epsilon:
         steps: How many.
         moved: Rows that one neighbour step takes out or puts in.
         count_epsilon: What the noisy number of records costs; 0 where that number is public.
-        scaled: Whether means and spreads of the inputs are released too.
+        scaled: Whether means, spreads and shares of the inputs are released too.
     """
     found: list[Event] = [Gaussian(noise_multiplier=multiplier / (moved * SENSITIVITY), count=steps)]  # proof: whole-sums
     if scaled:

@@ -247,14 +247,11 @@ def watched(
         problem=dataclasses.replace(method.problem, features=features),
         learning_rate=FROZEN,
     )
-    constant = frozen.constant_of(network) if isinstance(frozen, DpAdam) else 1.0
     size = size_for(method.clip_norm)
     rows, labels = _worst(network, size * np.eye(count, width + count, width))
     others = _worst(network, -rows)
     canaries = _canaries(frozen, network, (rows, labels), others, replaced=replaced)
-    kept = [(rows[inside] * constant, labels[inside])] + (
-        [(others[0][~inside] * constant, others[1][~inside])] if replaced else []
-    )
+    kept = [(rows[inside], labels[inside])] + ([(others[0][~inside], others[1][~inside])] if replaced else [])
     wide = np.hstack([real.rows, np.zeros((len(real.rows), count))])
     data = Data(
         rows=np.concatenate([wide, *(part for part, _ in kept)]),
@@ -262,7 +259,7 @@ def watched(
     )
     outputs = network.sizes[1]
     own = slice(width * outputs, (width + count) * outputs)
-    rule = _rule(frozen, data, stream, rate=FROZEN * constant)
+    rule = _rule(frozen, data, stream)
     start = frozen.first()
     before, sums, last = start.velocity[own], [], start.weights
     first = network.initial()[own]
@@ -320,8 +317,8 @@ def _law(method: Stepwise) -> Law:
     return Law(share=share, scale=method.parameters["noise_scale"], steps=steps, laplace=True)
 
 
-def _rule(method: Stepwise, data: Data, stream: Stream, *, rate: float) -> Rule:
+def _rule(method: Stepwise, data: Data, stream: Stream) -> Rule:
     if isinstance(method, DpAdam):
-        return Adam(rate=rate, steps=method.steps, multiplier=float(method.multiplier))
+        return Adam(rate=FROZEN, steps=method.steps, multiplier=float(method.multiplier))
     # The number that sums are divided by is public, or noisy and released.
-    return Sgd(momentum=method.momentum, rate=rate, steps=method.plan.steps, divisor=method._divisor(data, stream))
+    return Sgd(momentum=method.momentum, rate=FROZEN, steps=method.plan.steps, divisor=method._divisor(data, stream))

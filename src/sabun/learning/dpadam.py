@@ -1,8 +1,8 @@
 """Full-batch steps with Adam on noisy sums of clipped gradients, inputs standardised first; proved in dpadam.proof.md.
 
 Notation: u in [0, 1] is a number column by its public bounds, z = 2u - 1; inputs are (z - m) / (s c) with noisy means m and
-spreads s and a public c, the size of the constant beside them; a label's input is (0 or 1, less its noisy share) / c. What is
-released is the same network on u and labels: the first layer takes all of that in.
+spreads s, and c, the size of the constant beside them, by the noisy length of rows; a label's input is (0 or 1, less its noisy
+share) / c. What is released is the same network on u and labels: the first layer takes all of that in.
 
 Nothing here divides by the number of records: Adam's updates do not change when all sums are multiplied by one number.
 """
@@ -38,10 +38,15 @@ _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 """Adam's usual shares of what is kept of a mean and of a mean square."""
 _RATE = 0.35
 """Divided by the root of a number of inputs: all weights of a unit together then move by about so much in a step."""
+_COLUMNS = 32.0
+"""Beside rows longer than those of so many columns with a spread of one, a linear model's constant is made longer: its part of
+a gradient that is cut falls no further, and a class that nearly everybody has is still learned."""
 _LATE = 0.5
 """Of the rate, after weights were drawn towards zero: their noise comes back more slowly."""
-_QUIET = 500.0
-"""As `_PLENTY`, for a linear model: with so many records noise is too short for drawing to be worth what it can take away."""
+_LEFT, _LONG = 0.6, 0.015
+"""Of the noise of all steps, what is still in the weights after them where noise is long beside the number of records: at least
+so many times. Elsewhere steps pull back what noise did, and the root of that ratio is left of it."""
+
 _PLENTY = 80.0
 """A hidden layer pays where records / (noise of all steps together) / sqrt(weights) is at least this,"""
 _FOR_EACH = 3
@@ -76,7 +81,6 @@ class DpAdam:
         clip_norm: The norm C to which each example's gradient is cut.
         learning_rate: Adam's; None for the usual one, by the number of inputs.
         standardize: Whether a tenth of the budget goes into means and spreads of numbers and shares of labels.
-        constant: How large the constant input of a linear model is beside its columns (c above), which are divided by it.
         precision: "double", which the proof covers, or "single".
         shards: In how many parts, one after the other or side by side, the rows are summed.
     """
@@ -88,7 +92,6 @@ class DpAdam:
     clip_norm: float
     learning_rate: float | None
     standardize: bool
-    constant: float = 1.0
     precision: str = "double"
     shards: int = field(default=1, repr=False)
 
@@ -180,7 +183,6 @@ class DpAdam:
             "noise_multiplier": self.multiplier,
             "clip_norm": self.clip_norm,
             "learning_rate": self.rate_of(self.network),
-            "constant": self.constant,
             "standardize": int(self.standardizing.releases),
             "precision": self.precision,
             "n_public": self.problem.n_public,
@@ -203,7 +205,7 @@ class DpAdam:
         data, multiplier = data.labelled(), float(self.multiplier)
         memory = _Memory.read(start, self) if start.step else self._begun(data, stream)
         network = self.networks[memory.choice]
-        constant = self.constant_of(network)
+        constant = self.constant_of(network, memory.scaling)
         rows = self.standardizing.applied(data.rows, memory.scaling, constant)
         summed = row_sums(
             network,
@@ -216,33 +218,31 @@ class DpAdam:
             crew=data.crew,
         )
         meter = Meter(progress, steps=self.steps, spent=self.spent_after)
-        rate = self.rate_of(network) * constant
+        turn, rate = self.turn_of(network), self.rate_of(network) * constant
         for step in range(start.step, self.steps):
             total = summed(memory.weights, None)
             noisy = rounded_gaussian(total, sigma=multiplier, stream=stream, step=step)  # proof: noise
-            late = 0 < memory.turn <= step
-            memory = memory.after(noisy / multiplier, step=step + 1, rate=rate * (_LATE if late else 1.0))
-            if step + 1 == memory.turn:
-                memory = dataclasses.replace(memory, weights=shrunk(network, memory.weights, rate=rate, steps=step + 1))
+            memory = memory.after(noisy / multiplier, step=step + 1, rate=rate * (_LATE if 0 < turn <= step else 1.0))
+            if step + 1 == turn:
+                noise = rate * self.noise_left(network, memory.count)
+                memory = dataclasses.replace(memory, weights=shrunk(network, memory.weights, noise=noise))
             meter(step + 1)
             yield memory.written(step + 1, like=self.first())
 
     def _begun(self, data: Data, stream: Stream) -> _Memory:
-        """What is decided once: the network, how inputs are scaled, and when weights are drawn towards zero."""
-        count = self.noisy_count(data, stream)
-        choice = int(self.layered is not None and count is not None and count >= self.plenty)  # proof: noisy-choice
+        """What is decided once: for how many records, the network, and how inputs are scaled."""
+        count = self.noisy_count(data, stream) or self.problem.n_public or 1
+        choice = int(self.layered is not None and count >= self.plenty)  # proof: noisy-choice
         scaling = self.standardizing.drawn(data.rows, self.multiplier, self.steps, stream=stream)
-        network = self.networks[choice]
-        turn = self.turn_of(network, count or self.problem.n_public or 0)
-        weights = network.initial()
+        weights = self.networks[choice].initial()
         none = np.zeros(len(weights))
-        return _Memory(weights=weights, first=none, second=none, scaling=scaling, choice=choice, turn=turn)
+        return _Memory(weights=weights, first=none, second=none, scaling=scaling, count=count, choice=choice)
 
     def value(self, last: State) -> Mapping[str, Any]:
         """The weights of a network on inputs between 0 and 1, with its sizes; what Adam remembers stays behind."""
         memory = _Memory.read(last, self)
         network = self.networks[memory.choice]
-        inner, outer = self.standardizing.affine(memory.scaling, self.constant_of(network))
+        inner, outer = self.standardizing.affine(memory.scaling, self.constant_of(network, memory.scaling))
         return {"weights": folded(network, memory.weights, inner, outer), "sizes": list(network.sizes)}
 
     def rate_of(self, network: Network) -> float:
@@ -256,22 +256,30 @@ class DpAdam:
         met = math.sqrt(self.standardizing.columns * inputs) if _linear(network) else inputs
         return _RATE / math.sqrt(met + 1)
 
-    def turn_of(self, network: Network, count: int) -> int:
+    def turn_of(self, network: Network) -> int:
         """After how many steps weights are drawn towards zero; 0 for never.
 
         Only where inputs are around zero: elsewhere many small weights together may be what a constant says. The other steps
         bring back what many columns say together and none by itself.
         """
-        drawn = _linear(network) and self.standardizing.releases and count < _QUIET * self.noise_on(network)
-        return self.steps * 3 // 4 if drawn else 0
+        return self.steps * 3 // 4 if _linear(network) and self.standardizing.releases else 0
+
+    def noise_left(self, network: Network, count: int) -> float:
+        """The standard deviation of the noise that so many records leave in a weight until the turn, in steps of the rate."""
+        left = min(1.0, math.sqrt(self.noise_on(network) / (_LONG * count)))
+        return _LEFT * left * math.sqrt(self.turn_of(network))
 
     def noise_on(self, network: Network) -> float:
         """The length of the noise of all steps together, in clip norms."""
         return math.sqrt(network.n_weights / self.steps) * float(self.multiplier)
 
-    def constant_of(self, network: Network) -> float:
-        """What its inputs are divided by; the rate is multiplied by it, so that constants alone learn faster."""
-        return self.constant if _linear(network) else 1.0
+    def constant_of(self, network: Network, scaling: Floats) -> float:
+        """How large a linear model's constant input is beside the others, by the noisy length of rows: at least 1.
+
+        Inputs are divided by it and the rate is multiplied, so that constants alone learn faster. Gradients of rows about which
+        the model is nearly sure are then cut less than others, which keeps it from learning the noise of a sample by heart.
+        """
+        return max(1.0, math.sqrt(float(scaling[-1]) / _COLUMNS)) if _linear(network) else 1.0
 
     def noisy_count(self, data: Data, stream: Stream) -> int | None:
         """The number of labelled rows with noise, which is released; None where the number of records is public."""
@@ -298,8 +306,8 @@ class _Memory:
     first: Floats
     second: Floats
     scaling: Floats
+    count: int
     choice: int
-    turn: int
 
     def after(self, gradient: Floats, *, step: int, rate: float) -> _Memory:
         """One update of Adam (Kingma-Ba 2015); a function of the noisy gradient and of what was."""
@@ -311,7 +319,7 @@ class _Memory:
     def written(self, step: int, *, like: State) -> State:
         """As a state of the largest network, with zeros behind what a smaller one has."""
         short = np.zeros(len(like.weights) - len(self.weights))
-        parts = (self.first, short, self.second, short, self.scaling, [float(self.turn), float(self.choice)])
+        parts = (self.first, short, self.second, short, self.scaling, [float(self.count), float(self.choice)])
         return State(step=step, weights=np.concatenate([self.weights, short]), velocity=np.concatenate(parts))
 
     @classmethod
@@ -324,6 +332,6 @@ class _Memory:
             first=state.velocity[:size],
             second=state.velocity[largest : largest + size],
             scaling=state.velocity[2 * largest : -2],
+            count=int(state.velocity[-2]),
             choice=choice,
-            turn=int(state.velocity[-2]),
         )

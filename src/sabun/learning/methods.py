@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from fractions import Fraction
 
 from sabun import checks
@@ -45,9 +44,6 @@ from sabun.privacy import exact_positive, plain
 __all__ = ["calibrated", "must_round_by_row", "problem_of"]
 
 _LAYER = (32,)
-_COLUMNS = 32
-"""Beside more columns a linear model's constant is given the length of so many of them: its part of a gradient that is cut does
-not fall further, and a class that nearly everybody has is still learned."""
 
 
 def problem_of(choices: Choices, *, features: Features, labels: Labels, n_records: int) -> Problem:
@@ -124,7 +120,6 @@ def _dp_adam(own: DpAdamSettings, choices: Choices, problem: Problem, network: N
         (problem.n_public or 1) <= MOST_ROWS, f"at most {MOST_ROWS}", "Use the method 'dp-sgd'.", n_public=problem.n_public
     )
     auto = isinstance(choices.hidden, str)
-    columns = len(problem.features.names)
     method = DpAdam(
         problem=problem,
         network=network,
@@ -133,7 +128,6 @@ def _dp_adam(own: DpAdamSettings, choices: Choices, problem: Problem, network: N
         clip_norm=float(own.clip_norm),
         learning_rate=None if choices.learning_rate is None else float(choices.learning_rate),
         standardize=own.standardize,
-        constant=max(1.0, math.sqrt(columns / _COLUMNS)),
         precision=own.precision,
         shards=shards_for(own),
     )

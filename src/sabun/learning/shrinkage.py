@@ -25,27 +25,23 @@ _SIZES = np.concatenate([[0.0], np.geomspace(0.5, 64.0, 15)])
 _NOTHING, _PSEUDO = 0.1, 4.0
 """Share of the weights that say nothing before any is seen, and how many weights that counts as: from a handful little is
 learned, and little is drawn then."""
-_LEFT = 0.8
-"""Of the noise of all steps, what is still there after them: steps pull back what noise did where that did harm."""
 _FITTED = 4096
 """So many weights are enough to learn from."""
 
 
-def shrunk(network: Network, weights: Floats, *, rate: float, steps: int) -> Floats:
+def shrunk(network: Network, weights: Floats, *, noise: float) -> Floats:
     """The weights of a network without hidden layers that says the same of nothing, and less of noise.
 
     Args:
         network: Its layers.
         weights: So far; the constants stay as they are.
-        rate: How far one step moves a weight about which the noisy sums say nothing.
-        steps: How many there were.
+        noise: The standard deviation of the noise in each weight.
     """
     result = weights.copy()
     matrix, _ = network.layers(result)[0]
     # What all classes have in common tells none of them; what is left has that much less noise.
     matrix -= matrix.mean(axis=1, keepdims=True)
-    noise = _LEFT * rate * math.sqrt(steps) * math.sqrt(1 - 1 / network.sizes[-1])
-    matrix *= _kept(np.abs(matrix) / noise)
+    matrix *= _kept(np.abs(matrix) / (noise * math.sqrt(1 - 1 / network.sizes[-1])))
     return result
 
 

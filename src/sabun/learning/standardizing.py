@@ -60,7 +60,8 @@ class Standardizing:
     @property
     def columns(self) -> int:
         """Of numbers and of categories: each row has one label of a category at most."""
-        return len(self.features.names)
+        schema = self.features.schema
+        return self.features.width if schema is None else len(schema.columns)
 
     @property
     def releases(self) -> bool:
@@ -79,11 +80,11 @@ class Standardizing:
         return sqrt_up(Fraction(5, 4) * len(self.numbers) + labels + self.share**2)  # proof: length
 
     def first(self) -> Floats:
-        """Means of zero, spreads of one, shares of zero."""
-        return np.repeat([0.0, 1.0, 0.0], [len(self.numbers), len(self.numbers), len(self.labels)])
+        """Means of zero, spreads of one, shares of zero, a length of zero for not known."""
+        return np.repeat([0.0, 1.0, 0.0], [len(self.numbers), len(self.numbers), len(self.labels) + 1])
 
     def drawn(self, rows: Floats, multiplier: Fraction, steps: int, *, stream: Stream) -> Floats:
-        """Noisy means, then spreads, then shares; those of `first` where nothing is paid for."""
+        """Noisy means, spreads, shares and mean squared length of rows; those of `first` where nothing is paid for."""
         if not self.releases:
             return self.first()
         columns = len(self.numbers)
@@ -92,12 +93,14 @@ class Standardizing:
         share = float(self.share)
         count = max(float(sums[-1]) / share, 2 * sigma / share, 10.0)
         noise = sigma / count
-        means, squares, shares = np.split(sums[:-1] / count, [columns, 2 * columns])
+        means, found, shares = np.split(sums[:-1] / count, [columns, 2 * columns])
         means, shares = np.clip(means, -1.0, 1.0), np.clip(shares / float(_LABEL), 0.0, 1.0)
-        squares = np.clip(squares + 0.5 - means**2, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
+        found += 0.5 - means**2
+        squares = np.clip(found, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
         # Noise over very many labels must not shift all inputs: shares that noise alone could bring about are taken for zero.
         shares[shares < noise / float(_LABEL) * math.sqrt(2 * math.log(len(shares) + 1))] = 0.0
-        return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares), shares])
+        length = (np.clip(found, 0.0, 1.0) / squares).sum() + max(self.columns - columns - (shares**2).sum(), 0.0)
+        return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares), shares, [length]])
 
     def _sums(self, rows: Floats) -> Floats:
         """Sums of (z, z^2 - 1/2, labels, a), exact: whole numbers of grid steps below 2^53."""
@@ -114,7 +117,7 @@ class Standardizing:
 
     def affine(self, scaling: Floats, constant: float) -> tuple[Floats, Floats]:
         """Factor and shift of each input, so that they are around 0 wherever that was paid for; both over the constant."""
-        means, spreads, shares = np.split(scaling, [len(self.numbers), 2 * len(self.numbers)])
+        means, spreads, shares = np.split(scaling[:-1], [len(self.numbers), 2 * len(self.numbers)])
         inner, outer = np.ones(self.features.width), np.zeros(self.features.width)
         inner[self.numbers], outer[self.numbers] = 2.0 / spreads, -(1.0 + means) / spreads
         outer[self.labels] = -shares

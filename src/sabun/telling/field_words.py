@@ -89,7 +89,6 @@ _WHOLE = {
     "beta": phrase("how fast the bound may change (beta)"),
     "classes": phrase("labels"),
     "cover": phrase("how the bound was found"),
-    "constant": phrase("length of the constant input"),
     "epsilon": phrase("epsilon"),
     "k": phrase("neighbours (k)"),
     "keys": phrase("keys"),
