@@ -62,8 +62,14 @@ MUTANTS = (
     (
         "DP-Adam: the true count decides",
         "learning/dpadam.py",
-        "count is not None and count >= self.plenty",
-        "count is not None and len(data.labels) >= self.plenty",
+        "self.layered is not None and count >= self.plenty",
+        "self.layered is not None and len(data.labels) >= self.plenty",
+    ),
+    (
+        "DP-Adam: the true count is remembered",
+        "learning/dpadam.py",
+        "scaling=scaling, count=count, choice=choice",
+        "scaling=scaling, count=len(data.labels), choice=choice",
     ),
     (
         "DP-Adam: inputs scaled for nothing",

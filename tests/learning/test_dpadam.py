@@ -222,6 +222,14 @@ def test_a_noisy_number_of_records_decides_on_the_layer(count: int, monkeypatch:
     assert clf.release_.provenance.parameters["layered_from"] > 100
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_what_is_remembered_of_the_number_of_records_is_public_or_noisy(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DpAdam, "noisy_count", lambda self, *_: None if self.problem.n_public else 123)
+    method = run(relation=relation)
+    [*_, last] = method.states(data(60), Stream(bytes(32)), progress=unheard, start=method.first())
+    assert dpadam._Memory.read(last, method).count == (123 if relation == "add-remove" else 100)
+
+
 def test_a_layered_model_is_saved_verified_and_loaded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DpAdam, "noisy_count", lambda *_: 10**6)
     frame, labels = people(60)
