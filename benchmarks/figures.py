@@ -172,9 +172,9 @@ _FORETOLD: dict[str, Callable[[], str]] = {
     "forecasts.outliers.pairs": partial(_pairs, "outliers", "held out"),
     **{
         f"forecasts.{room}.{grid.replace(' ', '-')}": partial(_foretold_in, room, grid)
-        for room in ("outliers", "density", "keyvalue", "regression")
+        for room in ("outliers", "density", "keyvalue", "regression", "learning")
         for grid in ("looked at", "held out")
-        if grid == "held out" or room in ("outliers", "density")
+        if grid == "held out" or room in ("outliers", "density", "learning")
     },
 }
 

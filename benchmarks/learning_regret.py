@@ -143,7 +143,9 @@ def common() -> Iterator[Cell]:
         codes = rng.choice(classes, records + _TEST, p=[share, *[(1 - share) / (classes - 1)] * (classes - 1)])
         often = rng.uniform(0.01, 0.1, columns) * np.where(rng.random((classes, columns)) < 0.05, 4, 1)
         rows = (rng.random((len(codes), columns)) < often[codes]).astype(float)
-        yield Cell(f"{columns} rare bits, {classes} classes, one has {share:.0%}", rows, codes, epsilon, methods)
+        name = f"{columns} rare bits, {classes} classes, one has {share:.0%}"
+        yield Cell(name, rows, codes, epsilon, methods)
+        yield Cell(f"{name}, as categories", _labelled(rows.astype(np.int64)), codes, epsilon, methods)
     for columns, classes, share, records, epsilon in (
         (200, 6, 0.858, 3000, 5),
         (50, 6, 0.845, 1000, 3),
