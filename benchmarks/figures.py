@@ -785,7 +785,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **{f"learning.regret.{kind}": partial(_regret, kind) for kind in ("few", "one", "common")},
     **{
         f"learning.regret.{kind}.{what}": partial(_regret_about, what, kind)
-        for kind in ("few", "one", "common", "straight")
+        for kind in ("few", "common")
         for what in ("below", "worst")
     },
     **{

@@ -144,7 +144,8 @@ def _tag(key: bytes, body: bytes) -> bytes:
     return hmac.new(key, _DOMAIN + body, hashlib.sha256).hexdigest().encode()
 
 
-@np.errstate(all="ignore")  # proof: quiet. What a caller asked numpy to do about rounding would speak of private cells.
+# Whatever the caller asked numpy to do about rounding: such an error would speak of private cells.
+@np.errstate(all="ignore")  # proof: quiet
 def train_resumably(
     folder: str | os.PathLike[str],
     *,
