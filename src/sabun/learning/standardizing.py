@@ -29,7 +29,9 @@ __all__ = ["Standardizing", "folded"]
 _GRID = 2.0**12
 """Steps to one: squares then add up exactly over half a billion rows."""
 _USUAL_SQUARE, _LEAST_SQUARE = 0.25, 0.0625
-"""Of means, towards which noisy ones are drawn; of spreads, below which none is taken to be."""
+"""Of means, before any is seen; of spreads, below which none is taken to be."""
+_USUAL = 4
+"""How many columns such means count as."""
 _LABEL = Fraction(1, 2)
 """What a label adds: shares need less precision than means."""
 
@@ -94,13 +96,13 @@ class Standardizing:
         count = max(float(sums[-1]) / share, 2 * sigma / share, 10.0)
         noise = sigma / count
         means, found, shares = np.split(sums[:-1] / count, [columns, 2 * columns])
-        means, shares = np.clip(means, -1.0, 1.0), np.clip(shares / float(_LABEL), 0.0, 1.0)
+        means, shares = _together(means, noise), np.clip(shares / float(_LABEL), 0.0, 1.0)
         found += 0.5 - means**2
         squares = np.clip(found, max(_LEAST_SQUARE, min(noise, 1.0)), 1.0)
         # Noise over very many labels must not shift all inputs: shares that noise alone could bring about are taken for zero.
         shares[shares < noise / float(_LABEL) * math.sqrt(2 * math.log(len(shares) + 1))] = 0.0
         length = (np.clip(found, 0.0, 1.0) / squares).sum() + max(self.columns - columns - (shares**2).sum(), 0.0)
-        return np.concatenate([means * _USUAL_SQUARE / (_USUAL_SQUARE + noise**2), np.sqrt(squares), shares, [length]])
+        return np.concatenate([means, np.sqrt(squares), shares, [length]])
 
     def _sums(self, rows: Floats) -> Floats:
         """Sums of (z, z^2 - 1/2, labels, a), exact: whole numbers of grid steps below 2^53."""
@@ -122,6 +124,21 @@ class Standardizing:
         inner[self.numbers], outer[self.numbers] = 2.0 / spreads, -(1.0 + means) / spreads
         outer[self.labels] = -shares
         return inner / constant, outer / constant
+
+
+def _together(found: Floats, noise: float) -> Floats:
+    """Noisy means, each drawn towards where the columns' means are, as far as noise is longer than they differ.
+
+    Drawn towards the middle of the bounds alone, means of a hundred columns at one end of them were all wrong in one direction,
+    which together was longer than what the columns said.
+    """
+    columns = len(found)
+    if not columns:
+        return found
+    middle = found.sum() / (columns + 1 + noise**2 / _USUAL_SQUARE)
+    apart = ((found - middle) ** 2).sum() + _USUAL * (_USUAL_SQUARE + noise**2)
+    spread = max(apart / (columns + _USUAL) - noise**2, 0.0)
+    return np.asarray(np.clip(middle + (found - middle) * (spread / (spread + noise**2)), -1.0, 1.0))
 
 
 def folded(network: Network, weights: Floats, inner: Floats, outer: Floats) -> Floats:
